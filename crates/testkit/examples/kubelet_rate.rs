@@ -1,10 +1,10 @@
 //! How many transitions per second the kubelets make: `cargo run --release --package
 //! dovetail-testkit --example kubelet_rate [PODS] [NODES]`.
 //!
-//! A control plane of its own. All pods are bound when the first kubelets start: one transition each,
-//! to Running. Then all are asked to terminate, and new kubelets find them: two transitions each, the
-//! end of the containers and of the object. The time runs from the start of the kubelets, their
-//! initial lists included, to the last pod.
+//! A control plane of its own. All pods are bound when the first kubelets start: one transition
+//! each, to Running. Then all are asked to terminate, and new kubelets find them: two transitions
+//! each, the end of the containers and of the object. The time runs from the start of the kubelets,
+//! their initial lists included, to the last pod.
 
 use std::error::Error;
 use std::io::Write;

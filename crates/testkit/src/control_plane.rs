@@ -116,14 +116,15 @@ impl ControlPlane {
         Ok(self.cluster().start_api_server()?)
     }
 
-    /// Whether its API server has Kubernetes' own gangs. Where it has not, a line on stderr says that the
-    /// test, which needs them, is skipped.
+    /// Whether its API server has Kubernetes' own gangs. Where it has not, a line on stderr says
+    /// that the test, which needs them, is skipped.
     #[must_use]
     pub fn has_gangs(&self, test: &str) -> bool {
         let has = self.cluster().release().has_gangs();
         if !has {
             let why = "this release of Kubernetes has no PodGroups of its own";
-            // Not by `eprintln!`, which the test harness hides for tests that pass. Nobody may be reading.
+            // Not by `eprintln!`, which the test harness hides for tests that pass. Nobody may be
+            // reading.
             let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
         }
         has

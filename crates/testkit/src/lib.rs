@@ -2,7 +2,8 @@
 //!
 //! - [`binaries`]: the programs of Kubernetes, built once from pinned sources.
 //! - [`cluster`]: starts and stops a real control plane; needs no Kubernetes client.
-//! - [`PrometheusServer`], [`PostgresServer`]: real servers, one per test; [`FakeExporter`]: what the first scrapes.
+//! - [`PrometheusServer`], [`PostgresServer`]: real servers, one per test; [`FakeExporter`]: what
+//!   the first scrapes.
 //! - [`Shape`]: GPU machines as Node objects.
 //! - `ControlPlane`: a real control plane for tests, one per test program.
 //! - `FakeApi`: an API server in memory, with faults on demand.

@@ -1,5 +1,5 @@
-//! Links between documents lead somewhere: to a file that exists, and to a heading that it has. The same
-//! holds for every `docs/….md` that code, help texts and manifests mention.
+//! Links between documents lead somewhere: to a file that exists, and to a heading that it has. The
+//! same holds for every `docs/….md` that code, help texts and manifests mention.
 
 use std::collections::BTreeSet;
 

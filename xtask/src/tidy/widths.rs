@@ -1,7 +1,7 @@
 //! Comments and documents are at most 100 columns wide; code is, by rustfmt.
 //!
-//! Tables, headings, quoted blocks and code have the width that they need, and a word that is longer,
-//! such as an address or a command between backticks, stands alone.
+//! Tables, headings, quoted blocks and code have the width that they need, and a word that is
+//! longer, such as an address or a command between backticks, stands alone.
 
 use anyhow::Result;
 
@@ -22,13 +22,14 @@ const NOT_YET: &[&str] = &[
     "SECURITY.md",
     "STYLE.md",
     "crates/app/scheduler/",
-    "crates/core/check/",
     "crates/core/plan/",
     "crates/dovetail/src/commands/sim/",
-    "crates/kube/cluster/",
     "crates/kube/control/",
-    "crates/lab/",
-    "crates/testkit/",
+    "crates/lab/sim/",
+    "crates/lab/trace/src/read/cell.rs",
+    "crates/lab/trace/src/read/exponent.rs",
+    "crates/lab/trace/src/read/mod.rs",
+    "crates/lab/trace/tests/all/fgd.rs",
     "docs/",
 ];
 

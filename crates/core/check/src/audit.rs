@@ -101,8 +101,8 @@ impl World {
     }
 }
 
-/// What is held in a form that two accounts can agree in: no amounts of 0, no order among the amounts of
-/// one reservation, no device numbers where the kubelet chooses.
+/// What is held in a form that two accounts can agree in: no amounts of 0, no order among the
+/// amounts of one reservation, no device numbers where the kubelet chooses.
 fn comparable(books: &NodeBooks) -> Vec<(Holder, Held)> {
     let pooled = books.node.knowledge == Knowledge::Counted;
     let mut all: Vec<(Holder, Held)> = Vec::new();

@@ -1,8 +1,9 @@
-//! The conservation law of device-time, judged from a plain list of what each device is said to have been.
+//! The conservation law of device-time, judged from a plain list of what each device is said to
+//! have been.
 //!
-//! Nothing is taken from the ledger: the judge knows when each device was there and sees pieces of time. At
-//! every moment of the period the pieces of a device must be exactly the device, none may lie outside its
-//! time, and what is unavailable is unavailable as a whole.
+//! Nothing is taken from the ledger: the judge knows when each device was there and sees pieces of
+//! time. At every moment of the period the pieces of a device must be exactly the device, none may
+//! lie outside its time, and what is unavailable is unavailable as a whole.
 
 use std::collections::BTreeMap;
 
@@ -72,13 +73,15 @@ pub enum DeviceTimeViolation {
     },
 }
 
-/// Judges what devices are said to have been from `from_ms` to `to_ms`; all violations, by device and time.
+/// Judges what devices are said to have been from `from_ms` to `to_ms`; all violations, by device
+/// and time.
 pub fn judge_device_time(
     lives: &[DeviceLife],
     (from_ms, to_ms): (u64, u64),
     pieces: &[DevicePiece],
 ) -> Vec<DeviceTimeViolation> {
-    // By device and moment: what changes of the pieces, of their unavailable part, of what is there.
+    // By device and moment: what changes of the pieces, of their unavailable part, of what is
+    // there.
     let mut changes: BTreeMap<(u32, u64), [i64; 3]> = BTreeMap::new();
     let mut step = |device: u32, at_ms: u64, which: usize, milli: i64| {
         changes.entry((device, at_ms)).or_default()[which] += milli;

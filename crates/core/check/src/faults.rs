@@ -1,4 +1,5 @@
-//! Every violation provoked by a plan made wrong on purpose; the same world with the right plan passes.
+//! Every violation provoked by a plan made wrong on purpose; the same world with the right plan
+//! passes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! All or nothing: whether a job that started has the pods it may start with, where it may have them.
+//! All or nothing: whether a job that started has the pods it may start with, where it may have
+//! them.
 
 use std::collections::BTreeSet;
 

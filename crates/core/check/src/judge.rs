@@ -11,15 +11,16 @@ use crate::world::World;
 
 /// A judge with books of its own.
 ///
-/// An action costs what it touches: the devices of one node, the pods of one job; for pods with spread or
-/// affinity rules also the nodes that hold counted pods, for jobs of bounded queues all jobs.
+/// An action costs what it touches: the devices of one node, the pods of one job; for pods with
+/// spread or affinity rules also the nodes that hold counted pods, for jobs of bounded queues all
+/// jobs.
 #[derive(Clone, Debug)]
 pub struct Judge {
     world: World,
 }
 
-/// Judges one plan between two snapshots, everything from scratch. The event that led to the plan must
-/// already be in `before`, and jobs that a removed node took with it must still be there.
+/// Judges one plan between two snapshots, everything from scratch. The event that led to the plan
+/// must already be in `before`, and jobs that a removed node took with it must still be there.
 pub fn check_plan(before: &Snapshot, plan: &Plan, after: &Snapshot) -> Vec<Violation> {
     let mut judge = Judge::new(before);
     let mut found = judge.world.audit();
@@ -35,8 +36,8 @@ impl Judge {
         Self { world: World::of(snapshot) }
     }
 
-    /// Takes over what happened outside. Call it before the plan that answers the event; do not call it for
-    /// an event that the engine refused.
+    /// Takes over what happened outside. Call it before the plan that answers the event; do not
+    /// call it for an event that the engine refused.
     pub fn event(&mut self, event: &Event, now_ms: u64) {
         self.world.take_event(event, now_ms);
     }

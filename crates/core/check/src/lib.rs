@@ -1,4 +1,5 @@
-//! Independent judges of the engine's invariants. They share no code with the engine and decide nothing.
+//! Independent judges of the engine's invariants. They share no code with the engine and decide
+//! nothing.
 //!
 //! | what | where |
 //! |---|---|
@@ -7,9 +8,9 @@
 //! | [`judge_device_time`] | that what devices are said to have been is the whole of them, at every moment |
 //! | [`Violation`] | what an action of ours did that it must not do |
 //!
-//! What came from outside is never a violation: a node may hold more than it has after its allocatable
-//! fell, a device was lost or a foreign pod came. A violation is what a decision made worse: putting a pod
-//! where it does not fit, starting half a gang, losing or inventing a holding.
+//! What came from outside is never a violation: a node may hold more than it has after its
+//! allocatable fell, a device was lost or a foreign pod came. A violation is what a decision made
+//! worse: putting a pod where it does not fit, starting half a gang, losing or inventing a holding.
 
 mod audit;
 mod device_time;

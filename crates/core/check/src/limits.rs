@@ -7,8 +7,8 @@ use crate::violation::Violation;
 use crate::world::{BookedJob, World};
 
 impl World {
-    /// Judges the queues of a job that just started: of nothing that it holds may any of them have more than
-    /// its limit, nor, unless it borrows, than it is guaranteed.
+    /// Judges the queues of a job that just started: of nothing that it holds may any of them have
+    /// more than its limit, nor, unless it borrows, than it is guaranteed.
     pub(crate) fn judge_limits(&self, job: JobId, found: &mut Vec<Violation>) {
         let booked = &self.jobs[&job];
         for queue in self.queue_and_parents(&booked.job.queue) {
@@ -23,8 +23,8 @@ impl World {
         }
     }
 
-    /// Judges whether the queues of a job that stops others may hold it when all that ends has gone, beside
-    /// those that go before it and have room kept.
+    /// Judges whether the queues of a job that stops others may hold it when all that ends has
+    /// gone, beside those that go before it and have room kept.
     pub(crate) fn judge_limits_later(&self, job: JobId, found: &mut Vec<Violation>) {
         let booked = &self.jobs[&job];
         for queue in self.queue_and_parents(&booked.job.queue) {
@@ -42,7 +42,8 @@ impl World {
         }
     }
 
-    /// Judges whether a job that is starting takes of its queues what is kept for those that go before it.
+    /// Judges whether a job that is starting takes of its queues what is kept for those that go
+    /// before it.
     pub(crate) fn judge_kept_quota(&self, job: JobId, found: &mut Vec<Violation>) {
         let booked = &self.jobs[&job];
         for queue in self.queue_and_parents(&booked.job.queue) {

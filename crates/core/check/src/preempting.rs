@@ -1,4 +1,5 @@
-//! Whether those may be stopped who are, whether that helps, and whether what they free goes to nobody else.
+//! Whether those may be stopped who are, whether that helps, and whether what they free goes to
+//! nobody else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,8 @@ use crate::violation::{VictimProblem, Violation};
 use crate::world::{BookedJob, GivenUp, World};
 
 impl World {
-    /// Judges an order to stop pods, and notes what is kept from now on. Other actions are not its business.
+    /// Judges an order to stop pods, and notes what is kept from now on. Other actions are not its
+    /// business.
     pub(crate) fn preempt(&mut self, action: &Action, found: &mut Vec<Violation>) {
         let Action::Preempt { job, victims, places, cost, until_ms } = action else { return };
         let job = *job;
@@ -78,8 +80,8 @@ impl World {
         !left.is_empty() && sets.any(|(index, set)| of_set(index) < set.min as usize)
     }
 
-    /// The job must fit at its places when all that ends has gone, unless it is late with that, beside what is kept for others of the same
-    /// priority or a higher one.
+    /// The job must fit at its places when all that ends has gone, unless it is late with that,
+    /// beside what is kept for others of the same priority or a higher one.
     fn judge_places(&self, job: JobId, places: &[Place], found: &mut Vec<Violation>) {
         let mut later = self.clone();
         for (node, holder) in self.holders_that_end() {
@@ -149,7 +151,8 @@ impl World {
                     beside.apply(&HeldDevices::from_iter([(*index, amount.clone())]), 1);
                     has_room
                 })
-                // Such as where a device of the room is broken: no pod with devices goes to that node then.
+                // Such as where a device of the room is broken: no pod with devices goes to that
+                // node then.
                 && beside.overcommitted(&books.node, &self.mig_tables).is_none()
         });
         let not_needed = |room: &GivenUp| Violation::RoomNotNeeded { job, name: room.name.clone() };
@@ -179,8 +182,8 @@ impl World {
         all
     }
 
-    /// Holds amounts and devices of a place and counts nobody. A device that others took meanwhile, and do not
-    /// leave in time, cannot be kept.
+    /// Holds amounts and devices of a place and counts nobody. A device that others took meanwhile,
+    /// and do not leave in time, cannot be kept.
     fn keep(&mut self, place: &Place) {
         let Some(resources) = self.asked_at(place) else { return };
         let Some(books) = self.nodes.get(&place.node) else { return };
@@ -197,8 +200,8 @@ impl World {
         Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
     }
 
-    /// What a bind took of what is kept on its node for others of the same priority or a higher one; it is in
-    /// the books already.
+    /// What a bind took of what is kept on its node for others of the same priority or a higher
+    /// one; it is in the books already.
     pub(crate) fn judge_kept(&self, pod: PodId, node: &NodeName, found: &mut Vec<Violation>) {
         let Some(booked) = self.jobs.get(&pod.job) else { return };
         if !self.claims.is_empty() {

@@ -56,7 +56,8 @@ impl Placing<'_> {
         })
     }
 
-    /// Pods that the rule's selector counts, for each value of its label that a node which counts has.
+    /// Pods that the rule's selector counts, for each value of its label that a node which counts
+    /// has.
     fn counts_of(&self, rule: &CounterRule) -> BTreeMap<&str, i64> {
         let pods = self.world.counts.get(&rule.selector);
         let mut counts: BTreeMap<&str, i64> = BTreeMap::new();

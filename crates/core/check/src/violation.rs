@@ -42,7 +42,8 @@ pub enum Violation {
         /// Under which name the room was held.
         name: String,
     },
-    /// Room that is kept for others is given up for a job that starts without it as well, at the same places.
+    /// Room that is kept for others is given up for a job that starts without it as well, at the
+    /// same places.
     #[error("job {job:?} is given the room {name} and has no need of it")]
     RoomNotNeeded {
         /// The job.
@@ -166,7 +167,8 @@ pub enum Violation {
         /// The limit.
         most: i64,
     },
-    /// More was already held of the devices than there is: they are given to nobody until that has healed.
+    /// More was already held of the devices than there is: they are given to nobody until that has
+    /// healed.
     #[error(
         "pod {pod:?} is bound to node {node}, which is over-committed in {axis}: {free} is free"
     )]

@@ -25,7 +25,8 @@ pub(crate) struct World {
     pub(crate) absent_foreign: BTreeMap<String, Holding>,
     /// Those of them that are room kept for jobs of this priority.
     rooms: BTreeMap<String, i32>,
-    /// What the plan that is judged has given up of them for a job: under which name, where, and what.
+    /// What the plan that is judged has given up of them for a job: under which name, where, and
+    /// what.
     pub(crate) given_up: Vec<GivenUp>,
     reserved: BTreeMap<ReservationId, Vec<(NodeName, Holder)>>,
     /// Selector → node → pods it counts there.
@@ -300,7 +301,8 @@ impl World {
         self.release(&node, &Holder::Foreign(name.to_owned()))
     }
 
-    /// Room that is kept for others is free for a job: only for one of a higher priority that waits and may stop others.
+    /// Room that is kept for others is free for a job: only for one of a higher priority that waits
+    /// and may stop others.
     pub(crate) fn give_up_room(&mut self, job: JobId, name: &str, found: &mut Vec<Violation>) {
         let may = self.jobs.get(&job).zip(self.rooms.get(name)).is_some_and(|(booked, of)| {
             !booked.runs() && !booked.job.preemption.never_preempts && booked.job.priority > *of
@@ -379,8 +381,8 @@ impl World {
         node.condition == Condition::Ready && !node.drain_window.is_some_and(drains)
     }
 
-    /// Labels of the node at the levels of the topology, the widest first, up to `depth` levels; `None` if
-    /// it lacks one of them. Below the last level is the node itself.
+    /// Labels of the node at the levels of the topology, the widest first, up to `depth` levels;
+    /// `None` if it lacks one of them. Below the last level is the node itself.
     pub(crate) fn domain_of(&self, node: &Node, depth: usize) -> Option<Vec<String>> {
         let levels = self.topology.levels.iter().take(depth + 1);
         if depth >= self.topology.levels.len() {

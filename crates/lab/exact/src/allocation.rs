@@ -10,8 +10,8 @@ use crate::knapsack::greatest_common_divisor;
 pub struct Exact {
     /// The most milli-GPU that any choice and placement of the pods allocates.
     pub gpu_milli: i64,
-    /// One packing that allocates it, by pod; `None` for a pod left out. Pods without GPU are always left
-    /// out: they can only take room.
+    /// One packing that allocates it, by pod; `None` for a pod left out. Pods without GPU are
+    /// always left out: they can only take room.
     pub assignment: Vec<Option<Placement>>,
 }
 
@@ -29,17 +29,18 @@ const DECISION_LIMIT: usize = 1_500;
 /// Branch-and-bound nodes after which the search gives up; a count, so that the outcome repeats.
 const SEARCH_LIMIT: u64 = 20_000;
 
-/// Finds the packing of `pods` on empty `nodes` that allocates the most GPU, all subsets of pods allowed.
+/// Finds the packing of `pods` on empty `nodes` that allocates the most GPU, all subsets of pods
+/// allowed.
 ///
-/// A pod lies on one node, holds its CPU and memory there and its share of `gpu_count` different devices, and
-/// a device gives out at most 1000 milli. Solved as a mixed-integer program; the packing found is checked
-/// again in integers. Meant as an oracle in tests: nearly all worlds of 6 nodes and 10 pods are solved within
-/// a second, mostly within a few hundredths; a rare one, and more often a few pods more, ends in
-/// [`BoundError::Solver`].
+/// A pod lies on one node, holds its CPU and memory there and its share of `gpu_count` different
+/// devices, and a device gives out at most 1000 milli. Solved as a mixed-integer program; the
+/// packing found is checked again in integers. Meant as an oracle in tests: nearly all worlds of 6
+/// nodes and 10 pods are solved within a second, mostly within a few hundredths; a rare one, and
+/// more often a few pods more, ends in [`BoundError::Solver`].
 ///
 /// # Errors
-/// [`BoundError::Node`] and [`BoundError::Pod`] for a field out of range, [`BoundError::TooLarge`] for a world
-/// beyond its reach, [`BoundError::Solver`] if the search ended without proof.
+/// [`BoundError::Node`] and [`BoundError::Pod`] for a field out of range, [`BoundError::TooLarge`]
+/// for a world beyond its reach, [`BoundError::Solver`] if the search ended without proof.
 pub fn max_allocation(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<Exact, BoundError> {
     validate(nodes, pods)?;
     let program = Program::new(nodes, pods)?;
@@ -60,7 +61,8 @@ pub fn max_allocation(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<Exact, B
     Ok(Exact { gpu_milli: placed.map(|(pod, _)| pod.requested_milli()).sum(), assignment })
 }
 
-/// Whether the assignment respects every pod, node and device, in integers and without the model's variables.
+/// Whether the assignment respects every pod, node and device, in integers and without the model's
+/// variables.
 fn is_packing(nodes: &[BoundNode], pods: &[BoundPod], assignment: &[Option<Placement>]) -> bool {
     let mut free: Vec<(i64, i64, Vec<i64>)> = nodes
         .iter()
@@ -94,7 +96,8 @@ struct Choice {
     pod: usize,
     node: usize,
     chosen: Variable,
-    /// Which devices a pod with a share uses; empty for pods on whole devices, which take any unused one.
+    /// Which devices a pod with a share uses; empty for pods on whole devices, which take any
+    /// unused one.
     devices: Vec<Variable>,
 }
 
@@ -172,8 +175,8 @@ fn check_size(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<(), BoundError> 
     Ok(())
 }
 
-/// Devices are alike, so they may be numbered in the order in which the pods with shares first use them: the
-/// i-th such pod needs no device beyond the sum of the first i device counts.
+/// Devices are alike, so they may be numbered in the order in which the pods with shares first use
+/// them: the i-th such pod needs no device beyond the sum of the first i device counts.
 fn choices_of(
     problem: &mut Problem,
     index: usize,

@@ -1,4 +1,5 @@
-//! Time bounds of a list of jobs: the sum of completion times, and with it the average completion time.
+//! Time bounds of a list of jobs: the sum of completion times, and with it the average completion
+//! time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,22 +9,25 @@ use crate::makespan::{BoundJob, gpu_ms, validate_jobs};
 
 /// Lower bounds on the sum of all jobs' completion times, each on the trace's own clock.
 ///
-/// Valid for every schedule, preemptive or not, with or without knowledge of the future, in which a job runs
-/// on all its GPUs or not at all and at most the capacity is in use. They say nothing about makespan: the
-/// schedules that come near each of them differ. Sums are in milliseconds, rounded down.
+/// Valid for every schedule, preemptive or not, with or without knowledge of the future, in which a
+/// job runs on all its GPUs or not at all and at most the capacity is in use. They say nothing
+/// about makespan: the schedules that come near each of them differ. Sums are in milliseconds,
+/// rounded down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompletionBounds {
     /// (a) `sum (r_j + p_j)`: every job starts when it is submitted and never waits.
     pub no_waiting_ms: i128,
-    /// (b) Shortest remaining work first on one machine of the speed of all GPUs, where a job is `q_j p_j` of
-    /// work that may spread over all of them. Any schedule becomes one on that machine with no job later,
-    /// and shortest remaining first is optimal there (Schrage, "A proof of the optimality of the shortest
-    /// remaining processing time discipline", Operations Research 16, 1968).
+    /// (b) Shortest remaining work first on one machine of the speed of all GPUs, where a job is
+    /// `q_j p_j` of work that may spread over all of them. Any schedule becomes one on that machine
+    /// with no job later, and shortest remaining first is optimal there (Schrage, "A proof of the
+    /// optimality of the shortest remaining processing time discipline", Operations Research 16,
+    /// 1968).
     pub fast_machine_ms: i128,
-    /// (c) `sum M_j + 1/2 sum p_j`, where `M_j` is the mean busy time of job j on the fast machine when the
-    /// waiting job with the least *total* work runs. A job of duration p has `M <= C - p/2` in any schedule,
-    /// and that rule gives the least sum of mean busy times (Goemans, Queyranne, Schulz, Skutella, Wang,
-    /// "Single machine scheduling with release dates", SIAM J. Discrete Mathematics 15, 2002).
+    /// (c) `sum M_j + 1/2 sum p_j`, where `M_j` is the mean busy time of job j on the fast machine
+    /// when the waiting job with the least *total* work runs. A job of duration p has
+    /// `M <= C - p/2` in any schedule, and that rule gives the least sum of mean busy times
+    /// (Goemans, Queyranne, Schulz, Skutella, Wang, "Single machine scheduling with release dates",
+    /// SIAM J. Discrete Mathematics 15, 2002).
     pub mean_busy_ms: i128,
     submit_sum_ms: i128,
     jobs: usize,
@@ -43,11 +47,11 @@ impl CompletionBounds {
     }
 }
 
-/// Lower bounds on the sum of completion times of `jobs` on `capacity_gpus` equal GPUs of one pool; `None`
-/// without jobs.
+/// Lower bounds on the sum of completion times of `jobs` on `capacity_gpus` equal GPUs of one pool;
+/// `None` without jobs.
 ///
-/// Jobs without GPU or duration take nothing from the pool; they count with submission plus duration.
-/// O(n log n), in exact integers.
+/// Jobs without GPU or duration take nothing from the pool; they count with submission plus
+/// duration. O(n log n), in exact integers.
 ///
 /// # Errors
 /// [`BoundError::Job`] for a negative or too large field, or a job wider than the capacity.
@@ -62,7 +66,8 @@ pub fn completion_bounds(
     let end_ms = |job: &BoundJob| i128::from(job.submit_ms) + i128::from(job.duration_ms);
     let without_work = jobs.iter().filter(|job| gpu_ms(job) == 0).map(end_ms).sum::<i128>();
     let tasks = fast_machine_tasks(jobs, capacity_gpus);
-    // A list whose jobs all do no work may come with a capacity of 0; then there is nothing to divide.
+    // A list whose jobs all do no work may come with a capacity of 0; then there is nothing to
+    // divide.
     let speed = i128::from(capacity_gpus.max(1));
     let busy = busy_periods(&tasks, |task, _| task.work);
     let mean_busy: i128 = mean_busy_times(&tasks, &busy).into_iter().sum();
@@ -76,7 +81,8 @@ pub fn completion_bounds(
     }))
 }
 
-/// A job on the fast machine. Its clock ticks once per GPU-millisecond, so that all times are whole.
+/// A job on the fast machine. Its clock ticks once per GPU-millisecond, so that all times are
+/// whole.
 #[derive(Debug, Clone, Copy)]
 struct Task {
     release: i128,
@@ -107,7 +113,8 @@ fn fast_machine_tasks(jobs: &[BoundJob], capacity_gpus: u32) -> Vec<Task> {
     tasks
 }
 
-/// Runs the tasks on one machine, always the released one with the least `key(task, remaining work)`.
+/// Runs the tasks on one machine, always the released one with the least
+/// `key(task, remaining work)`.
 fn busy_periods(tasks: &[Task], key: impl Fn(&Task, i128) -> i128) -> Vec<BusyPeriod> {
     let mut periods = Vec::new();
     let mut waiting: BinaryHeap<Reverse<(i128, usize, i128)>> = BinaryHeap::new();

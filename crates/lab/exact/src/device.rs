@@ -1,9 +1,11 @@
 //! The device bound: cutting stock over GPU shares alone.
 //!
-//! Every GPU is a roll of 1000 milli, every share a piece. The linear relaxation over all ways to cut a roll
-//! (Gilmore and Gomory, "A linear programming approach to the cutting-stock problem", Operations Research 9,
-//! 1961) needs at most as many rolls as any packing. Solved here from the dual side: prices of pieces such
-//! that no roll is worth more than 1, found by cutting planes; the pricing problem is an exact knapsack.
+//! Every GPU is a roll of 1000 milli, every share a piece. The linear relaxation over all ways to
+//! cut a roll (Gilmore and Gomory, "A linear programming approach to the cutting-stock problem",
+//! Operations Research 9,
+//! 1961) needs at most as many rolls as any packing. Solved here from the dual side: prices of
+//!       pieces such that no roll is worth more than 1, found by cutting planes; the pricing
+//!       problem is an exact knapsack.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,8 @@ use crate::input::DEVICE_MILLI;
 use crate::knapsack::{dearest_filling, greatest_common_divisor};
 use crate::world::World;
 
-/// The longest prefix whose device shares the cutting-stock relaxation packs into the cluster's GPUs.
+/// The longest prefix whose device shares the cutting-stock relaxation packs into the cluster's
+/// GPUs.
 pub(crate) fn device_prefix(world: &World, stock: &mut CuttingStock) -> Prefix {
     let mut pods = world.arrivals.len();
     loop {
@@ -112,8 +115,8 @@ impl CuttingStock {
 
     /// Prices that make the given pieces as dear as possible, and whether they are proven dearest.
     ///
-    /// Whatever the solver does, the prices are valid: `roll` is recomputed exactly. Without any answer from
-    /// it they are the sizes, which is the bound by volume.
+    /// Whatever the solver does, the prices are valid: `roll` is recomputed exactly. Without any
+    /// answer from it they are the sizes, which is the bound by volume.
     fn prices(&mut self, pieces: &[i64]) -> (Prices, bool) {
         let volume = self.size.iter().map(|&size| size as i128).collect();
         let mut best = Prices { piece: volume, roll: self.capacity as i128 };

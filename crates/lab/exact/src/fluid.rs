@@ -1,8 +1,9 @@
-//! The linear-programming bounds: pods divided freely over the nodes of a class, under limits every packing obeys.
+//! The linear-programming bounds: pods divided freely over the nodes of a class, under limits every
+//! packing obeys.
 //!
-//! The primal has one variable per shape and class. What is solved is its dual, the dearest prices: each
-//! limit of each class has a price, a pod pays the least it can in any class it fits, and all limits together
-//! cost 1. The demand is too large exactly when it pays more than 1.
+//! The primal has one variable per shape and class. What is solved is its dual, the dearest prices:
+//! each limit of each class has a price, a pod pays the least it can in any class it fits, and all
+//! limits together cost 1. The demand is too large exactly when it pays more than 1.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
 
@@ -16,8 +17,9 @@ pub(crate) fn limits_prefix(world: &World) -> Prefix {
     Fluid::new(world, &LimitKind::ALL, None).prefix(world.arrivals.len())
 }
 
-/// The longest prefix of the first `pods` for which each class also cuts its devices into the shares it gets:
-/// cutting stock per class instead of counts of shares, together with CPU and memory.
+/// The longest prefix of the first `pods` for which each class also cuts its devices into the
+/// shares it gets: cutting stock per class instead of counts of shares, together with CPU and
+/// memory.
 pub(crate) fn class_devices_prefix(world: &World, stock: &CuttingStock, pods: usize) -> Prefix {
     Fluid::new(world, &LimitKind::WITHOUT_SHARES, Some(stock)).prefix(pods)
 }
@@ -48,7 +50,8 @@ struct ClassLimits {
 struct ClassVariables {
     /// Part of the budget of 1 that each limit costs.
     limits: Vec<Variable>,
-    /// Part of the budget that all rolls cost, and the price of a piece, for as many pieces as there are rolls.
+    /// Part of the budget that all rolls cost, and the price of a piece, for as many pieces as
+    /// there are rolls.
     roll: Option<Variable>,
     pieces: Vec<Variable>,
 }
@@ -102,8 +105,8 @@ impl<'a> Fluid<'a> {
         }
     }
 
-    /// Prices under which the demand pays most, and whether they are proven to be; `None` if the solver gave
-    /// up before it had any.
+    /// Prices under which the demand pays most, and whether they are proven to be; `None` if the
+    /// solver gave up before it had any.
     fn prices(&mut self, demand: &[i64]) -> Option<(Vec<ClassPrices>, bool)> {
         let mut problem = Problem::new(OptimizationDirection::Maximize);
         let variables = self.price_variables(&mut problem);
@@ -131,7 +134,8 @@ impl<'a> Fluid<'a> {
         }
     }
 
-    /// All limits and rolls cost 1 together, and no known way to cut a roll is worth more than the roll.
+    /// All limits and rolls cost 1 together, and no known way to cut a roll is worth more than the
+    /// roll.
     fn price_variables(&self, problem: &mut Problem) -> Vec<ClassVariables> {
         let mut budget = Vec::new();
         let mut all = Vec::new();
@@ -260,12 +264,12 @@ fn roll_row(variables: &ClassVariables, pattern: &[u32]) -> Vec<(Variable, f64)>
     row
 }
 
-/// A roll may be overpriced by a billionth of the budget: less than a thousandth of a GPU in the largest
-/// clusters.
+/// A roll may be overpriced by a billionth of the budget: less than a thousandth of a GPU in the
+/// largest clusters.
 const ROLL_TOLERANCE: f64 = 1e-9;
 
-/// A part of the budget in integers, where all of it is 2^90: far below the range of `i128`, far finer than
-/// `f64`.
+/// A part of the budget in integers, where all of it is 2^90: far below the range of `i128`, far
+/// finer than `f64`.
 fn scaled(part: f64) -> i128 {
     (part * (1_u128 << 90) as f64) as i128
 }

@@ -1,9 +1,10 @@
 //! Unbounded one-dimensional knapsack: the dearest filling of one device.
 
-/// Value of the dearest filling of `capacity` units, each item as often as wanted, and how often each is used.
+/// Value of the dearest filling of `capacity` units, each item as often as wanted, and how often
+/// each is used.
 ///
-/// `size[i] >= 1` and `value[i] >= 0`, both in whole units: the result is exact. Time and memory grow with
-/// `capacity` times the number of items.
+/// `size[i] >= 1` and `value[i] >= 0`, both in whole units: the result is exact. Time and memory
+/// grow with `capacity` times the number of items.
 pub(crate) fn dearest_filling(capacity: usize, size: &[usize], value: &[i128]) -> (i128, Vec<u32>) {
     let mut best = vec![0; capacity + 1];
     let mut last_item: Vec<Option<usize>> = vec![None; capacity + 1];

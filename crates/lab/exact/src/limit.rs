@@ -11,9 +11,9 @@ pub(crate) enum LimitKind {
     GpuMilli,
     /// Shares above a half: one per GPU.
     AboveHalf,
-    /// Shares above a third: two per GPU, where one above two thirds counts as two (the dual-feasible
-    /// function u^(2) of Fekete and Schepers, "New classes of fast lower bounds for bin packing problems",
-    /// Mathematical Programming 91, 2001).
+    /// Shares above a third: two per GPU, where one above two thirds counts as two (the
+    /// dual-feasible function u^(2) of Fekete and Schepers, "New classes of fast lower bounds for
+    /// bin packing problems", Mathematical Programming 91, 2001).
     AboveThird,
     /// Pods on more than 1/(q+1) of the node's GPUs, no two on one GPU: q per node.
     Wide(u32),

@@ -15,16 +15,17 @@ pub struct BoundJob {
 
 /// Lower bounds on the end of the last job, on the trace's own clock.
 ///
-/// Valid for every schedule, preemptive or not, with or without knowledge of the future, in which a job runs
-/// on all its GPUs or not at all and at most the capacity is in use. Bounds that are not whole milliseconds
-/// are rounded up: they hold for the makespan rounded up to a whole millisecond.
+/// Valid for every schedule, preemptive or not, with or without knowledge of the future, in which a
+/// job runs on all its GPUs or not at all and at most the capacity is in use. Bounds that are not
+/// whole milliseconds are rounded up: they hold for the makespan rounded up to a whole millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MakespanBounds {
     /// `max_j (r_j + p_j)`: no job ends before it ran.
     pub longest_job_ms: i64,
     /// `max_t [t + sum_{r_j >= t} q_j p_j / C]`: the work submitted from t on, at full speed.
     pub work_ms: i64,
-    /// `max_t [t + sum_{r_j >= t, q_j > C/2} p_j]`: jobs on more than half of the GPUs run one by one.
+    /// `max_t [t + sum_{r_j >= t, q_j > C/2} p_j]`: jobs on more than half of the GPUs run one by
+    /// one.
     pub wide_jobs_ms: i64,
 }
 
@@ -36,10 +37,11 @@ impl MakespanBounds {
     }
 }
 
-/// Lower bounds on the makespan of `jobs` on `capacity_gpus` equal GPUs of one pool; `None` without jobs.
+/// Lower bounds on the makespan of `jobs` on `capacity_gpus` equal GPUs of one pool; `None` without
+/// jobs.
 ///
-/// These are the classical bounds for parallel tasks (longest job, area, pairwise exclusive jobs), each taken
-/// over every suffix of the submissions. O(n log n).
+/// These are the classical bounds for parallel tasks (longest job, area, pairwise exclusive jobs),
+/// each taken over every suffix of the submissions. O(n log n).
 ///
 /// # Errors
 /// [`BoundError::Job`] for a negative or too large field, or a job wider than the capacity.
@@ -83,8 +85,8 @@ fn to_ms(value: i128) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// The largest time accepted (2^42 ms, 139 years), pool (2^20 GPUs) and sum of work: squares of times counted
-/// in GPU-milliseconds then stay inside `i128`.
+/// The largest time accepted (2^42 ms, 139 years), pool (2^20 GPUs) and sum of work: squares of
+/// times counted in GPU-milliseconds then stay inside `i128`.
 const TIME_LIMIT_MS: i64 = 1 << 42;
 const TIME_RANGE: &str = "0 to 2^42 ms";
 /// Largest pool whose times can be bounded, in GPUs (or in whatever unit the jobs are counted).

@@ -13,8 +13,8 @@ pub struct PrefixBound {
     pub pods: usize,
     /// Requested GPU of these pods, in percent of the cluster's GPUs.
     pub arrived_percent: f64,
-    /// Whether the relaxation really holds these pods (to solver accuracy). `false` means that the solver
-    /// gave up early: the bound is still valid, but may be larger than the relaxation's own.
+    /// Whether the relaxation really holds these pods (to solver accuracy). `false` means that the
+    /// solver gave up early: the bound is still valid, but may be larger than the relaxation's own.
     pub tight: bool,
 }
 
@@ -25,8 +25,8 @@ pub struct PrefixBounds {
     pub device: PrefixBound,
     /// By the linear program over shapes and node classes.
     pub lp: PrefixBound,
-    /// By the linear program in which each node class also cuts its GPUs into the shares it gets; only from
-    /// [`combined_prefix_bounds`], and never above the other two.
+    /// By the linear program in which each node class also cuts its GPUs into the shares it gets;
+    /// only from [`combined_prefix_bounds`], and never above the other two.
     pub combined: Option<PrefixBound>,
 }
 
@@ -38,18 +38,19 @@ impl PrefixBounds {
     }
 }
 
-/// Bounds the longest prefix of `pods`, in order of arrival, that fits empty `nodes` without any departure.
+/// Bounds the longest prefix of `pods`, in order of arrival, that fits empty `nodes` without any
+/// departure.
 ///
 /// # Errors
-/// [`BoundError::Node`] and [`BoundError::Pod`] for a field out of range, [`BoundError::NoGpus`] for a cluster
-/// without GPUs.
+/// [`BoundError::Node`] and [`BoundError::Pod`] for a field out of range, [`BoundError::NoGpus`]
+/// for a cluster without GPUs.
 pub fn prefix_bounds(nodes: &[BoundNode], pods: &[BoundPod]) -> Result<PrefixBounds, BoundError> {
     let world = checked_world(nodes, pods)?;
     Ok(limits_of(&world, &mut CuttingStock::new(&world)))
 }
 
-/// As [`prefix_bounds`], with the third bound. It takes several times as long and can only differ where device
-/// shares compete for some kinds of node alone, as they do when pods name GPU models.
+/// As [`prefix_bounds`], with the third bound. It takes several times as long and can only differ
+/// where device shares compete for some kinds of node alone, as they do when pods name GPU models.
 ///
 /// # Errors
 /// As [`prefix_bounds`].
@@ -78,7 +79,8 @@ fn limits_of(world: &World, stock: &mut CuttingStock) -> PrefixBounds {
     }
 }
 
-/// The fewest GPUs that can hold the shares of all `pods`, by the cutting-stock relaxation rounded up.
+/// The fewest GPUs that can hold the shares of all `pods`, by the cutting-stock relaxation rounded
+/// up.
 ///
 /// A lower bound on any packing's number of GPUs in use; CPU, memory, models and nodes are ignored.
 ///

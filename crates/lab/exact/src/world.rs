@@ -1,4 +1,5 @@
-//! Groups pods into shapes and nodes into classes, because the bounds see only how many there are of each.
+//! Groups pods into shapes and nodes into classes, because the bounds see only how many there are
+//! of each.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +94,8 @@ fn accepted_models(pod: &BoundPod) -> Vec<&str> {
     models
 }
 
-/// Nodes differ by size and by which shapes accept their model; the model's name itself says nothing.
+/// Nodes differ by size and by which shapes accept their model; the model's name itself says
+/// nothing.
 fn group_nodes<'a>(
     nodes: &'a [BoundNode],
     shapes: &[&BoundPod],

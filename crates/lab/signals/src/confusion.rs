@@ -45,9 +45,9 @@ impl Confusion {
         self.time_ms[phase as usize].iter().sum()
     }
 
-    /// Compares one member's time in blocks of two samples: shorter phases have no place, so that only how
-    /// long they were counts within a block. What was missed is set against what was said too much, in
-    /// proportion.
+    /// Compares one member's time in blocks of two samples: shorter phases have no place, so that
+    /// only how long they were counts within a block. What was missed is set against what was said
+    /// too much, in proportion.
     pub(crate) fn compare(&mut self, truth: &Tape, said: &MemberPhases, rule: &Truth) {
         let block_s = (2 * rule.step_ms / 1000) as usize;
         let held = said.stretches.first().zip(said.stretches.last());
@@ -107,8 +107,8 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// What these signals can tell of what happened: what they cannot separate is right when it is said to be
-    /// unknown.
+    /// What these signals can tell of what happened: what they cannot separate is right when it is
+    /// said to be unknown.
     fn expected(&self, truth: [u64; PHASES]) -> [u64; PHASES] {
         if self.collected != Collected::UtilOnly {
             return truth;

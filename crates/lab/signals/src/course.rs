@@ -48,7 +48,8 @@ pub(crate) enum Restart {
     Replaced,
 }
 
-/// Waiting of less than this part of an iteration is the rhythm of a balanced job, and no phase of its own.
+/// Waiting of less than this part of an iteration is the rhythm of a balanced job, and no phase of
+/// its own.
 const RHYTHM: f64 = 0.05;
 
 impl Course {
@@ -87,7 +88,8 @@ impl Course {
         self.members[self.live[rank]].tape.add(from_ms, to_ms, phase, levels);
     }
 
-    /// Iterations for about some time. `exposed` is what each iteration waits for data, by its compute.
+    /// Iterations for about some time. `exposed` is what each iteration waits for data, by its
+    /// compute.
     pub(crate) fn iterate(
         &mut self,
         random: &mut Random,
@@ -161,8 +163,8 @@ impl Course {
         self.checkpoints_ms.push(self.now_ms);
     }
 
-    /// A rank fails, the others wait for it and are ended; then all start again. `spoilt` says what of the time
-    /// since the last checkpoint was lost.
+    /// A rank fails, the others wait for it and are ended; then all start again. `spoilt` says what
+    /// of the time since the last checkpoint was lost.
     pub(crate) fn fail(&mut self, random: &mut Random, rank: usize, restart: Restart) {
         let failed_ms = self.now_ms;
         let since_ms = self.last_checkpoint_ms;

@@ -1,10 +1,11 @@
 //! Signals of jobs whose phases are known, and how well phases are told from them.
 //!
-//! A [`Case`] is one job as it truly ran: its ranks start, iterate, wait for each other, save, fail, hang and
-//! rest, and each moment has a label. What a monitoring system would keep of it is a
-//! [`dovetail_phases::job_phases::JobRecord`]: means over windows with jitter, clocks up to five seconds
-//! apart, two samples in a hundred missing. [`Confusion`] sets what a method says of the record beside the
-//! labels. Nothing here knows how the method decides, and no number is shared with it.
+//! A [`Case`] is one job as it truly ran: its ranks start, iterate, wait for each other, save,
+//! fail, hang and rest, and each moment has a label. What a monitoring system would keep of it is a
+//! [`dovetail_phases::job_phases::JobRecord`]: means over windows with jitter, clocks up to five
+//! seconds apart, two samples in a hundred missing. [`Confusion`] sets what a method says of the
+//! record beside the labels. Nothing here knows how the method decides, and no number is shared
+//! with it.
 //!
 //! | module | what |
 //! |---|---|

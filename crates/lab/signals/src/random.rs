@@ -3,8 +3,8 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-/// Which half of every range parameters are drawn from. A range is cut into ten bands; one half has the even
-/// ones, the other the odd ones, so that both cover it and no value is in both.
+/// Which half of every range parameters are drawn from. A range is cut into ten bands; one half has
+/// the even ones, the other the odd ones, so that both cover it and no value is in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
     /// On which the method may be tuned.

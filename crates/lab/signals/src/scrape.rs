@@ -1,5 +1,5 @@
-//! What a monitoring system keeps of what happened: means over windows that are never quite where they
-//! should be, with samples that are missing.
+//! What a monitoring system keeps of what happened: means over windows that are never quite where
+//! they should be, with samples that are missing.
 
 use dovetail_account::device_time::Span;
 use dovetail_phases::job_phases::{JobRecord, Member, Run, Sample};

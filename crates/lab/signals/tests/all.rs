@@ -7,8 +7,8 @@ use dovetail_signals::{Case, Collected, Confusion, Half, Kind};
 /// Seeds of the sample; the benchmark has twice as many.
 const SEEDS: std::ops::Range<u64> = 0..12;
 const STEPS_MS: [u64; 3] = [15_000, 30_000, 60_000];
-/// Least precision and recall by step. Over all seeds of the benchmark both are 0.9 at each; at 60 s a single
-/// checkpoint that falls into a missing sample moves this sample by several points.
+/// Least precision and recall by step. Over all seeds of the benchmark both are 0.9 at each; at 60
+/// s a single checkpoint that falls into a missing sample moves this sample by several points.
 const LEAST: [f64; 3] = [0.9, 0.9, 0.8];
 
 /// By step.

@@ -188,7 +188,8 @@ impl TraceJob {
         u128::from(self.total_gpus()) * u128::from(self.gpu_milli.unsigned_abs())
     }
 
-    /// GPU time of the whole job, in thousandths of a GPU times ms; `None` when the run time is unknown.
+    /// GPU time of the whole job, in thousandths of a GPU times ms; `None` when the run time is
+    /// unknown.
     pub fn gpu_milli_ms(&self) -> Option<u128> {
         Some(self.total_gpu_milli() * u128::from(self.duration_ms?))
     }
@@ -198,7 +199,8 @@ impl TraceJob {
         self.gpu_count == 1 && self.gpu_milli < 1000
     }
 
-    /// Divides all GPUs of the job over nodes with `node_gpus` GPUs (at least 1): full nodes, then one rest.
+    /// Divides all GPUs of the job over nodes with `node_gpus` GPUs (at least 1): full nodes, then
+    /// one rest.
     ///
     /// Job tables without a `nodes` column describe a job of 24 GPUs as one pod of 24; this gives
     /// the pods such a job needs on nodes of 8.

@@ -11,8 +11,8 @@
 //! | jobs out of what was seen of GPUs | [`Seen`] |
 //! | seeded clusters and job streams | [`synth`] |
 //!
-//! `docs/reference/trace-formats.md` describes the files. Nothing here touches a clock or draws randomness
-//! of its own; every result follows from the input and the seed.
+//! `docs/reference/trace-formats.md` describes the files. Nothing here touches a clock or draws
+//! randomness of its own; every result follows from the input and the seed.
 
 mod error;
 pub mod fgd;

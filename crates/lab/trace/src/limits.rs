@@ -1,4 +1,5 @@
-//! Largest values that are read, written or generated; `docs/reference/trace-formats.md` lists them.
+//! Largest values that are read, written or generated; `docs/reference/trace-formats.md` lists
+//! them.
 //!
 //! They are far above any real cluster. Every sum over one job or one machine fits 64 bits, every
 //! sum over a file or a replay 128 bits, and the bounds of `lab/exact` take all of them.

@@ -15,7 +15,8 @@ pub struct Trace {
     pub source: String,
     /// The format of the file; `None` for jobs that come from none.
     pub format: Option<Format>,
-    /// Line of each job in the file, from 1, the header included; empty for jobs that come from none.
+    /// Line of each job in the file, from 1, the header included; empty for jobs that come from
+    /// none.
     pub lines: Vec<u64>,
     /// What the source states at all.
     pub known: Known,
@@ -49,8 +50,8 @@ impl Default for Known {
 }
 
 impl Trace {
-    /// Leaves only jobs whose run time is known, for uses that cannot do without. The others are listed in
-    /// [`Trace::skipped`] if they are to be skipped.
+    /// Leaves only jobs whose run time is known, for uses that cannot do without. The others are
+    /// listed in [`Trace::skipped`] if they are to be skipped.
     ///
     /// # Errors
     /// [`TraceError::Row`] names the first job without run time, if none is to be skipped;

@@ -1,7 +1,8 @@
 //! Where built programs are kept, and how two runs do not build the same at once.
 //!
-//! A module's folder is named after its version and a hash of everything that it is built from, so a
-//! changed pin never meets an old program. A folder appears under its name only when it is complete.
+//! A module's folder is named after its version and a hash of everything that it is built from, so
+//! a changed pin never meets an old program. A folder appears under its name only when it is
+//! complete.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

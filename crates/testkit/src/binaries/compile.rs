@@ -56,7 +56,8 @@ fn run(
     compiled: &mut dyn FnMut(u32),
 ) -> Result<(), BuildError> {
     let mut child = Command::new(go)
-        // `-v` names each package as it is compiled; with `readonly` go.sum vouches for all sources.
+        // `-v` names each package as it is compiled; with `readonly` go.sum vouches for all
+        // sources.
         .args([
             "build",
             "-v",

@@ -62,12 +62,12 @@ impl Program {
     }
 }
 
-/// The path of a program, of a release of Kubernetes if it is one of Kubernetes' own. Builds its module first
-/// where the cache does not hold it: minutes, with a line to `progress` now and then.
+/// The path of a program, of a release of Kubernetes if it is one of Kubernetes' own. Builds its
+/// module first where the cache does not hold it: minutes, with a line to `progress` now and then.
 ///
 /// # Errors
-/// When Go is missing or too old, when it cannot fetch or compile a module, or when the cache folder
-/// cannot be written.
+/// When Go is missing or too old, when it cannot fetch or compile a module, or when the cache
+/// folder cannot be written.
 pub fn program(
     program: Program,
     release: Release,
@@ -76,8 +76,8 @@ pub fn program(
     Ok(cache::folder_with(program.module(release), progress)?.join(program.name()))
 }
 
-/// Builds every module that the cache does not hold, with the control plane of a release, and answers with
-/// their folders.
+/// Builds every module that the cache does not hold, with the control plane of a release, and
+/// answers with their folders.
 ///
 /// # Errors
 /// As [`program`].

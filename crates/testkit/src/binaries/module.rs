@@ -1,5 +1,5 @@
-//! What is built: one entry per Go module. To add a program, add its module here and a name for it in
-//! [`Program`](super::Program).
+//! What is built: one entry per Go module. To add a program, add its module here and a name for it
+//! in [`Program`](super::Program).
 //!
 //! Versions stand in the modules' `go.mod` files alone, so that Go and this crate cannot disagree.
 

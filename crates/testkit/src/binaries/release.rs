@@ -12,7 +12,8 @@ pub enum Release {
     /// The one that the project follows, with Kubernetes' own gangs on.
     #[default]
     V1_37,
-    /// The oldest one that the project is run on. It has no gangs of its own in a version that is read.
+    /// The oldest one that the project is run on. It has no gangs of its own in a version that is
+    /// read.
     V1_35,
 }
 

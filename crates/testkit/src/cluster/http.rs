@@ -1,7 +1,7 @@
 //! The few requests that starting a control plane needs: HTTP/1.0 over TLS, one per connection.
 //!
-//! A Kubernetes client does far more and takes far longer to compile; `cargo xtask` has no other use
-//! for one. HTTP/1.0 answers end with the connection, so nothing has to be parsed.
+//! A Kubernetes client does far more and takes far longer to compile; `cargo xtask` has no other
+//! use for one. HTTP/1.0 answers end with the connection, so nothing has to be parsed.
 
 use std::fmt;
 use std::io::{Read, Write};

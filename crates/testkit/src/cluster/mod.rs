@@ -1,9 +1,9 @@
 //! A real control plane on loopback: etcd and kube-apiserver, and on request kube-scheduler,
 //! kube-controller-manager and KWOK.
 //!
-//! Every [`Cluster`] has free ports, a folder and certificates of its own. It ends with the value, and
-//! also when the process that holds it is killed. `cargo xtask cluster up` and the tests start the
-//! same thing; this module needs no Kubernetes client.
+//! Every [`Cluster`] has free ports, a folder and certificates of its own. It ends with the value,
+//! and also when the process that holds it is killed. `cargo xtask cluster up` and the tests start
+//! the same thing; this module needs no Kubernetes client.
 
 mod access;
 mod certificates;
@@ -71,12 +71,12 @@ struct Started {
 }
 
 impl Cluster {
-    /// Starts a control plane and waits until its API server is ready. Programs that are missing are
-    /// built first, which takes minutes once; `progress` gets a line now and then.
+    /// Starts a control plane and waits until its API server is ready. Programs that are missing
+    /// are built first, which takes minutes once; `progress` gets a line now and then.
     ///
     /// # Errors
-    /// When a program cannot be built or started, or ends before it is ready; the error names the log
-    /// and quotes its end.
+    /// When a program cannot be built or started, or ends before it is ready; the error names the
+    /// log and quotes its end.
     pub fn start(options: Options, progress: &mut dyn FnMut(&str)) -> Result<Self, StartError> {
         let programs = Programs::locate(&options, progress)?;
         let mut attempts = 1;

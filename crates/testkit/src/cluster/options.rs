@@ -14,8 +14,8 @@ const MARK: &str = "dovetail-cluster.txt";
 pub struct Options {
     /// The release of Kubernetes; without it [`Release::chosen`].
     pub release: Option<Release>,
-    /// Start kube-scheduler, with its client's limits raised to 5,000 requests per second: its default
-    /// of 50 measures the limit instead of the scheduler.
+    /// Start kube-scheduler, with its client's limits raised to 5,000 requests per second: its
+    /// default of 50 measures the limit instead of the scheduler.
     pub scheduler: bool,
     /// Start kube-controller-manager without its node life-cycle controller: nodes without agents
     /// would turn not-ready.
@@ -26,7 +26,8 @@ pub struct Options {
     pub users: Vec<User>,
     /// More arguments of kube-apiserver.
     pub api_server_arguments: Vec<String>,
-    /// A new or empty folder to work in; it is removed at the end. Without one, a folder below the system's temporary folder.
+    /// A new or empty folder to work in; it is removed at the end. Without one, a folder below the
+    /// system's temporary folder.
     pub folder: Option<PathBuf>,
 }
 
@@ -35,8 +36,8 @@ pub struct Options {
 pub enum NodesLookedAt {
     /// Every node, so that what it finds does not depend on where it begins.
     All,
-    /// As many as it takes by default: fewer, the larger the cluster is. So that it is measured as people run it, its
-    /// alpha feature of gangs in topology domains is off, too.
+    /// As many as it takes by default: fewer, the larger the cluster is. So that it is measured as
+    /// people run it, its alpha feature of gangs in topology domains is off, too.
     Some,
 }
 

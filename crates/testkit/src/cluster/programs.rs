@@ -115,8 +115,8 @@ impl Programs {
             "--authorization-mode=RBAC".to_owned(),
             "--allow-privileged=true".to_owned(),
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
-            // ServiceAccount waits for a controller that may not run. TaintNodesByCondition taints each
-            // new node as not ready, and nobody here would take the taint away.
+            // ServiceAccount waits for a controller that may not run. TaintNodesByCondition taints
+            // each new node as not ready, and nobody here would take the taint away.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
         ];
         arguments.extend(self.gates(GANGS_IN_DOMAINS));
@@ -145,7 +145,8 @@ impl Programs {
     pub(super) fn scheduler(&self, looks_at: NodesLookedAt) -> Result<Invocation, StartError> {
         let (percent, gates) = match looks_at {
             NodesLookedAt::All => (100, GANGS_IN_DOMAINS),
-            // Its own choice by the size of the cluster; gangs as they are by default, without what is alpha.
+            // Its own choice by the size of the cluster; gangs as they are by default, without what
+            // is alpha.
             NodesLookedAt::Some => (0, GANGS),
         };
         let configuration = json!({
@@ -222,6 +223,6 @@ impl Programs {
 
 /// Gangs as Kubernetes itself defines them: PodGroup of scheduling.k8s.io.
 const GANGS: &str = "GenericWorkload=true";
-/// The same with the topology levels that they must not leave, which is alpha in 1.37: without the gate the API server
-/// drops `spec.schedulingConstraints` without a word.
+/// The same with the topology levels that they must not leave, which is alpha in 1.37: without the
+/// gate the API server drops `spec.schedulingConstraints` without a word.
 const GANGS_IN_DOMAINS: &str = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true";

@@ -1,5 +1,6 @@
-//! What KWOK does: nodes become ready, pods run, those of Jobs end (but for those with the label `stays`), deleted ones
-//! go. Without a stage for nodes it looks after no node, and so after no pod.
+//! What KWOK does: nodes become ready, pods run, those of Jobs end (but for those with the label
+//! `stays`), deleted ones go. Without a stage for nodes it looks after no node, and so after no
+//! pod.
 
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::now::{now, stamp};
 
-/// Puts a condition in the place of the one of its type; the time of its last transition moves only with its
-/// status.
+/// Puts a condition in the place of the one of its type; the time of its last transition moves only
+/// with its status.
 pub(super) fn put_condition(status: &mut Value, mut condition: Value) {
     condition["lastTransitionTime"] = stamp(now());
     if !status["conditions"].is_array() {

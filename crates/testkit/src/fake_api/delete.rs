@@ -22,7 +22,8 @@ pub(super) struct DeleteOptions {
 }
 
 impl DeleteOptions {
-    /// From a body, or from the address where there is no body: nothing in the address counts beside one.
+    /// From a body, or from the address where there is no body: nothing in the address counts
+    /// beside one.
     pub(super) fn read(call: &Call, body: &[u8]) -> Result<Self, Failure> {
         if body.is_empty() {
             let grace_s = call.query.number("gracePeriodSeconds")?;

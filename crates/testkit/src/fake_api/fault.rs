@@ -38,7 +38,8 @@ pub enum Fault {
     },
     /// The request waits for [`FakeApi::release`](super::FakeApi::release) before it takes effect.
     Hold,
-    /// The request takes effect, its answer waits for [`FakeApi::release`](super::FakeApi::release).
+    /// The request takes effect, its answer waits for
+    /// [`FakeApi::release`](super::FakeApi::release).
     HoldReply,
     /// A watch whose connection closes.
     CutWatch {
@@ -60,8 +61,8 @@ pub enum Fault {
         /// How many of a million.
         per_million: u32,
     },
-    /// A watch that waits, then sends what happened meanwhile in another order. Events of one object
-    /// keep theirs.
+    /// A watch that waits, then sends what happened meanwhile in another order. Events of one
+    /// object keep theirs.
     ReorderEvents {
         /// For how long it waits.
         window_ms: u64,

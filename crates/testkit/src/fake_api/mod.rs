@@ -2,12 +2,13 @@
 //!
 //! It speaks plain HTTP/1.1 and HTTP/2 on loopback and answers as the real server does, down to
 //! codes, reasons and messages, for what a scheduler needs: discovery, lists (paged, at a version),
-//! watches (bookmarks, streaming lists), creation, replacement, patches, status paths, deletion with
-//! preconditions and grace, dry runs of patches and deletions, binding, eviction, leases, services by
-//! way of the server, and custom resources. A conformance script holds it against a real server.
+//! watches (bookmarks, streaming lists), creation, replacement, patches, status paths, deletion
+//! with preconditions and grace, dry runs of patches and deletions, binding, eviction, leases,
+//! services by way of the server, and custom resources. A conformance script holds it against a
+//! real server.
 //!
-//! What it does not do: authentication, other dry runs, server-side apply, garbage collection, validation
-//! beyond what a scheduler can get wrong, and the work of controllers.
+//! What it does not do: authentication, other dry runs, server-side apply, garbage collection,
+//! validation beyond what a scheduler can get wrong, and the work of controllers.
 //!
 //! Faults strike on demand and repeatably: see [`FaultRule`].
 
@@ -158,8 +159,8 @@ impl FakeApi {
         self.shared.lock().kinds.register(kind);
     }
 
-    /// Lets a server on loopback answer for a service (`NAME:PORT`, with `https:` before it where the port speaks TLS;
-    /// the server itself speaks none).
+    /// Lets a server on loopback answer for a service (`NAME:PORT`, with `https:` before it where
+    /// the port speaks TLS; the server itself speaks none).
     pub fn serve_service(&self, namespace: &str, service: &str, address: SocketAddr) {
         self.shared.backends.set(namespace, &format!("services/{service}"), address);
     }
@@ -262,8 +263,8 @@ impl FakeApi {
         self.direct(Verb::Delete, plural, namespace, name, "", options)
     }
 
-    /// Writes an object as a test wants it, also where the real server would never have it so: a deletion that
-    /// began long ago, say. Nothing happens if there is none.
+    /// Writes an object as a test wants it, also where the real server would never have it so: a
+    /// deletion that began long ago, say. Nothing happens if there is none.
     pub fn overwrite(
         &self,
         plural: &str,

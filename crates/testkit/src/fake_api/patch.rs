@@ -110,7 +110,8 @@ fn merge_strategically(object: &mut Value, patch: Value) {
                 items.retain(|item| !gone.contains(item));
             }
         } else if key.starts_with('$') {
-            // `$setElementOrder` and `$retainKeys` order what is merged; nothing here depends on it.
+            // `$setElementOrder` and `$retainKeys` order what is merged; nothing here depends on
+            // it.
         } else if part.is_null() {
             fields.remove(&key);
         } else {
@@ -161,8 +162,8 @@ fn merge_list(field: &mut Value, key: &str, items: Vec<Value>) {
     *field = Value::Array(interleaved(theirs, ours, &order, key));
 }
 
-/// What is there alone and what the patch speaks of, in the order of the real server (`mergeSortedSlice`
-/// of its strategic merge patch): what is new comes before what follows.
+/// What is there alone and what the patch speaks of, in the order of the real server
+/// (`mergeSortedSlice` of its strategic merge patch): what is new comes before what follows.
 fn interleaved(theirs: Vec<Value>, ours: Vec<Value>, order: &[Value], key: &str) -> Vec<Value> {
     let place = |item: &Value| order.iter().position(|one| one[key] == item[key]);
     let (mut theirs, mut ours) = (theirs.into_iter().peekable(), ours.into_iter().peekable());

@@ -1,5 +1,5 @@
-//! Services and pods of the cluster, reached through the server as through the real one's `services/proxy` and
-//! `pods/proxy`.
+//! Services and pods of the cluster, reached through the server as through the real one's
+//! `services/proxy` and `pods/proxy`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -26,7 +26,8 @@ impl Backends {
         backends.insert(format!("{namespace}/{object}"), address);
     }
 
-    /// The answer of a service or pod, or what the server says where none is behind it; none for any other path.
+    /// The answer of a service or pod, or what the server says where none is behind it; none for
+    /// any other path.
     pub(super) async fn answer(&self, path: &str, query: Option<&str>) -> Option<Reply> {
         let (service, rest) = split(path)?;
         let backends = || self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
 //! Whether a node takes a pod: the kubelet's own check, with its reasons and messages.
 //!
-//! The order is that of the kubelet of Kubernetes 1.37: pod slots, processors, memory, ephemeral storage,
-//! extended resources; only the first shortage is reported. An extended resource that the node does
-//! not offer at all is not checked. Then the devices are handed out, and a shortage there is an
-//! unexpected error: the Node object still promised what broke in the meantime. Node affinity, host
-//! ports, taints and topology alignment are not checked.
+//! The order is that of the kubelet of Kubernetes 1.37: pod slots, processors, memory, ephemeral
+//! storage, extended resources; only the first shortage is reported. An extended resource that the
+//! node does not offer at all is not checked. Then the devices are handed out, and a shortage there
+//! is an unexpected error: the Node object still promised what broke in the meantime. Node
+//! affinity, host ports, taints and topology alignment are not checked.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +118,8 @@ impl Rejection {
     }
 }
 
-/// Whether a name is a resource that someone added to a node: it has a domain that is not Kubernetes'.
+/// Whether a name is a resource that someone added to a node: it has a domain that is not
+/// Kubernetes'.
 fn is_extended(name: &str) -> bool {
     name.split_once('/')
         .is_some_and(|(domain, _)| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))

@@ -84,8 +84,9 @@ impl Counts {
 }
 
 impl Kubelets {
-    /// Starts the kubelets of all nodes that the client sees, on the runtime of the caller. Requests
-    /// that fail are repeated here; a client made with `default_retry` off does not delay that.
+    /// Starts the kubelets of all nodes that the client sees, on the runtime of the caller.
+    /// Requests that fail are repeated here; a client made with `default_retry` off does not delay
+    /// that.
     #[must_use]
     pub fn start(client: Client, options: KubeletOptions) -> Self {
         let requests_in_flight = options.requests_in_flight;
@@ -129,13 +130,14 @@ impl Kubelets {
     }
 
     /// Breaks devices behind the back of the API server: from now on only `healthy` devices of this
-    /// resource work on a node, while its Node object promises what it did. A pod that gets none fails
-    /// with `UnexpectedAdmissionError`. Pods that run go on.
+    /// resource work on a node, while its Node object promises what it did. A pod that gets none
+    /// fails with `UnexpectedAdmissionError`. Pods that run go on.
     pub fn break_devices(&self, node: &str, resource: &str, healthy: u32) {
         lock(&self.world).set_healthy(node, resource, i64::from(healthy));
     }
 
-    /// Changes what a node offers, in its Node object. Pods that run go on, even where they hold more.
+    /// Changes what a node offers, in its Node object. Pods that run go on, even where they hold
+    /// more.
     ///
     /// # Errors
     /// When the API server refuses.

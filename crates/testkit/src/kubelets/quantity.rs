@@ -2,7 +2,8 @@
 //!
 //! Own code: what these kubelets count must not share a mistake with the scheduler they judge.
 
-/// Thousandths of a unit, rounded up; processors are counted so. `None` for text that is no quantity.
+/// Thousandths of a unit, rounded up; processors are counted so. `None` for text that is no
+/// quantity.
 pub(super) fn milli(text: &str) -> Option<i64> {
     scaled(text, 1000)
 }

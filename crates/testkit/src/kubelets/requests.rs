@@ -1,9 +1,9 @@
 //! What a pod asks of a node, by the rules of the kubelet.
 //!
-//! Kubernetes, "Resource sharing within containers" in the page on init containers, and "Pod Overhead":
-//! containers and restartable init containers add up; a plain init container needs its own and those
-//! of the restartable ones before it; the greater of both counts; overhead comes on top. Requests at
-//! the level of the pod replace the sum for the resources that they name.
+//! Kubernetes, "Resource sharing within containers" in the page on init containers, and "Pod
+//! Overhead": containers and restartable init containers add up; a plain init container needs its
+//! own and those of the restartable ones before it; the greater of both counts; overhead comes on
+//! top. Requests at the level of the pod replace the sum for the resources that they name.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,8 @@ pub(super) fn of_pod(pod: &Pod) -> Amounts {
     needed
 }
 
-/// Amounts from a list of quantities. What is no quantity counts nothing: the API server refuses it.
+/// Amounts from a list of quantities. What is no quantity counts nothing: the API server refuses
+/// it.
 pub(super) fn amounts(list: &BTreeMap<String, Quantity>) -> Amounts {
     let amount = |(name, quantity): (&String, &Quantity)| {
         let parse = if name == "cpu" { quantity::milli } else { quantity::whole };

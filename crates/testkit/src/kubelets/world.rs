@@ -217,8 +217,8 @@ impl World {
         }
     }
 
-    /// Gives back what a pod holds. It happens when its containers end, before the API server is told:
-    /// who learns of it there finds the room free.
+    /// Gives back what a pod holds. It happens when its containers end, before the API server is
+    /// told: who learns of it there finds the room free.
     fn leave(&mut self, uid: &str) {
         let Some(seat) = self.seats.get_mut(uid) else { return };
         seat.stage = Stage::Over;
@@ -380,8 +380,8 @@ mod tests {
         ]
     }
 
-    /// Keeps the books from what the API server is told alone: who was admitted (told to run) and has
-    /// not ended holds devices.
+    /// Keeps the books from what the API server is told alone: who was admitted (told to run) and
+    /// has not ended holds devices.
     #[derive(Default)]
     struct Books {
         promised: BTreeMap<String, i64>,

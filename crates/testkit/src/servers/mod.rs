@@ -16,8 +16,8 @@ pub use prometheus::PrometheusServer;
 /// Nothing here takes this long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Whether a program says on its standard error that it is ready, before it ends. Its log is read to the end by a
-/// thread.
+/// Whether a program says on its standard error that it is ready, before it ends. Its log is read
+/// to the end by a thread.
 fn becomes_ready(child: &mut Child, says: &'static str) -> bool {
     let log = child.stderr.take().expect("a pipe");
     let (sender, ready) = mpsc::channel();

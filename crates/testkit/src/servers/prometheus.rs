@@ -34,8 +34,8 @@ impl PrometheusServer {
         found
     }
 
-    /// Starts one in a folder, with the jobs of a configuration. What [`Self::write_blocks`] wrote there before is
-    /// its past.
+    /// Starts one in a folder, with the jobs of a configuration. What [`Self::write_blocks`] wrote
+    /// there before is its past.
     ///
     /// # Panics
     /// If it does not start.
@@ -66,7 +66,8 @@ impl PrometheusServer {
         panic!("Prometheus does not start");
     }
 
-    /// Writes samples in the OpenMetrics text format into the blocks of a server that is not started yet.
+    /// Writes samples in the OpenMetrics text format into the blocks of a server that is not
+    /// started yet.
     ///
     /// # Panics
     /// If promtool refuses them.

@@ -1,8 +1,8 @@
 //! The worlds of Kubernetes' documentation: what its pages say about where a pod may go.
 //!
-//! Pages: “Assigning Pods to Nodes”, “Taints and Tolerations”, “Pod Topology Spread Constraints” and
-//! the API reference of `minDomains` and `maxSkew`. Where a page draws a cluster, it is this one;
-//! where it only shows a manifest, the nodes are the fewest that tell yes from no.
+//! Pages: “Assigning Pods to Nodes”, “Taints and Tolerations”, “Pod Topology Spread Constraints”
+//! and the API reference of `minDomains` and `maxSkew`. Where a page draws a cluster, it is this
+//! one; where it only shows a manifest, the nodes are the fewest that tell yes from no.
 
 use serde_json::{Value, json};
 

@@ -19,7 +19,8 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Starts the oracle of a release, and builds it first where the cache does not hold it: minutes.
+    /// Starts the oracle of a release, and builds it first where the cache does not hold it:
+    /// minutes.
     ///
     /// # Errors
     /// When it cannot be built or started.

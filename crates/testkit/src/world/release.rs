@@ -6,8 +6,8 @@ use super::World;
 use crate::binaries::Release;
 
 impl World {
-    /// The world as servers and schedulers of a release see it: what they do not know, or do not look
-    /// at with their default feature gates, is left out.
+    /// The world as servers and schedulers of a release see it: what they do not know, or do not
+    /// look at with their default feature gates, is left out.
     #[must_use]
     pub fn known_to(&self, release: Release) -> Self {
         let mut world = self.clone();
@@ -25,9 +25,9 @@ impl World {
 }
 
 fn forget_newer_fields(pod: &mut Value) {
-    // Resizes of pod-level resources are behind a gate that is off. Of a resize of containers that release
-    // takes the larger state of each container, where newer ones take the larger sum: it stands in
-    // docs/internals/kubernetes.md as a difference.
+    // Resizes of pod-level resources are behind a gate that is off. Of a resize of containers that
+    // release takes the larger state of each container, where newer ones take the larger sum: it
+    // stands in docs/internals/kubernetes.md as a difference.
     for field in [
         "allocatedResources",
         "resources",

@@ -40,7 +40,8 @@ pub(super) fn add_containers(draw: &mut Draw, spec: &mut Value, appetite: Appeti
         spec["overhead"] = json!({"cpu": "250m", "memory": draw.pick(&["120Mi", "1Gi"])});
     }
     if draw.chance(20) {
-        // The server demands that it is no less than the containers' sum; the scheduler does not look.
+        // The server demands that it is no less than the containers' sum; the scheduler does not
+        // look.
         spec["resources"] = match draw.below(3) {
             0 => json!({"requests": {"cpu": "9"}}),
             1 => json!({"requests": {"cpu": "6500m", "memory": "20Gi"}}),

@@ -99,8 +99,8 @@ fn a_control_plane_ends_when_its_process_is_killed() {
     }
 }
 
-/// Waits for the end of a connection, which breaks with its server. A server that lives on lets the read time
-/// out.
+/// Waits for the end of a connection, which breaks with its server. A server that lives on lets the
+/// read time out.
 fn assert_ends(connection: &mut TcpStream) {
     connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     match connection.read(&mut [0; 1]) {

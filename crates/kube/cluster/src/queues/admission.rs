@@ -11,8 +11,8 @@ use crate::translate::NotYet;
 /// Label of a pod, of its group or workload, or of its namespace: the queue it is in.
 pub const QUEUE_LABEL: &str = labels::QUEUE;
 
-/// The queue of a pod: the first of its own label, that of its group and that of its namespace, else the
-/// default queue.
+/// The queue of a pod: the first of its own label, that of its group and that of its namespace,
+/// else the default queue.
 pub fn queue_of<'a>(
     pod: &'a Labels,
     group: Option<&'a Labels>,

@@ -41,7 +41,8 @@ pub(super) fn plain(resource: &str) -> &str {
     resource.strip_prefix(REQUESTS).unwrap_or(resource)
 }
 
-/// Whether a queue can bound the resource: what nobody charges to queues it could only seem to bound.
+/// Whether a queue can bound the resource: what nobody charges to queues it could only seem to
+/// bound.
 pub(super) fn can_be_bounded(resource: &str, rules: &Rules) -> bool {
     let name = plain(resource);
     let is_counted = |prefix: &str| name.starts_with(prefix);

@@ -1,5 +1,5 @@
-//! The CustomResourceDefinition of queues: what the API server takes, what it says where it does not, and the
-//! columns of `kubectl get queues`.
+//! The CustomResourceDefinition of queues: what the API server takes, what it says where it does
+//! not, and the columns of `kubectl get queues`.
 
 use serde_json::{Map, Value, json};
 

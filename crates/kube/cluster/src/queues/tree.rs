@@ -139,7 +139,8 @@ fn own_problem(name: &str, queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) ->
     wrong_resource(queue, rules).or_else(|| promises_too_much(queue, queues, rules))
 }
 
-/// What is wrong with the selector of a queue. It is no matter of the queues below: each has one of its own.
+/// What is wrong with the selector of a queue. It is no matter of the queues below: each has one of
+/// its own.
 fn unreadable_selector(queue: &Queue) -> Option<Problem> {
     match &queue.namespaces {
         LabelSelector::Unreadable(problem) => {
@@ -165,7 +166,8 @@ fn wrong_resource(queue: &Queue, rules: &Rules) -> Option<Problem> {
     })
 }
 
-/// The first resource of which more is guaranteed below a queue than the queue itself is guaranteed.
+/// The first resource of which more is guaranteed below a queue than the queue itself is
+/// guaranteed.
 fn promises_too_much(
     queue: &Queue,
     queues: &BTreeMap<Box<str>, Queue>,

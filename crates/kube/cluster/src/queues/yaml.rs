@@ -1,4 +1,5 @@
-//! JSON values as YAML text, as manifests are written: blocks, and quotes only where they are needed.
+//! JSON values as YAML text, as manifests are written: blocks, and quotes only where they are
+//! needed.
 
 use serde_json::Value;
 

@@ -7,16 +7,16 @@ use dovetail_objects::{LabelSelector, Labels, Pod, PodSelection, PodTerm};
 /// What a counter counts. Its text is its name in the engine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Selector {
-    /// Pods of a namespace that are not being deleted (topology spread). A selector of everything counts
-    /// nothing, as in kube-scheduler.
+    /// Pods of a namespace that are not being deleted (topology spread). A selector of everything
+    /// counts nothing, as in kube-scheduler.
     Spread {
         /// The namespace.
         namespace: Box<str>,
         /// Which of its pods.
         pods: LabelSelector,
     },
-    /// Pods that belong to each of these selections: all affinity terms of a pod, or one anti-affinity
-    /// term. Ascending.
+    /// Pods that belong to each of these selections: all affinity terms of a pod, or one
+    /// anti-affinity term. Ascending.
     Chosen(Box<[PodSelection]>),
     /// Pods of a namespace that a disruption budget is about. A selector of everything counts all.
     Budget {
@@ -32,7 +32,8 @@ pub enum Selector {
 }
 
 impl Selector {
-    /// Whether it counts this pod, whose namespace has these labels (`None`: there is no such namespace).
+    /// Whether it counts this pod, whose namespace has these labels (`None`: there is no such
+    /// namespace).
     pub fn counts(&self, pod: &Pod, namespace: Option<&Labels>) -> bool {
         match self {
             Self::Spread { namespace, pods } => {
@@ -87,7 +88,8 @@ pub fn anti_affinity_terms(pod: &Pod) -> &[PodTerm] {
     pod.between_pods.as_deref().map_or(&[], |terms| &terms.anti_affinity)
 }
 
-/// The counters that the pod's own rules and preferences ask, apart from those for ports, disks and claims.
+/// The counters that the pod's own rules and preferences ask, apart from those for ports, disks and
+/// claims.
 pub fn asked_by(pod: &Pod) -> Vec<Selector> {
     let constraints = pod.spread.iter().chain(&pod.soft_spread);
     let mut asked: Vec<Selector> =

@@ -6,9 +6,10 @@ use dovetail_objects::{GpuLabels, Node};
 
 const MIB: i64 = 1 << 20;
 
-/// The devices of a node: as many as its capacity of the resource; those that are not allocatable are not
-/// healthy. Where a plugin offers MIG slices or replicas under the name of whole devices, each of them is
-/// one device here, of the model that the plugin's label names (`…-MIG-1g.5gb`, `…-SHARED`).
+/// The devices of a node: as many as its capacity of the resource; those that are not allocatable
+/// are not healthy. Where a plugin offers MIG slices or replicas under the name of whole devices,
+/// each of them is one device here, of the model that the plugin's label names (`…-MIG-1g.5gb`,
+/// `…-SHARED`).
 pub(super) fn devices(node: &Node, resource: &str) -> Vec<Device> {
     let amount = |of: &dovetail_model::Resources| of.extended.get(resource).copied().unwrap_or(0);
     let usable = amount(&node.allocatable).clamp(0, MOST_DEVICES);
@@ -31,7 +32,8 @@ pub fn devices_not_counted(node: &Node, resource: &str) -> Option<(i64, i64)> {
 /// More devices than this on one node are not numbered; the engine counts devices in 16 bits.
 pub(super) const MOST_DEVICES: i64 = 4096;
 
-/// What a pod holds that was given `count` whole devices of a node with counted devices of this memory.
+/// What a pod holds that was given `count` whole devices of a node with counted devices of this
+/// memory.
 pub fn whole_devices(count: u16, memory_bytes: i64) -> HeldDevices {
     let amount = DeviceAmount::share(WHOLE_DEVICE_MILLI, memory_bytes);
     (0..count).map(|place| (place, amount.clone())).collect()

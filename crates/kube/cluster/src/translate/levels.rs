@@ -1,8 +1,10 @@
-//! Topology levels: which labels of a node say in which domain it is, and which level a request means.
+//! Topology levels: which labels of a node say in which domain it is, and which level a request
+//! means.
 //!
-//! A level has a name and the labels that mean it: clouds and tools have each their own. The first of them that a node
-//! has names its domain. A node without any label of a level, but with one of a narrower level, is in a domain of its
-//! narrower one alone: whatever the wider ones are, nodes of one rack share them.
+//! A level has a name and the labels that mean it: clouds and tools have each their own. The first
+//! of them that a node has names its domain. A node without any label of a level, but with one of a
+//! narrower level, is in a domain of its narrower one alone: whatever the wider ones are, nodes of
+//! one rack share them.
 
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
@@ -18,8 +20,8 @@ pub const HOST: &str = labels::HOST_NAME;
 pub struct LevelLabels {
     /// Its name, for people.
     pub name: String,
-    /// Labels whose value names the domain; the first that a node has counts. `hypernode:2` is the name of the node's
-    /// HyperNode of tier 2.
+    /// Labels whose value names the domain; the first that a node has counts. `hypernode:2` is the
+    /// name of the node's HyperNode of tier 2.
     pub labels: Vec<String>,
 }
 
@@ -38,8 +40,8 @@ pub struct KnownLevels<'a> {
     pub rivals: &'a Rivals,
 }
 
-/// Labels of levels that group the nodes otherwise than the level's domains, since other labels of it come first, each with
-/// one of those that come first.
+/// Labels of levels that group the nodes otherwise than the level's domains, since other labels of
+/// it come first, each with one of those that come first.
 pub type Rivals = BTreeMap<String, String>;
 
 /// What a node says of one label of a level.
@@ -56,8 +58,8 @@ pub struct SaidOfLevel {
 /// Most levels that there may be.
 pub const MOST_LEVELS: usize = 16;
 
-/// The levels where nobody says others: the zone; what clouds, Topograph, Kueue and Volcano call the tiers of the
-/// network; the domain of NVLink.
+/// The levels where nobody says others: the zone; what clouds, Topograph, Kueue and Volcano call
+/// the tiers of the network; the domain of NVLink.
 const STANDARD: [(&str, &[&str]); 5] = [
     ("zone", &[labels::ZONE]),
     (
@@ -120,8 +122,8 @@ impl Levels {
     /// Levels, widest first.
     ///
     /// # Errors
-    /// When two have one name or one label, or one has none or that of the node itself, or there are more than
-    /// [`MOST_LEVELS`].
+    /// When two have one name or one label, or one has none or that of the node itself, or there
+    /// are more than [`MOST_LEVELS`].
     pub fn new(levels: Vec<LevelLabels>) -> Result<Self, String> {
         if levels.len() > MOST_LEVELS {
             return Err(format!("{} levels: at most {MOST_LEVELS} are possible", levels.len()));
@@ -154,9 +156,10 @@ impl Levels {
         Ok(Self(levels))
     }
 
-    /// The same levels with the labels that Topologies of Kueue and of KAI name, widest first each. A label that no level has is
-    /// one of the level above that of the next narrower label; the narrowest of them is one of `rack`, or of the narrowest
-    /// level where there is none of that name. What would be above the widest level is left out.
+    /// The same levels with the labels that Topologies of Kueue and of KAI name, widest first each.
+    /// A label that no level has is one of the level above that of the next narrower label; the
+    /// narrowest of them is one of `rack`, or of the narrowest level where there is none of that
+    /// name. What would be above the widest level is left out.
     pub fn with_labels_of<'a>(&self, topologies: impl Iterator<Item = &'a [Box<str>]>) -> Self {
         let mut levels = self.clone();
         for labels in topologies {
@@ -207,8 +210,8 @@ impl Levels {
         all
     }
 
-    /// Where a node is, by its labels: its domain of each level, widest first, as far as it is in any; and which levels
-    /// it carries, as bits.
+    /// Where a node is, by its labels: its domain of each level, widest first, as far as it is in
+    /// any; and which levels it carries, as bits.
     pub fn place<'a>(
         &self,
         value_of: impl Fn(&str) -> Option<&'a str>,

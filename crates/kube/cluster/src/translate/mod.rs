@@ -1,7 +1,7 @@
 //! API objects in the words of the engine: pure functions of an object and of what it refers to.
 //!
-//! The rules are those of kube-scheduler 1.37's default filter plugins; each file names the plugin it
-//! follows. What depends on other pods stands in a requirement as a rule over a counter, and
+//! The rules are those of kube-scheduler 1.37's default filter plugins; each file names the plugin
+//! it follows. What depends on other pods stands in a requirement as a rule over a counter, and
 //! [`counting`] says which pods each counter counts.
 
 pub mod counting;
@@ -35,15 +35,17 @@ pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;
 /// What is the same for every translation.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// The extended resource whose units are devices of a node, each given whole to one pod. All others
-    /// are plain counts.
+    /// The extended resource whose units are devices of a node, each given whole to one pod. All
+    /// others are plain counts.
     pub device_resource: String,
-    /// Labels that a node must have for pods of ours to be placed there, as if each pod asked for them.
+    /// Labels that a node must have for pods of ours to be placed there, as if each pod asked for
+    /// them.
     pub node_selector: BTreeMap<String, String>,
 }
 
 impl Rules {
-    /// Whether pods of ours may be placed on a node with these labels, as far as [`Rules::node_selector`] says.
+    /// Whether pods of ours may be placed on a node with these labels, as far as
+    /// [`Rules::node_selector`] says.
     pub fn selects<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
     }

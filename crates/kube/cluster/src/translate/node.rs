@@ -23,8 +23,9 @@ pub struct NodeSetting<'a> {
 
 /// A node for the engine.
 ///
-/// What is not a label of the node but must be asked of it stands as a label with a colon in its key,
-/// which no real label can have. A node that must not be used is cordoned: see [`twice_offered`].
+/// What is not a label of the node but must be asked of it stands as a label with a colon in its
+/// key, which no real label can have. A node that must not be used is cordoned: see
+/// [`twice_offered`].
 pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode {
     let mut labels: BTreeMap<String, String> =
         node.meta.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -57,8 +58,8 @@ pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode 
     }
 }
 
-/// Resources that the node offers by device plugin while a driver offers the same devices through resource
-/// slices: whoever asks for one could be given a device that another holds.
+/// Resources that the node offers by device plugin while a driver offers the same devices through
+/// resource slices: whoever asks for one could be given a device that another holds.
 ///
 /// Drivers and plugins of one vendor are known by their names: `gpu.nvidia.com` and `nvidia.com/…`.
 pub fn twice_offered<'a>(node: &'a Node, setting: &NodeSetting<'_>) -> Vec<(&'a str, String)> {

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-/// Why a pod of ours is not placed whatever the nodes have: an object it refers to is missing or not
-/// ready, or it asks for something that dovetail does not do.
+/// Why a pod of ours is not placed whatever the nodes have: an object it refers to is missing or
+/// not ready, or it asks for something that dovetail does not do.
 ///
 /// The text is for the pod's owner; the words for claims are kube-scheduler's.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -296,18 +296,20 @@ pub enum NotYet {
 }
 
 impl NotYet {
-    /// Whether the owner of the pod, or a queueing system, holds it back on purpose: then nothing is wrong.
+    /// Whether the owner of the pod, or a queueing system, holds it back on purpose: then nothing
+    /// is wrong.
     pub fn is_held_back(&self) -> bool {
         matches!(self, Self::WorkloadSuspended { .. })
     }
 
-    /// Whether nothing is wrong and it goes on by itself: it is its turn when another one of its gang is over.
+    /// Whether nothing is wrong and it goes on by itself: it is its turn when another one of its
+    /// gang is over.
     pub fn is_for_its_turn(&self) -> bool {
         matches!(self, Self::GangFull { .. })
     }
 
-    /// Whether it was to start and could not, or waits for a claim that comes, or goes, by the doing of others: it is
-    /// tried again by itself.
+    /// Whether it was to start and could not, or waits for a claim that comes, or goes, by the
+    /// doing of others: it is tried again by itself.
     pub fn is_tried_again(&self) -> bool {
         matches!(
             self,

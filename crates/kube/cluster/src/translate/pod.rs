@@ -68,8 +68,8 @@ pub struct Held {
     pub counts_into: BTreeSet<String>,
 }
 
-/// What a pod holds on the node it is on, or is to be on. Nothing it could ask for makes this fail: what cannot be
-/// known, such as the volume of a claim that is gone, is not held.
+/// What a pod holds on the node it is on, or is to be on. Nothing it could ask for makes this fail:
+/// what cannot be known, such as the volume of a claim that is gone, is not held.
 pub fn held(pod: &Pod, facts: &Facts, rules: &Rules) -> Held {
     let amounts = if pod.node.is_empty() { &pod.requests } else { pod.holds() };
     let (resources, devices) = split(amounts, rules);

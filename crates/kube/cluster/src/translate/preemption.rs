@@ -4,7 +4,8 @@ use dovetail_model::PreemptionRules;
 
 use dovetail_objects::Pod;
 
-/// What a job of these pods may do to others, and others to it: what any of its pods forbids, all do.
+/// What a job of these pods may do to others, and others to it: what any of its pods forbids, all
+/// do.
 pub fn preemption_rules<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> PreemptionRules {
     let mut rules = PreemptionRules::default();
     for pod in pods {

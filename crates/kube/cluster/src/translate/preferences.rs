@@ -1,9 +1,10 @@
-//! What pods prefer: preferred node affinity, soft taints (`PreferNoSchedule`), soft spread constraints
-//! (`ScheduleAnyway`), images that are there.
+//! What pods prefer: preferred node affinity, soft taints (`PreferNoSchedule`), soft spread
+//! constraints (`ScheduleAnyway`), images that are there.
 //!
-//! The points keep the proportions of kube-scheduler's plugin weights (2, 3, 2 and 1 times a percent). It scales
-//! each plugin's points by the best node that fits; an engine that keeps scores cannot read other nodes, so
-//! here the points of a node are its own; only images go with the share of nodes that have them.
+//! The points keep the proportions of kube-scheduler's plugin weights (2, 3, 2 and 1 times a
+//! percent). It scales each plugin's points by the best node that fits; an engine that keeps scores
+//! cannot read other nodes, so here the points of a node are its own; only images go with the share
+//! of nodes that have them.
 
 use dovetail_model::{CounterScope, Preference, Preferred};
 use dovetail_objects::{LabelSelector, Pod};
@@ -16,7 +17,8 @@ const AFFINITY_POINTS: i64 = 200;
 const SOFT_TAINT_POINTS: i64 = -150;
 /// Points of each pod that a soft constraint counts in the node's domain.
 const SOFT_SPREAD_POINTS: i64 = -20;
-/// Points of a node that has all images, if all nodes have them and they are large: see [`Preferred::Images`].
+/// Points of a node that has all images, if all nodes have them and they are large: see
+/// [`Preferred::Images`].
 const IMAGE_POINTS: i64 = 100;
 
 /// What a pod prefers.

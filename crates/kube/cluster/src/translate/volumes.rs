@@ -55,7 +55,8 @@ pub(super) fn conditions(pod: &Pod, facts: &Facts) -> Result<Vec<NodeCondition>,
     Ok(conditions)
 }
 
-/// The volumes that the pod has attached to its node. Those of claims that are missing are left out.
+/// The volumes that the pod has attached to its node. Those of claims that are missing are left
+/// out.
 pub(super) fn attachments(pod: &Pod, facts: &Facts) -> BTreeSet<Attachment> {
     let source = |volume: &PodVolume| match volume {
         PodVolume::Claim(name) | PodVolume::Ephemeral(name) => {
@@ -71,8 +72,8 @@ pub(super) fn attachments(pod: &Pod, facts: &Facts) -> BTreeSet<Attachment> {
         .collect()
 }
 
-/// The driver and volume of a claim. A claim without a volume counts as one of its class's driver, under a
-/// name of its own.
+/// The driver and volume of a claim. A claim without a volume counts as one of its class's driver,
+/// under a name of its own.
 fn claimed(claim: &VolumeClaim, facts: &Facts) -> Option<VolumeSource> {
     if let Some(volume) = facts.volume(&claim.volume) {
         return volume.source.clone();
@@ -119,7 +120,8 @@ fn claim_of<'a>(
     Ok(Some(claim))
 }
 
-/// What the zone and region labels of a volume ask: a node that has any such label must have the same.
+/// What the zone and region labels of a volume ask: a node that has any such label must have the
+/// same.
 fn zones(volume: &PersistentVolume) -> impl Iterator<Item = NodeCondition> {
     let labels = [OLD_ZONE, OLD_REGION, ZONE, REGION];
     labels.into_iter().filter_map(move |key| {
@@ -144,8 +146,8 @@ fn zones(volume: &PersistentVolume) -> impl Iterator<Item = NodeCondition> {
     })
 }
 
-/// CSI migration changes the node affinity of such volumes node by node; pods of those that have one are
-/// left alone.
+/// CSI migration changes the node affinity of such volumes node by node; pods of those that have
+/// one are left alone.
 fn refuse_in_tree(claim: &VolumeClaim, volume: &PersistentVolume) -> Result<(), NotYet> {
     let zoned = [ZONE, OLD_ZONE].iter().any(|label| volume.meta.labels.get(label).is_some());
     match volume.in_tree {

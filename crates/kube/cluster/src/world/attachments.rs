@@ -1,7 +1,8 @@
 //! Volumes that are attached to nodes without a pod there that uses them.
 //!
-//! kube-scheduler counts them for a node's limits besides the volumes of its pods; a volume that both are
-//! about counts once. Such an attachment stands in the engine as something a stranger holds.
+//! kube-scheduler counts them for a node's limits besides the volumes of its pods; a volume that
+//! both are about counts once. Such an attachment stands in the engine as something a stranger
+//! holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -190,7 +191,8 @@ fn holder(name: &str) -> String {
     format!("volumeattachment:{name}")
 }
 
-/// Under a name of its own: a pod that comes to use the volume counts it besides, as for kube-scheduler.
+/// Under a name of its own: a pod that comes to use the volume counts it besides, as for
+/// kube-scheduler.
 fn holding(name: &str, node: &NodeName, attachment: &Attachment) -> Holding {
     let volume = format!("attached:{}", attachment.volume);
     Holding {

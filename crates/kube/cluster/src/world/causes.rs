@@ -28,8 +28,8 @@ impl SaidOfLate {
 }
 
 impl World {
-    /// What stands behind a text about pods of a namespace: its words in any order, pods without their names. Which
-    /// of the pods that differ are named depends on which came first.
+    /// What stands behind a text about pods of a namespace: its words in any order, pods without
+    /// their names. Which of the pods that differ are named depends on which came first.
     pub(super) fn cause_of(&self, namespace: &str, reason: &NotYet) -> Cause {
         let text = reason.to_string();
         let is_in_word = |of: char| of.is_ascii_alphanumeric() || matches!(of, '-' | '.' | '/');

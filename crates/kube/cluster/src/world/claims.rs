@@ -70,8 +70,8 @@ impl World {
         self.facts.class(&claim.class).map_or("", |class| &class.provisioner)
     }
 
-    /// What the volumes of a pod that are there ask of its node, and nothing else; `None` if it is gone or cannot be
-    /// placed as it is.
+    /// What the volumes of a pod that are there ask of its node, and nothing else; `None` if it is
+    /// gone or cannot be placed as it is.
     pub fn asked_by_volumes(&self, pod: PodId) -> Option<Arc<Requirement>> {
         let slot = *self.ids.get(&pod)?;
         let all = self.requirement(&self.pods.get(slot).pod).ok()?;
@@ -81,8 +81,8 @@ impl World {
         Some(Arc::new(Requirement { node_conditions, tolerations, ..Requirement::default() }))
     }
 
-    /// A node is decided for a pod, and it waits for volumes there: for those of its own `claims`, or, if it has none
-    /// without, for those `of_all` that start with it.
+    /// A node is decided for a pod, and it waits for volumes there: for those of its own `claims`,
+    /// or, if it has none without, for those `of_all` that start with it.
     pub fn waits_for_volumes(&mut self, pod: PodId, claims: &[ClaimKey], of_all: &[ClaimKey]) {
         let Some(slot) = self.ids.get(&pod).copied() else { return };
         let entry = self.pods.get_mut(slot);
@@ -102,7 +102,8 @@ impl World {
         });
     }
 
-    /// Nodes are decided for the pods of a job, and some of its claims get their volumes before they start.
+    /// Nodes are decided for the pods of a job, and some of its claims get their volumes before
+    /// they start.
     pub fn group_waits_for_volumes(&mut self, job: JobId, claims: &[ClaimKey]) {
         let Some(meta) = self.group_of_job(job).map(|group| &group.meta) else { return };
         let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
@@ -117,7 +118,8 @@ impl World {
         }
     }
 
-    /// Whether a pod without a node says why: none is decided for it, or it waits for volumes there.
+    /// Whether a pod without a node says why: none is decided for it, or it waits for volumes
+    /// there.
     pub(super) fn says_why_it_waits(&self, slot: Slot) -> bool {
         let entry = self.pods.get(slot);
         let pod = &entry.pod;
@@ -130,9 +132,10 @@ fn names_of(claims: &[ClaimKey]) -> Vec<String> {
     claims.iter().map(|claim| claim.name.to_string()).collect()
 }
 
-/// Whether a condition is one of volumes that are there: they alone may contradict a decision for which volumes are
-/// made. What a storage class says of volumes to be made, such as its capacity, changes while they are, and is left out
-/// here on purpose; where a pod is to do without its volumes (`gangs/lost.rs`) all that they ask for is meant.
+/// Whether a condition is one of volumes that are there: they alone may contradict a decision for
+/// which volumes are made. What a storage class says of volumes to be made, such as its capacity,
+/// changes while they are, and is left out here on purpose; where a pod is to do without its
+/// volumes (`gangs/lost.rs`) all that they ask for is meant.
 fn is_of_volumes_there(cause: ConditionCause) -> bool {
     matches!(cause, ConditionCause::VolumeNodeAffinity | ConditionCause::VolumeZone)
 }

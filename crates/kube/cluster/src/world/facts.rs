@@ -295,8 +295,8 @@ impl World {
         self.release_selectors(slot, wanted);
     }
 
-    /// Replaces the selectors in use because of a pod; whoever a new one, or one that is gone, is about
-    /// may stand differently.
+    /// Replaces the selectors in use because of a pod; whoever a new one, or one that is gone, is
+    /// about may stand differently.
     fn release_selectors(&mut self, slot: Slot, wanted: BTreeSet<Selector>) {
         let before = std::mem::take(&mut self.pods.get_mut(slot).uses);
         let same = before.len() == wanted.len()
@@ -370,7 +370,8 @@ impl World {
         self.dirty.pods.extend(self.pods.with_claim(namespace, name));
     }
 
-    /// Marks the pods whose claims are bound to a volume, those that could take it, and attachments of it.
+    /// Marks the pods whose claims are bound to a volume, those that could take it, and attachments
+    /// of it.
     fn mark_volume(&mut self, name: &str) {
         let claims = self.facts.claims_of(name);
         let users: Vec<Slot> = claims

@@ -1,5 +1,5 @@
-//! Stops that were begun and not finished: gangs of which some pods were stopped for others and the rest were not, and
-//! pods that say that they are about to be stopped.
+//! Stops that were begun and not finished: gangs of which some pods were stopped for others and the
+//! rest were not, and pods that say that they are about to be stopped.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,8 @@ use super::standing::{Standing, Told};
 use crate::translate::gang::GangName;
 
 impl World {
-    /// Who is left of gangs of which some of these pods have been stopped, where too few are left to go on.
+    /// Who is left of gangs of which some of these pods have been stopped, where too few are left
+    /// to go on.
     pub fn left_of_stopped(&self, victims: &[PodId]) -> Vec<PodId> {
         let is_going = |slot: &Slot| self.pods.get(*slot).pod.meta.is_deleting();
         let is_begun = |pod: &PodId| self.ids.get(pod).is_none_or(is_going);
@@ -29,8 +30,9 @@ impl World {
         left.filter_map(|slot| self.pods.get(slot).id).collect()
     }
 
-    /// Who is left of gangs that were being stopped when the last leader ended, as their pods tell: one is marked, the gang
-    /// cannot go on without those that have gone or are `awaited`, and somebody waits for whom they may have been stopped.
+    /// Who is left of gangs that were being stopped when the last leader ended, as their pods tell:
+    /// one is marked, the gang cannot go on without those that have gone or are `awaited`, and
+    /// somebody waits for whom they may have been stopped.
     pub fn left_by_the_last_leader(&self, awaited: &BTreeSet<PodId>) -> Vec<PodId> {
         let mut gangs: BTreeMap<&Arc<GangName>, BTreeSet<Slot>> = BTreeMap::new();
         for slot in self.marked() {
@@ -50,7 +52,8 @@ impl World {
         left.filter_map(|slot| self.pods.get(slot).id).collect()
     }
 
-    /// Who cannot go on of a gang without some. Of one that is stopped whole nobody can once it has lost any.
+    /// Who cannot go on of a gang without some. Of one that is stopped whole nobody can once it has
+    /// lost any.
     fn left_of(&self, name: &Arc<GangName>, stopped: &BTreeSet<Slot>) -> Vec<Slot> {
         let is_untouched = stopped.is_empty() && !self.has_lost_some(name);
         match self.is_whole_group(name) && is_untouched {
@@ -81,7 +84,8 @@ impl World {
         held.collect()
     }
 
-    /// Pods on nodes that their own scheduler is about to stop, or has begun to: what another one stops is its business.
+    /// Pods on nodes that their own scheduler is about to stop, or has begun to: what another one
+    /// stops is its business.
     fn marked(&self) -> impl Iterator<Item = Slot> {
         self.pods.in_order().filter(|slot| {
             let entry = self.pods.get(*slot);

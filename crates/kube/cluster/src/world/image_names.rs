@@ -16,7 +16,8 @@ pub(super) struct ImageNames {
 }
 
 impl ImageNames {
-    /// The images of a node with names that others have, too; the list from before if it is the same.
+    /// The images of a node with names that others have, too; the list from before if it is the
+    /// same.
     pub(super) fn share(&mut self, images: &Images, before: Option<&Images>) -> Images {
         if let Some(before) = before.filter(|before| *before == images) {
             return before.clone();

@@ -22,8 +22,9 @@ pub(super) struct Listings {
 }
 
 impl Listings {
-    /// Whether a state of an object is to be believed. In a list everything is, but what is known already
-    /// needs no second look; on a watch nothing older than what is known, or than its deletion.
+    /// Whether a state of an object is to be believed. In a list everything is, but what is known
+    /// already needs no second look; on a watch nothing older than what is known, or than its
+    /// deletion.
     pub(super) fn accepts(&mut self, kind: Kind, meta: &Meta, stored: Option<&Meta>) -> bool {
         let same = stored.is_some_and(|stored| {
             stored.uid == meta.uid
@@ -42,7 +43,8 @@ impl Listings {
         !same && newer_than(stored.and_then(Meta::version)) && newer_than(deleted)
     }
 
-    /// Whether a deletion concerns the object that is known, and not one of the same name before it.
+    /// Whether a deletion concerns the object that is known, and not one of the same name before
+    /// it.
     pub(super) fn accepts_deletion(
         &mut self,
         kind: Kind,

@@ -1,6 +1,6 @@
-//! Queues that are not there, and in which pods run: one that was deleted counts as it was until nothing is held in it
-//! or below it, so that the queues above it stay within what they may hold. Of one that was never seen only the name
-//! is known: what runs counts under that.
+//! Queues that are not there, and in which pods run: one that was deleted counts as it was until
+//! nothing is held in it or below it, so that the queues above it stay within what they may hold.
+//! Of one that was never seen only the name is known: what runs counts under that.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +30,8 @@ pub struct MissingQueue {
 }
 
 impl MissingQueue {
-    /// What is told to who asks about a cluster, and has not seen what the queue was. A scheduler may have.
+    /// What is told to who asks about a cluster, and has not seen what the queue was. A scheduler
+    /// may have.
     pub fn to_who_asks(&self) -> String {
         match self.is_known {
             true => self.to_string(),
@@ -130,7 +131,8 @@ impl Missing {
         std::mem::take(&mut self.is_dirty)
     }
 
-    /// Looks anew which are missing beside those that are there. What nobody uses any more is forgotten.
+    /// Looks anew which are missing beside those that are there. What nobody uses any more is
+    /// forgotten.
     pub(super) fn find(
         &mut self,
         there: &BTreeMap<QueueName, Queue>,

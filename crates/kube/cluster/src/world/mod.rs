@@ -1,12 +1,13 @@
 //! The index: changes of objects in, engine events out.
 //!
-//! It keeps the objects and, for each node, pod and attached volume, what the engine was told about it.
-//! A change marks what may stand differently now; what stands differently then is told. Where something
-//! stands follows from the objects alone and from the decisions not yet seen on the watch, so the order of
-//! changes does not matter: the engine ends where one built from the last objects begins.
+//! It keeps the objects and, for each node, pod and attached volume, what the engine was told about
+//! it. A change marks what may stand differently now; what stands differently then is told. Where
+//! something stands follows from the objects alone and from the decisions not yet seen on the
+//! watch, so the order of changes does not matter: the engine ends where one built from the last
+//! objects begins.
 //!
-//! Nothing is told before every kind has delivered its first list. Until then objects are only kept;
-//! [`World::snapshot`] then gives the world that an engine starts from.
+//! Nothing is told before every kind has delivered its first list. Until then objects are only
+//! kept; [`World::snapshot`] then gives the world that an engine starts from.
 
 mod attachments;
 mod budgets;
@@ -77,8 +78,9 @@ pub struct Settings {
     pub patience: Patience,
     /// Pods that other schedulers placed may be stopped, too.
     pub preempt_foreign: bool,
-    /// Of pods of the first lists that were made at the same time the one that was told first is first, else the one
-    /// whose name is. A server tells them by name; names that were made unreadable would give another order.
+    /// Of pods of the first lists that were made at the same time the one that was told first is
+    /// first, else the one whose name is. A server tells them by name; names that were made
+    /// unreadable would give another order.
     pub is_told_in_order: bool,
 }
 
@@ -110,8 +112,8 @@ pub enum Change {
     Absent(Kind),
 }
 
-/// Annotation with the decision, written by the bind itself: after a restart the pods say which of them were
-/// decided together.
+/// Annotation with the decision, written by the bind itself: after a restart the pods say which of
+/// them were decided together.
 pub const DECISION: &str = "dovetail.dev/decision";
 
 /// The objects, and what the engine was told about them.
@@ -211,9 +213,10 @@ impl World {
         self.is_ready
     }
 
-    /// The engine has bound pods, all that it bound in one cycle: they hold their nodes until the watch or
-    /// [`World::bind_failed`] says otherwise. Call it for everything the engine decides, before the next change: what
-    /// follows for one job may be about another that the same cycle has started.
+    /// The engine has bound pods, all that it bound in one cycle: they hold their nodes until the
+    /// watch or [`World::bind_failed`] says otherwise. Call it for everything the engine decides,
+    /// before the next change: what follows for one job may be about another that the same cycle
+    /// has started.
     pub fn assumed(&mut self, binds: &[(PodId, NodeName)]) -> Vec<Event> {
         for (pod, node) in binds {
             let Some(slot) = self.ids.get(pod).copied() else { continue };
@@ -235,8 +238,8 @@ impl World {
         self.settle()
     }
 
-    /// Binds that the engine decided were not carried out, and their pods wait again at once. Nothing follows
-    /// for those that are meanwhile seen on a node, or gone.
+    /// Binds that the engine decided were not carried out, and their pods wait again at once.
+    /// Nothing follows for those that are meanwhile seen on a node, or gone.
     pub fn bind_failed(&mut self, pods: &[PodId]) -> Vec<Event> {
         let mut events = Vec::new();
         for pod in pods {
@@ -267,7 +270,8 @@ impl World {
         self.pods.get(*slot).assumed.as_ref()
     }
 
-    /// The name of a decision about one pod: it starts alone for its gang, or beside a gang that runs, or it has none.
+    /// The name of a decision about one pod: it starts alone for its gang, or beside a gang that
+    /// runs, or it has none.
     pub fn name_of_decision(&self, pod: PodId, epoch: u64, number: u64) -> String {
         let entry = self.ids.get(&pod).map(|slot| self.pods.get(*slot));
         match entry {
@@ -280,8 +284,9 @@ impl World {
     }
 
     /// A bind that the engine decided was not carried out, and its pod is to be left alone until
-    /// [`World::let_back`]: meanwhile it neither holds nor wants anything, and is left untouched for the reason
-    /// given, if one is. Nothing follows if the pod is meanwhile seen on a node, or gone.
+    /// [`World::let_back`]: meanwhile it neither holds nor wants anything, and is left untouched
+    /// for the reason given, if one is. Nothing follows if the pod is meanwhile seen on a node, or
+    /// gone.
     pub fn hold_back(&mut self, pod: &PodKey, why: Option<NotYet>) -> Vec<Event> {
         self.set_held_back(pod, Some(Pause { why }))
     }

@@ -78,8 +78,8 @@ impl Groups {
     }
 }
 
-/// A label that comes before this one, if domain and value do not stand for each other; of each node that has it its domain,
-/// its value, and the label that names the domain.
+/// A label that comes before this one, if domain and value do not stand for each other; of each
+/// node that has it its domain, its value, and the label that names the domain.
 fn rival_of<'g>(
     label: &str,
     groups: impl Iterator<Item = &'g (String, String, String)>,
@@ -119,7 +119,8 @@ impl Network {
         NodePlace { domains, carried, said: self.levels.said(value_of) }
     }
 
-    /// Counts the carriers of each level anew; whether a level is carried that was not, or not any more.
+    /// Counts the carriers of each level anew; whether a level is carried that was not, or not any
+    /// more.
     fn count(&mut self, before: &NodePlace, now: &NodePlace) -> bool {
         let mut turned = false;
         self.carriers.resize(self.topology.levels.len(), 0);

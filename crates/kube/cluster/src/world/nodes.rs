@@ -251,7 +251,8 @@ impl World {
         }
     }
 
-    /// In the engine a job is over when a node it was on is gone. A gang is not: only its pods there are.
+    /// In the engine a job is over when a node it was on is gone. A gang is not: only its pods
+    /// there are.
     fn free_gangs_on(&mut self, node: &str, events: &mut Events) {
         for slot in self.pods.on_node(node) {
             let entry = self.pods.get(slot);

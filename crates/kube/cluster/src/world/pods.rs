@@ -45,7 +45,8 @@ pub(super) struct PodEntry {
     pub(super) id: Option<PodId>,
     /// Whether that name is one in the job of its gang, and not that of a job of its own.
     pub(super) is_in_job: bool,
-    /// How many pods its gang had, at least, when it was last placed by itself beside them; 0 if it was not.
+    /// How many pods its gang had, at least, when it was last placed by itself beside them; 0 if it
+    /// was not.
     pub(super) beside: u32,
     /// The gang it belongs to.
     pub(super) gang: Option<Arc<GangName>>,
@@ -272,7 +273,8 @@ impl Pods {
     }
 }
 
-/// From when a pod whose deletion has begun is late with leaving its node: Kubernetes counts its grace period in.
+/// From when a pod whose deletion has begun is late with leaving its node: Kubernetes counts its
+/// grace period in.
 pub(super) fn late_from_ms(pod: &Pod) -> Option<u64> {
     Some(pod.meta.gone_by_ms?.get().saturating_add(SLACK_MS))
 }

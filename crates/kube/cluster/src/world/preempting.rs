@@ -1,7 +1,8 @@
 //! Pods that are stopped for others, and pods for which room is made, as the objects tell of them.
 //!
-//! Which decision a waiting pod rests on is in the objects alone: its `status.nominatedNodeName`, and on that
-//! node the pods that are ending or carry the condition that says so. A scheduler that starts anew finds it there.
+//! Which decision a waiting pod rests on is in the objects alone: its `status.nominatedNodeName`,
+//! and on that node the pods that are ending or carry the condition that says so. A scheduler that
+//! starts anew finds it there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,8 @@ use super::standing::{Standing, Told, full_name};
 const FIRST_CLAIM: u32 = 1 << 31;
 
 impl World {
-    /// Whether a pod that another scheduler placed counts as one of ours, because it may be stopped.
+    /// Whether a pod that another scheduler placed counts as one of ours, because it may be
+    /// stopped.
     pub(super) fn may_be_stopped(&self, slot: Slot) -> bool {
         let entry = self.pods.get(slot);
         let pod = &entry.pod;
@@ -80,7 +82,8 @@ impl World {
         stale.map(|entry| PodKey::of(&entry.pod)).collect()
     }
 
-    /// Room that is being made, as the objects tell of it: for jobs that name nodes on which somebody ends.
+    /// Room that is being made, as the objects tell of it: for jobs that name nodes on which
+    /// somebody ends.
     pub(super) fn restore_claims(&self, snapshot: &mut Snapshot) {
         let mut claims: BTreeMap<JobId, Claim> = BTreeMap::new();
         for (node, pods) in self.nominations() {
@@ -115,8 +118,8 @@ impl World {
         snapshot.claims = claims.into_values().collect();
     }
 
-    /// Who holds something on a node and is ending and not late with it, or about to by a scheduler; how long that may
-    /// take.
+    /// Who holds something on a node and is ending and not late with it, or about to by a
+    /// scheduler; how long that may take.
     fn ending_on(&self, node: &str) -> (Vec<Owner>, u64) {
         let (mut owners, mut grace_ms) = (Vec::new(), 0);
         for slot in self.pods.on_node(node) {

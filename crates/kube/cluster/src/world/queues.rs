@@ -1,4 +1,5 @@
-//! Queues: the objects, what the engine was told of them, and for which queue each running job is counted.
+//! Queues: the objects, what the engine was told of them, and for which queue each running job is
+//! counted.
 //!
 //! A server without the kind has one queue for all pods, whatever their labels say.
 
@@ -113,7 +114,8 @@ impl World {
         !self.queues.is_absent
     }
 
-    /// The server has no queues, or has them no more: everybody is in the one queue that there is then.
+    /// The server has no queues, or has them no more: everybody is in the one queue that there is
+    /// then.
     pub(super) fn note_absent(&mut self, kind: Kind) {
         if kind != Kind::Queue || std::mem::replace(&mut self.queues.is_absent, true) {
             return;
@@ -144,8 +146,8 @@ impl World {
         self.queues.is_recounted = true;
     }
 
-    /// Whether jobs that run count for other queues than an engine was told, since the last call: only a new one
-    /// learns that, from the snapshot.
+    /// Whether jobs that run count for other queues than an engine was told, since the last call:
+    /// only a new one learns that, from the snapshot.
     pub fn take_recounted(&mut self) -> bool {
         std::mem::take(&mut self.queues.is_recounted)
     }

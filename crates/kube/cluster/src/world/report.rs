@@ -88,7 +88,8 @@ fn first_of(claims: &[String]) -> String {
     }
 }
 
-/// A number of pods. The largest that is counted stands for all above it, which sums of what owners write may be.
+/// A number of pods. The largest that is counted stands for all above it, which sums of what owners
+/// write may be.
 pub fn how_many(pods: u32) -> String {
     match pods {
         u32::MAX => "more than 4 billion".to_owned(),
@@ -165,7 +166,8 @@ pub enum Report {
         /// How much of it is there.
         gathering: Gathering,
     },
-    /// A node is decided for a pod of ours, and its claims get their volumes there before it starts.
+    /// A node is decided for a pod of ours, and its claims get their volumes there before it
+    /// starts.
     #[error("pod {namespace}/{name} waits for volumes: {}", waits_for_volumes(.claims, .node))]
     WaitsForVolumes {
         /// Namespace of the pod.
@@ -179,7 +181,8 @@ pub enum Report {
         /// Name of the node.
         node: String,
     },
-    /// The same of a pod without such claims: others of its gang have some, and they start together.
+    /// The same of a pod without such claims: others of its gang have some, and they start
+    /// together.
     #[error(
         "pod {namespace}/{name} waits for volumes: {}", waits_for_volumes_of_others(.claims, .node)
     )]
@@ -195,7 +198,8 @@ pub enum Report {
         /// Name of the node.
         node: String,
     },
-    /// Nodes are decided for the pods of a native group, and claims of some get their volumes before they start.
+    /// Nodes are decided for the pods of a native group, and claims of some get their volumes
+    /// before they start.
     #[error("podgroup {namespace}/{name} waits for volumes: {}", group_waits_for_volumes(.claims))]
     GroupWaitsForVolumes {
         /// Namespace of the group.
@@ -238,7 +242,8 @@ pub enum Report {
         uid: String,
         /// What is wrong.
         reason: NotYet,
-        /// Whether it was said of late with other pods' names: the words are new and the cause is not.
+        /// Whether it was said of late with other pods' names: the words are new and the cause is
+        /// not.
         is_repeat: bool,
     },
     /// A pod of ours is left untouched.
@@ -252,7 +257,8 @@ pub enum Report {
         uid: String,
         /// Why.
         reason: NotYet,
-        /// Whether it was said of late with other pods' names: the words are new and the cause is not.
+        /// Whether it was said of late with other pods' names: the words are new and the cause is
+        /// not.
         is_repeat: bool,
     },
 }

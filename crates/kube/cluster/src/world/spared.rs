@@ -53,8 +53,8 @@ impl World {
         for job in jobs {
             let slots: Vec<Slot> = self.slots_of(job).collect();
             let runs = |slot: &Slot| matches!(self.pods.get(*slot).told, Told::Running { .. });
-            // Where a part of it is on its way, the whole is told when the engine begins anew; and who leaves needs no
-            // protection.
+            // Where a part of it is on its way, the whole is told when the engine begins anew; and
+            // who leaves needs no protection.
             let leaves = slots.iter().all(|slot| self.pods.get(*slot).pod.meta.is_deleting());
             if slots.iter().all(runs) && !leaves {
                 events.extend(self.tell_anew(job, &slots));
@@ -71,7 +71,8 @@ impl World {
         self.running_in(namespace).map(|(_, pod)| PodKey::of(pod)).next()
     }
 
-    /// Pods of a namespace that run and could be stopped, as far as that lies with them, with their jobs.
+    /// Pods of a namespace that run and could be stopped, as far as that lies with them, with their
+    /// jobs.
     pub fn running_in(&self, namespace: &str) -> impl Iterator<Item = (JobId, &Pod)> {
         let entries = self.pods.of_namespace(namespace).map(|slot| self.pods.get(slot));
         entries.filter_map(|entry| {
@@ -82,8 +83,8 @@ impl World {
         })
     }
 
-    /// Pods that run and that the server did not let go when they were to be stopped, and when that was, as they say
-    /// themselves; those that are spared already aside.
+    /// Pods that run and that the server did not let go when they were to be stopped, and when that
+    /// was, as they say themselves; those that are spared already aside.
     pub fn kept_pods(&self) -> Vec<(PodKey, u64)> {
         let entries = self.pods.in_order().map(|slot| self.pods.get(slot));
         let kept = entries.filter_map(|entry| {
@@ -95,8 +96,8 @@ impl World {
         kept.collect()
     }
 
-    /// Pods that were not let go, that say so no more, and that are not about to be stopped: whoever took that back
-    /// says that they may be stopped again. Since the last call.
+    /// Pods that were not let go, that say so no more, and that are not about to be stopped:
+    /// whoever took that back says that they may be stopped again. Since the last call.
     pub fn take_let_go(&mut self) -> Vec<PodKey> {
         std::mem::take(&mut self.let_go)
     }
@@ -167,7 +168,8 @@ impl World {
         })
     }
 
-    /// Ends pods that run for the engine, gives them other names in one job, and tells that it runs.
+    /// Ends pods that run for the engine, gives them other names in one job, and tells that it
+    /// runs.
     fn tell_again(&mut self, slots: &[Slot], name: impl FnOnce(&mut Self)) -> Vec<Event> {
         let mut events = Events::default();
         let mut told = Vec::new();

@@ -100,8 +100,8 @@ impl World {
         *pod.scheduler == *self.settings.scheduler
     }
 
-    /// Whether a pod may take part in scheduling: ours, not over, not gated, not held back, and not about to
-    /// go before it has a node.
+    /// Whether a pod may take part in scheduling: ours, not over, not gated, not held back, and not
+    /// about to go before it has a node.
     pub(super) fn takes_part(&self, entry: &PodEntry) -> bool {
         entry.held_back.is_none() && self.would_take_part(entry)
     }
@@ -114,8 +114,8 @@ impl World {
         may && self.is_ours(pod) && !pod.is_over() && !pod.gated
     }
 
-    /// Whether a pod holds something that the engine does not give out: it is on a node, or one is freed
-    /// for it by somebody else.
+    /// Whether a pod holds something that the engine does not give out: it is on a node, or one is
+    /// freed for it by somebody else.
     pub(super) fn is_elsewhere(&self, pod: &Pod) -> bool {
         let nominated =
             !pod.nominated_node.is_empty() && !self.is_ours(pod) && !pod.meta.is_deleting();
@@ -198,8 +198,8 @@ impl World {
         self.holding(slot, owner, (**node).into(), self.phase(pod))
     }
 
-    /// Until a pod is late with leaving, it leaves soon. When it is late, the time that has passed says so: nobody
-    /// counts on its room any more.
+    /// Until a pod is late with leaving, it leaves soon. When it is late, the time that has passed
+    /// says so: nobody counts on its room any more.
     fn phase(&self, pod: &Pod) -> Phase {
         match late_from_ms(pod) {
             None => Phase::Held { expected_end_ms: None },

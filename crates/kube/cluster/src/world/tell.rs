@@ -10,7 +10,8 @@ use super::report::Report;
 use super::standing::{Fingerprint, Standing, Told, full_name, only_pod};
 use crate::translate::NotYet;
 
-/// Jobs with identities up to this one go ahead of the others of their priority: what completes a gang.
+/// Jobs with identities up to this one go ahead of the others of their priority: what completes a
+/// gang.
 pub(super) const LAST_AHEAD: u64 = 1 << 40;
 
 /// Where a new job stands among the others of its priority and queue.
@@ -47,7 +48,8 @@ impl JobsNamed {
     }
 }
 
-/// Events in the order in which they must be told: what frees, queues, nodes, what holds, what waits.
+/// Events in the order in which they must be told: what frees, queues, nodes, what holds, what
+/// waits.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) freed: Vec<Event>,
@@ -81,7 +83,8 @@ impl World {
         freed.into_iter().chain(order.into_iter().flatten()).collect()
     }
 
-    /// Where everything stands when the first lists are complete; the engine learns it by the snapshot.
+    /// Where everything stands when the first lists are complete; the engine learns it by the
+    /// snapshot.
     pub(super) fn open(&mut self) {
         let unheard = || Events { unheard: true, ..Events::default() };
         self.settle_queues(&mut unheard());
@@ -145,8 +148,8 @@ impl World {
         }
     }
 
-    /// Sees to it that a pod has the name in the engine that goes with where it is. Waiting members of gangs
-    /// get theirs from the gang.
+    /// Sees to it that a pod has the name in the engine that goes with where it is. Waiting members
+    /// of gangs get theirs from the gang.
     fn name_pod(&mut self, slot: Slot, events: &mut Events) {
         if !self.wants_id(slot) {
             return;
@@ -159,8 +162,8 @@ impl World {
         };
         let is_astray = entry.is_in_job && !is_decided;
         if bound && (is_astray || self.counts_elsewhere(slot)) {
-            // It went elsewhere than the engine decided for its gang, or came into another queue: from here on
-            // it runs by itself.
+            // It went elsewhere than the engine decided for its gang, or came into another queue:
+            // from here on it runs by itself.
             self.tell_end(slot, events);
             self.retell(slot, Told::Nothing);
             self.set_own_job(slot, Place::Behind);

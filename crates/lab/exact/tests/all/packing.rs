@@ -15,7 +15,8 @@ fn empty(nodes: &[BoundNode]) -> Vec<Free> {
     nodes.iter().map(free).collect()
 }
 
-/// Every way to put one pod on one node, as the set of devices it takes; of devices equally free, the first.
+/// Every way to put one pod on one node, as the set of devices it takes; of devices equally free,
+/// the first.
 fn device_sets(pod: &BoundPod, free: &[i64]) -> Vec<usize> {
     let takes = |set: usize, device: usize| set >> device & 1 == 1;
     let devices = 0..free.len();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use dovetail_exact::{BoundJob, completion_bounds, makespan_bounds};
 use proptest::prelude::*;
 
-/// Least sum of completion times and least makespan over all schedules that decide at every tick of 1 ms
-/// which jobs run, preemption free of cost: fewer restrictions than any policy has.
+/// Least sum of completion times and least makespan over all schedules that decide at every tick of
+/// 1 ms which jobs run, preemption free of cost: fewer restrictions than any policy has.
 struct Optimum {
     completion_sum_ms: i64,
     makespan_ms: i64,

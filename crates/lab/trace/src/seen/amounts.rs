@@ -22,7 +22,8 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    /// The mean over the span in which the pod had its GPUs longest: exact where it had them throughout.
+    /// The mean over the span in which the pod had its GPUs longest: exact where it had them
+    /// throughout.
     pub(super) fn of(kept: &[KeptAmount], devices: &BTreeMap<u32, Timeline>) -> Self {
         let held_ms = |kept: &KeptAmount| {
             let of_device = |timeline: &Timeline| {

@@ -1,12 +1,13 @@
-//! Jobs out of what was seen: which pod had how much of which GPU, and when. That is all there is of a cluster
-//! whose scheduler nobody asked.
+//! Jobs out of what was seen: which pod had how much of which GPU, and when. That is all there is
+//! of a cluster whose scheduler nobody asked.
 //!
-//! A job is a pod for as long as it has the same GPUs; when their number changes, the next job begins. GPU-time is what
-//! was seen, to the millisecond. Pods of an owner whose pods start together are one job if they had as much from the
-//! same moment to the same moment.
+//! A job is a pod for as long as it has the same GPUs; when their number changes, the next job
+//! begins. GPU-time is what was seen, to the millisecond. Pods of an owner whose pods start
+//! together are one job if they had as much from the same moment to the same moment.
 //!
-//! Nobody saw when a pod was submitted: a job counts as submitted when it got its GPUs. Where the GPU itself was not
-//! seen before (or after), the job may have had it for longer, and is marked as cut.
+//! Nobody saw when a pod was submitted: a job counts as submitted when it got its GPUs. Where the
+//! GPU itself was not seen before (or after), the job may have had it for longer, and is marked as
+//! cut.
 
 mod amounts;
 mod timeline;

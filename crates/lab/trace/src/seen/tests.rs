@@ -30,7 +30,8 @@ fn lines(trace: &Trace) -> Vec<String> {
 #[test]
 fn a_job_is_a_pod_with_the_same_gpus_and_what_nobody_saw_is_marked() {
     let mut seen = Seen::default();
-    // Pod 1 computes on one GPU, gets another, and gives both back at once. Nobody saw GPU 2 before.
+    // Pod 1 computes on one GPU, gets another, and gives both back at once. Nobody saw GPU 2
+    // before.
     seen.add(1, &[part(100, 150, 1000, None), part(150, 200, 1000, Some(1))]);
     seen.add(2, &[part(180, 200, 1000, Some(1))]);
     seen.add(1, &[part(200, 240, 1000, Some(1)), part(240, 300, 1000, None)]);

@@ -22,8 +22,9 @@ pub struct ClusterStats {
     pub memory_gib: f64,
     /// GPUs by model, most first.
     pub gpu_models: Vec<GpuModelStats>,
-    /// GPUs that the jobs ask for on average between the first and the last submission, if each started
-    /// when it was submitted, over the GPUs of the machines. What they run for later is not in it.
+    /// GPUs that the jobs ask for on average between the first and the last submission, if each
+    /// started when it was submitted, over the GPUs of the machines. What they run for later is not
+    /// in it.
     pub offered_load: Option<f64>,
 }
 

@@ -10,7 +10,8 @@ use super::random::{Purpose, Random};
 
 /// Share of the jobs that come with an estimate (choice).
 pub(super) const ESTIMATED: f64 = 0.8;
-/// Share of the estimates that are too low (choice; batch systems that kill at the limit have none).
+/// Share of the estimates that are too low (choice; batch systems that kill at the limit have
+/// none).
 pub(super) const TOO_LOW: f64 = 0.1;
 /// Least ratio of run time to estimate (choice).
 const LEAST_RATIO: f64 = 0.05;

@@ -1,9 +1,10 @@
 //! How much of its run time a job can spend inside the stream.
 //!
-//! Run times have heavy tails: a job that comes on the last day and runs for a month asks for 30 GPU-days
-//! and can use one. Load counts what can be used, or a stream would never fill its cluster. A job that
-//! comes at t and starts at once runs min(X, T − t) of its run time X before the end T, on average
-//! H(T − t) = ∫ P(X > x) dx from 0 to T − t, which is averaged over the times of arrival.
+//! Run times have heavy tails: a job that comes on the last day and runs for a month asks for 30
+//! GPU-days and can use one. Load counts what can be used, or a stream would never fill its
+//! cluster. A job that comes at t and starts at once runs min(X, T − t) of its run time X before
+//! the end T, on average H(T − t) = ∫ P(X > x) dx from 0 to T − t, which is averaged over the times
+//! of arrival.
 
 use super::arrivals::{hour_shares, week_factor};
 use super::profile::{Parameters, SizeClass};

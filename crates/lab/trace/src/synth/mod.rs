@@ -39,8 +39,8 @@ pub struct SynthConfig {
     pub nodes: u32,
     /// Length of the stream in days, 1 to 3,650.
     pub days: u32,
-    /// Mean GPU time that the jobs can use before the end of the stream, if each started when it was
-    /// submitted, over the GPU time of the cluster; above 0 to 10.
+    /// Mean GPU time that the jobs can use before the end of the stream, if each started when it
+    /// was submitted, over the GPU time of the cluster; above 0 to 10.
     pub load: f64,
     /// Which kind of cluster and work.
     pub profile: SynthProfile,

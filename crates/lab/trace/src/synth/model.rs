@@ -21,7 +21,8 @@ pub struct SynthModel {
     pub expected_jobs: f64,
     /// Mean GPU-hours of all jobs, with what they run for beyond the end of the stream.
     pub expected_gpu_hours: f64,
-    /// Mean GPU-hours of these that can run inside the stream: the load times the GPU-hours there are.
+    /// Mean GPU-hours of these that can run inside the stream: the load times the GPU-hours there
+    /// are.
     pub expected_gpu_hours_inside: f64,
     /// Standard deviation of the GPU-hours over seeds.
     pub gpu_hours_sd: f64,

@@ -68,7 +68,8 @@ impl Random {
         radius * libm::cos(2.0 * std::f64::consts::PI * self.uniform())
     }
 
-    /// An element, each with probability in proportion to its weight; the weights must not all be 0.
+    /// An element, each with probability in proportion to its weight; the weights must not all be
+    /// 0.
     pub fn weighted<'t, T>(&mut self, items: &'t [T], weight: impl Fn(&T) -> f64) -> &'t T {
         let total: f64 = items.iter().map(&weight).sum();
         let mut left = self.uniform() * total;

@@ -1,5 +1,5 @@
-//! The name of a decision, as bound pods carry it: after a crash they say which decision they belong to and
-//! how many pods were in it.
+//! The name of a decision, as bound pods carry it: after a crash they say which decision they
+//! belong to and how many pods were in it.
 
 /// The name of the decision about one pod.
 pub fn decision(epoch: u64, number: u64) -> String {
@@ -11,7 +11,8 @@ pub fn decision_beside(epoch: u64, number: u64, size: u32) -> String {
     format!("{epoch}-{number}+{size}")
 }
 
-/// How many pods the gang had, at least, of a pod that was placed by itself; `None` for any other decision.
+/// How many pods the gang had, at least, of a pod that was placed by itself; `None` for any other
+/// decision.
 pub fn size_beside(decision: &str) -> Option<u32> {
     decision.split_once('+')?.1.parse().ok()
 }

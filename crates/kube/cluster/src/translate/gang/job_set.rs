@@ -27,7 +27,8 @@ pub(super) fn role_of(pod: &Pod) -> Cow<'_, str> {
     }
 }
 
-/// Refuses pods that name a replicated Job which their JobSet does not have: nothing says how many of them start together.
+/// Refuses pods that name a replicated Job which their JobSet does not have: nothing says how many
+/// of them start together.
 pub(super) fn check_roles(
     gang: &GangName,
     roles: &[WorkloadRole],

@@ -1,4 +1,5 @@
-//! Training jobs of Kubeflow: their pods carry the job's name, the operator that made them, and their role.
+//! Training jobs of Kubeflow: their pods carry the job's name, the operator that made them, and
+//! their role.
 
 use dovetail_objects::{Pod, WorkloadKind};
 

@@ -1,6 +1,6 @@
-//! Kueue's groups of plain pods: a label names the group, an annotation says how many pods it has. All of them
-//! start together. Kueue holds them by scheduling gates until it admits them; where they may go by its own topology
-//! it writes into them, so that nothing more is read.
+//! Kueue's groups of plain pods: a label names the group, an annotation says how many pods it has.
+//! All of them start together. Kueue holds them by scheduling gates until it admits them; where
+//! they may go by its own topology it writes into them, so that nothing more is read.
 
 use dovetail_objects::Pod;
 use dovetail_objects::labels;

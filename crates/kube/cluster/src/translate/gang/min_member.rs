@@ -1,7 +1,9 @@
-//! Pod groups of scheduler-plugins, Volcano and KAI: the pod names its group, the group says `minMember`.
+//! Pod groups of scheduler-plugins, Volcano and KAI: the pod names its group, the group says
+//! `minMember`.
 //!
-//! A group of Volcano may say beside it how many pods of each task it needs (`minTaskMember`). As for Volcano that
-//! counts unless these are more together than `minMember`, which then is all that is asked for.
+//! A group of Volcano may say beside it how many pods of each task it needs (`minTaskMember`). As
+//! for Volcano that counts unless these are more together than `minMember`, which then is all that
+//! is asked for.
 //!
 //! What is asked of groups that are divided is in [`super::parts`].
 

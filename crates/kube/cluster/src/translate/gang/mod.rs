@@ -1,8 +1,9 @@
 //! Gangs: which pods start together, and on what terms.
 //!
-//! A pod says by a field or a label which gang it belongs to; how many start together stands with a group
-//! object, with the pods themselves, or with the workload that made them. Each source has a file of its own. A pod
-//! that names gangs of two sources is refused, and so is a gang whose members do not fit together.
+//! A pod says by a field or a label which gang it belongs to; how many start together stands with a
+//! group object, with the pods themselves, or with the workload that made them. Each source has a
+//! file of its own. A pod that names gangs of two sources is refused, and so is a gang whose
+//! members do not fit together.
 
 mod decision;
 mod job;
@@ -38,7 +39,8 @@ pub(crate) use workload::{check_apart, made_by};
 use super::levels::KnownLevels;
 use super::not_yet::NotYet;
 
-/// Annotation of a group or of its pods: what is done when a gang that runs falls below its smallest size.
+/// Annotation of a group or of its pods: what is done when a gang that runs falls below its
+/// smallest size.
 pub const ON_LOST_MEMBER: &str = "dovetail.dev/on-lost-member";
 /// Label of a pod: the queue it is in.
 const QUEUE: &str = labels::QUEUE;
@@ -101,7 +103,8 @@ impl Source {
         }
     }
 
-    /// The names of gangs that the pod itself names by this source, one for each way to do so; empty where it does not.
+    /// The names of gangs that the pod itself names by this source, one for each way to do so;
+    /// empty where it does not.
     fn names_in(self, pod: &Pod) -> [&str; 2] {
         let annotated = |key: &str| pod.meta.annotations.get(key).unwrap_or("");
         match self {
@@ -127,7 +130,8 @@ pub struct GangName {
     pub source: Source,
     /// Name, unique in the namespace for the source.
     pub name: Box<str>,
-    /// Which gang of several that are described by one object of this name; empty if it is the only one.
+    /// Which gang of several that are described by one object of this name; empty if it is the only
+    /// one.
     pub part: Box<str>,
 }
 
@@ -186,12 +190,12 @@ pub struct Described<'a> {
     pub workload: Option<&'a Workload>,
 }
 
-/// What is done about a gang of which some pods have nodes, fewer than its smallest size, and for whose other
-/// pods there is no room for a stated time.
+/// What is done about a gang of which some pods have nodes, fewer than its smallest size, and for
+/// whose other pods there is no room for a stated time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLostMember {
-    /// If it never had its size, its pods are deleted, so that their owner makes them anew and they start
-    /// together; if it had, it goes on waiting.
+    /// If it never had its size, its pods are deleted, so that their owner makes them anew and they
+    /// start together; if it had, it goes on waiting.
     #[default]
     Wait,
     /// Its pods are deleted in both cases.
@@ -224,8 +228,8 @@ pub fn gang_of(pod: &Pod) -> Result<Option<GangName>, NotYet> {
     }
 }
 
-/// The terms of a gang. `members` are its pods that are not over, in a fixed order and at least one; `described` are
-/// its objects, where its source has some.
+/// The terms of a gang. `members` are its pods that are not over, in a fixed order and at least
+/// one; `described` are its objects, where its source has some.
 ///
 /// # Errors
 /// When the group is missing, or what it and the members say cannot all hold.

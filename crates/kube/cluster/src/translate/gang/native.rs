@@ -1,8 +1,8 @@
-//! Native pod groups (`scheduling.k8s.io/v1beta1`, Kubernetes 1.37): the pod names its group, the group says
-//! how many start together and where.
+//! Native pod groups (`scheduling.k8s.io/v1beta1`, Kubernetes 1.37): the pod names its group, the
+//! group says how many start together and where.
 //!
-//! As in kube-scheduler the group's priority, if it has one, is that of its pods. It says nothing about how
-//! many pods there will be: with `minCount` of them it starts.
+//! As in kube-scheduler the group's priority, if it has one, is that of its pods. It says nothing
+//! about how many pods there will be: with `minCount` of them it starts.
 
 use dovetail_objects::{Pod, PodGroup};
 

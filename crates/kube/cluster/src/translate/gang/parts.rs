@@ -1,8 +1,9 @@
-//! Gangs in parts: pods of one part have a smallest number and a place of their own within the gang. KAI's subgroups and
-//! Volcano's subgroup policies stand in the group; slices, of Kueue and of KAI (which calls them segments), in annotations.
+//! Gangs in parts: pods of one part have a smallest number and a place of their own within the
+//! gang. KAI's subgroups and Volcano's subgroup policies stand in the group; slices, of Kueue and
+//! of KAI (which calls them segments), in annotations.
 //!
-//! A part is a role with a place. What roles cannot say is refused: that some parts are enough, whichever these are, and
-//! that parts of parts have sizes or places of their own.
+//! A part is a role with a place. What roles cannot say is refused: that some parts are enough,
+//! whichever these are, and that parts of parts have sizes or places of their own.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -129,7 +130,8 @@ fn sub_groups(
     Ok(with(terms, roles, Parts::SubGroups))
 }
 
-/// Subgroups of Volcano, as far as their pods have appeared. Each starts whole; that needs all of them to start.
+/// Subgroups of Volcano, as far as their pods have appeared. Each starts whole; that needs all of
+/// them to start.
 fn policies(
     gang: &GangName,
     group: &PodGroup,

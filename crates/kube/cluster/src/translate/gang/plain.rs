@@ -1,5 +1,5 @@
-//! Pods without any group object: the label `dovetail.dev/gang` names their gang, and annotations that are the
-//! same on all of them say the rest.
+//! Pods without any group object: the label `dovetail.dev/gang` names their gang, and annotations
+//! that are the same on all of them say the rest.
 
 use dovetail_objects::Pod;
 use dovetail_objects::labels;

@@ -1,8 +1,9 @@
 //! The priority of a group, which is that of its pods.
 //!
-//! Groups say it by a number, which Kubernetes writes into the native ones, or by a class. Objects of classes are not
-//! watched: the value of a class is known if it is Kubernetes' own or if a pod of the gang has it. A class that nothing
-//! is known of is not compared with pods that name none; with pods that name another one it is.
+//! Groups say it by a number, which Kubernetes writes into the native ones, or by a class. Objects
+//! of classes are not watched: the value of a class is known if it is Kubernetes' own or if a pod
+//! of the gang has it. A class that nothing is known of is not compared with pods that name none;
+//! with pods that name another one it is.
 
 use dovetail_objects::{Pod, PodGroup};
 
@@ -46,8 +47,8 @@ pub(super) fn check(gang: &GangName, group: &PodGroup, members: &[&Pod]) -> Resu
     Err(impossible(gang, problem))
 }
 
-/// What its owner is to do where that is plain: a server gives a native group without a class the priority 0, and it
-/// can only be made anew with one.
+/// What its owner is to do where that is plain: a server gives a native group without a class the
+/// priority 0, and it can only be made anew with one.
 fn what_mends(gang: &GangName, group: &PodGroup, pod: &Pod) -> String {
     let class = &pod.priority_class;
     let is_plain =

@@ -1,13 +1,14 @@
-//! Annotations with sizes beside another setting that says how many pods a gang has: the group's, Kueue's, or the
-//! workload's. They may say the same, on the object or on any pod, and nothing that goes against it.
+//! Annotations with sizes beside another setting that says how many pods a gang has: the group's,
+//! Kueue's, or the workload's. They may say the same, on the object or on any pod, and nothing that
+//! goes against it.
 
 use dovetail_objects::{Meta, Pod};
 
 use super::plain::{MAX_MEMBERS, MIN_MEMBERS};
 use super::{GangName, NotYet, Terms, count, impossible};
 
-/// The terms of a gang whose group says by `setting` with how many pods it starts. The group says nothing about how many
-/// there are at most, so that annotation is kept.
+/// The terms of a gang whose group says by `setting` with how many pods it starts. The group says
+/// nothing about how many there are at most, so that annotation is kept.
 pub(super) fn beside_group(
     gang: &GangName,
     setting: &str,
@@ -45,7 +46,8 @@ pub(super) fn check_fewest(
     }
 }
 
-/// How many pods may run at a time by annotation, if it says. Fewer than `pods` are refused; `own` says what asks for these.
+/// How many pods may run at a time by annotation, if it says. Fewer than `pods` are refused; `own`
+/// says what asks for these.
 pub(super) fn check_most(
     gang: &GangName,
     own: &str,

@@ -1,5 +1,5 @@
-//! Slices: pods of one role by number, so many at a time, each slice in a domain of its own or with others. Kueue calls
-//! them podset slices, KAI segments.
+//! Slices: pods of one role by number, so many at a time, each slice in a domain of its own or with
+//! others. Kueue calls them podset slices, KAI segments.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -158,7 +158,8 @@ fn asked(
     Ok(None)
 }
 
-/// That nothing stands beside slices which goes against them, and that each pod says in which one it is.
+/// That nothing stands beside slices which goes against them, and that each pod says in which one
+/// it is.
 fn beside(gang: &GangName, pods: &[&Pod]) -> Result<(), NotYet> {
     let refused = |problem: String| Err(impossible(gang, problem));
     let has =

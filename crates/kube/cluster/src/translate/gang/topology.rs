@@ -1,5 +1,5 @@
-//! Where a gang must or should be: all of it by our own annotations, a native PodGroup or one of Volcano; the pods of
-//! each set by annotations of Kueue. KAI says it in a group or in annotations.
+//! Where a gang must or should be: all of it by our own annotations, a native PodGroup or one of
+//! Volcano; the pods of each set by annotations of Kueue. KAI says it in a group or in annotations.
 
 use dovetail_model::TopologyRequest;
 use dovetail_objects::labels::{KAI_PREFERRED, KAI_REQUIRED, KUEUE_PREFERRED, KUEUE_REQUIRED};
@@ -19,7 +19,8 @@ struct Ask {
     level: String,
 }
 
-/// Where all pods of a gang must and should be. `object` and `group` describe it, as far as there are any.
+/// Where all pods of a gang must and should be. `object` and `group` describe it, as far as there
+/// are any.
 pub(super) fn of_gang(
     gang: &GangName,
     object: Option<&Meta>,
@@ -128,7 +129,8 @@ fn volcano(
     Ok((found.0.map(ask), found.1.map(ask)))
 }
 
-/// The levels that Volcano's words require and prefer: tier 1 if it can be, and with mode `hard` none above the highest.
+/// The levels that Volcano's words require and prefer: tier 1 if it can be, and with mode `hard`
+/// none above the highest.
 pub(super) fn of_network(
     topology: Option<&NetworkTopology>,
     levels: KnownLevels<'_>,

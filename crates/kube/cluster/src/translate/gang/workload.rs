@@ -1,8 +1,9 @@
-//! Pods of workloads: JobSet, LeaderWorkerSet, indexed Job, Kubeflow, Ray. Labels of a pod name the workload and the
-//! pod's role; the workload says how many pods of each role start together.
+//! Pods of workloads: JobSet, LeaderWorkerSet, indexed Job, Kubeflow, Ray. Labels of a pod name the
+//! workload and the pod's role; the workload says how many pods of each role start together.
 //!
-//! A pod that names a gang by itself belongs to that one: what is said on purpose is stronger than what follows from
-//! who made the pod. Of two workloads, one of which made the other, the outer one counts.
+//! A pod that names a gang by itself belongs to that one: what is said on purpose is stronger than
+//! what follows from who made the pod. Of two workloads, one of which made the other, the outer one
+//! counts.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -51,7 +52,8 @@ fn membership(pod: &Pod) -> Option<Membership<'_>> {
         .or_else(|| job::membership(pod))
 }
 
-/// The workloads that made a pod, by its labels, whichever gang it is in: the outer one, and its Job.
+/// The workloads that made a pod, by its labels, whichever gang it is in: the outer one, and its
+/// Job.
 pub(crate) fn made_by(pod: &Pod) -> impl Iterator<Item = (WorkloadKind, &str)> {
     let outer = membership(pod).map(|Membership { kind, name, .. }| (kind, name));
     let job = pod.meta.labels.get(job::JOB_NAME).map(|name| (WorkloadKind::Job, name));
@@ -155,7 +157,8 @@ fn size_of(kind: WorkloadKind, workload: &Workload, pods: u32) -> String {
     }
 }
 
-/// That a workload whose pods do not start together, and are in no gang of it, does not say on what terms they do.
+/// That a workload whose pods do not start together, and are in no gang of it, does not say on what
+/// terms they do.
 pub(crate) fn check_apart(kind: WorkloadKind, workload: &Workload) -> Result<(), NotYet> {
     let meta = &workload.meta;
     let said = |name: &&str| meta.annotations.get(name).is_some_and(|value| value != "1");

@@ -11,8 +11,8 @@ use crate::world::pods::Slot;
 use crate::world::tell::LAST_AHEAD;
 
 impl World {
-    /// Pods of the same gangs as those that are stopped, where too few would be left to go on. The engine knows
-    /// nothing of the gangs of members that were placed by themselves.
+    /// Pods of the same gangs as those that are stopped, where too few would be left to go on. The
+    /// engine knows nothing of the gangs of members that were placed by themselves.
     pub fn companions(&self, stopped: &[PodId]) -> Vec<PodId> {
         let stopped: BTreeSet<Slot> =
             stopped.iter().filter_map(|pod| self.ids.get(pod)).copied().collect();

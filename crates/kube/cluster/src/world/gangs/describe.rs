@@ -131,7 +131,8 @@ impl World {
         names
     }
 
-    /// What a member needs that must go where those are that have a node: those of its gang, and those of its set.
+    /// What a member needs that must go where those are that have a node: those of its gang, and
+    /// those of its set.
     pub(super) fn near(
         &mut self,
         slot: Slot,
@@ -157,7 +158,8 @@ impl World {
         self.intern(requirement)
     }
 
-    /// Where the pods of a member's set must and should be. Whether there are these levels was looked at before.
+    /// Where the pods of a member's set must and should be. Whether there are these levels was
+    /// looked at before.
     pub(super) fn own_topology(
         &self,
         slot: Slot,
@@ -251,8 +253,8 @@ impl World {
         Job { priority, queue, pod_sets, start_ms: Some(start_ms), preemption, ..job }
     }
 
-    /// How many pods of each set of a gang that runs must stay, beside its pods that are no pods of this job; all of them
-    /// where nobody says.
+    /// How many pods of each set of a gang that runs must stay, beside its pods that are no pods of
+    /// this job; all of them where nobody says.
     fn smallest_of_running(&self, sets: &[PodSet], pods: &BTreeMap<PodId, Slot>) -> Vec<u32> {
         let all = || sets.iter().map(|set| set.present).collect();
         let first = pods.values().next();
@@ -276,7 +278,8 @@ impl World {
     }
 }
 
-/// The pods of a part that must be in one place must ask for the same: the place is asked for pod set by pod set.
+/// The pods of a part that must be in one place must ask for the same: the place is asked for pod
+/// set by pod set.
 fn one_place_for_each_part(name: &GangName, terms: &Terms, seats: &Seats) -> Result<(), NotYet> {
     let mut placed = BTreeSet::new();
     for role in seats.iter().filter(|set| set.topology.required.is_some()).filter_map(|s| s.role) {
@@ -292,8 +295,8 @@ fn one_place_for_each_part(name: &GangName, terms: &Terms, seats: &Seats) -> Res
     Ok(())
 }
 
-/// The smallest size of each set, of which the role and the number of pods are given: the largest can do without
-/// first, but no role falls below what it needs.
+/// The smallest size of each set, of which the role and the number of pods are given: the largest
+/// can do without first, but no role falls below what it needs.
 fn smallest(sets: &[(Option<usize>, u32)], lack: &Lack) -> Vec<u32> {
     let mut smallest: Vec<u32> = sets.iter().map(|(_, pods)| *pods).collect();
     let mut surplus = smallest.iter().sum::<u32>().saturating_sub(lack.pods);

@@ -1,7 +1,7 @@
-//! Room kept for a member that was lost, or whose bind had no effect, while others of its gang have nodes. Nobody else
-//! gets what it held for a stated time, and whoever replaces it may start in it: the room is held until it does, so
-//! that no order of those that wait gives it away. Otherwise two gangs that lose some members each could let in a
-//! third, and never be whole again.
+//! Room kept for a member that was lost, or whose bind had no effect, while others of its gang have
+//! nodes. Nobody else gets what it held for a stated time, and whoever replaces it may start in it:
+//! the room is held until it does, so that no order of those that wait gives it away. Otherwise two
+//! gangs that lose some members each could let in a third, and never be whole again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -136,8 +136,8 @@ impl World {
         kept.push(Kept::new(holding, wants, until_ms));
     }
 
-    /// Tells what is kept for a gang with what it lacks, and who may start in it: nobody if it never had that. When it
-    /// is to be looked at again.
+    /// Tells what is kept for a gang with what it lacks, and who may start in it: nobody if it
+    /// never had that. When it is to be looked at again.
     pub(super) fn settle_kept(
         &mut self,
         name: &GangName,
@@ -184,7 +184,8 @@ impl World {
         due_ms
     }
 
-    /// Those of a gang that wish for a node and are of what it lacks. Who would be one too many replaces nobody.
+    /// Those of a gang that wish for a node and are of what it lacks. Who would be one too many
+    /// replaces nobody.
     pub(super) fn heirs(&self, name: &GangName, terms: &Terms, roll: &Roll, lack: &Lack) -> Heirs {
         let role = |slot: &Slot| self.role_in(name, terms, *slot);
         let wishing = roll.wishing.iter();
@@ -193,8 +194,8 @@ impl World {
         Heirs { pods, are_all }
     }
 
-    /// Says who of those that may replaces whom. While some have not come, room is only for who asks for as much as the
-    /// lost one: what another needs may come yet.
+    /// Says who of those that may replaces whom. While some have not come, room is only for who
+    /// asks for as much as the lost one: what another needs may come yet.
     fn name_heirs(&mut self, gang: &GangName, kept: &mut [Kept], may: &Heirs) {
         let wishing = &may.pods;
         for kept in kept.iter_mut() {
@@ -202,7 +203,8 @@ impl World {
         }
         let mut heirs: Vec<(Slot, Wants)> =
             wishing.iter().map(|slot| (*slot, self.wants(*slot, gang))).collect();
-        // The best match first; where there is no other, the smallest room that suffices, else the largest.
+        // The best match first; where there is no other, the smallest room that suffices, else the
+        // largest.
         let likenesses = if may.are_all { Likeness::ALL } else { Likeness::ENOUGH_ALONE };
         for likeness in likenesses {
             heirs.retain(|(slot, _)| !kept.iter().any(|kept| kept.heir == Some(*slot)));

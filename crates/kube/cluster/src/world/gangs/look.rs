@@ -14,7 +14,8 @@ pub struct GangLook<'w> {
     pub name: &'w GangName,
     /// On what terms it starts, or why it cannot.
     pub terms: Result<Terms, NotYet>,
-    /// Its pods that have a node or could take one, as far as they count for its smallest size: by their roles.
+    /// Its pods that have a node or could take one, as far as they count for its smallest size: by
+    /// their roles.
     pub present: u32,
     /// Its pods that scheduling gates hold.
     pub gated: u32,
@@ -51,8 +52,8 @@ pub struct MemberLook<'w> {
 }
 
 impl World {
-    /// The gang of this name, or the one that the pod of this name is in; `None` if there is none, or none of
-    /// its pods is left.
+    /// The gang of this name, or the one that the pod of this name is in; `None` if there is none,
+    /// or none of its pods is left.
     pub fn look_at_gang(&self, namespace: &str, name: &str) -> Option<GangLook<'_>> {
         let of_pod = self.gang_of(namespace, name);
         let is_meant = |gang: &&GangName| *gang.namespace == *namespace && *gang.name == *name;

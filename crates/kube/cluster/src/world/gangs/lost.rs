@@ -1,6 +1,7 @@
-//! Members that a running gang lost while nobody led: those that are left say how many they were, and nobody says where
-//! the lost ones were. So room is kept for them where one like them would go now, as for a member that is lost while
-//! somebody looks, until they are made anew and placed, or for a stated time.
+//! Members that a running gang lost while nobody led: those that are left say how many they were,
+//! and nobody says where the lost ones were. So room is kept for them where one like them would go
+//! now, as for a member that is lost while somebody looks, until they are made anew and placed, or
+//! for a stated time.
 
 use std::sync::Arc;
 
@@ -25,8 +26,8 @@ pub struct LostMembers {
 }
 
 impl World {
-    /// What running gangs have lost, as far as it is known only from those that are left: for a leader that begins.
-    /// The most important and oldest gangs come first.
+    /// What running gangs have lost, as far as it is known only from those that are left: for a
+    /// leader that begins. The most important and oldest gangs come first.
     pub fn lost_members(&mut self) -> Vec<LostMembers> {
         let names: Vec<Arc<GangName>> = self.gangs.names().map(Arc::clone).collect();
         let mut lost: Vec<LostMembers> =
@@ -88,9 +89,9 @@ impl World {
         (!like.is_empty()).then(|| LostMembers { gang: Arc::clone(name), job, like })
     }
 
-    /// For each kind of lost member one that is left and asks for the same, with how many are lost: one of the same
-    /// role, and where no role is lacking, one that asks for what most ask for. A role of which nobody is left is passed
-    /// over: what it asked for is not known.
+    /// For each kind of lost member one that is left and asks for the same, with how many are lost:
+    /// one of the same role, and where no role is lacking, one that asks for what most ask for. A
+    /// role of which nobody is left is passed over: what it asked for is not known.
     fn like_the_lost(
         &mut self,
         name: &GangName,
@@ -130,8 +131,8 @@ impl World {
         most.map(|(_, slot, _)| slot)
     }
 
-    /// What a lost member needed that was like this one, where its gang is. What this one's volumes ask for is not
-    /// known of those of the other, which are others where each member has its own.
+    /// What a lost member needed that was like this one, where its gang is. What this one's volumes
+    /// ask for is not known of those of the other, which are others where each member has its own.
     fn need_of_the_lost(
         &mut self,
         slot: Slot,
@@ -150,8 +151,9 @@ impl World {
     }
 }
 
-/// Whether a condition comes from volumes, be they there, still to be made, or only attached: a lost pod took its own
-/// with it. Whether volumes that were made suit a decision is asked of those that are there alone (`claims.rs`).
+/// Whether a condition comes from volumes, be they there, still to be made, or only attached: a
+/// lost pod took its own with it. Whether volumes that were made suit a decision is asked of those
+/// that are there alone (`claims.rs`).
 fn is_of_any_volume(cause: ConditionCause) -> bool {
     match cause {
         ConditionCause::VolumeNodeAffinity

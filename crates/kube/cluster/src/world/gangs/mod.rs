@@ -1,10 +1,10 @@
 //! Gangs: who belongs to them, and what the engine was told of them as a whole.
 //!
-//! A gang is told as one job when its smallest size could start: that many members wish for a node, and either
-//! all that are expected do or none has appeared for a while. When the engine has started it, its members are
-//! pods of a running job. Members that come later, or again, are told by themselves if the gang has its size or
-//! had it, then ahead of all others of their priority. If it never had it, what is missing is one job more, ahead
-//! of all others, too.
+//! A gang is told as one job when its smallest size could start: that many members wish for a node,
+//! and either all that are expected do or none has appeared for a while. When the engine has
+//! started it, its members are pods of a running job. Members that come later, or again, are told
+//! by themselves if the gang has its size or had it, then ahead of all others of their priority. If
+//! it never had it, what is missing is one job more, ahead of all others, too.
 
 mod companions;
 mod describe;
@@ -42,8 +42,8 @@ pub use short::Unwinding;
 /// How long gangs are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// A gang that has its smallest size, but not all pods that are expected, starts when none has appeared
-    /// for so long.
+    /// A gang that has its smallest size, but not all pods that are expected, starts when none has
+    /// appeared for so long.
     pub quiet_ms: u64,
     /// When a gang of which some pods have nodes, fewer than its smallest size, is given up.
     pub complete_within_ms: u64,
@@ -70,7 +70,8 @@ struct Gang {
     job: Option<(JobId, bool)>,
     shortness: Shortness,
     kept: Vec<Kept>,
-    /// Until when room was kept that those have who are to start there and are not seen on their nodes yet.
+    /// Until when room was kept that those have who are to start there and are not seen on their
+    /// nodes yet.
     heirs: BTreeMap<Slot, u64>,
     /// When it is to be looked at again.
     due_ms: Option<u64>,
@@ -195,8 +196,8 @@ impl World {
         gangs_ms.into_iter().chain(self.pods.next_late_ms(self.now_ms)).min()
     }
 
-    /// Gangs that are to be given up, since the last call: their pods are to be deleted. One that is still
-    /// there after some time comes again.
+    /// Gangs that are to be given up, since the last call: their pods are to be deleted. One that
+    /// is still there after some time comes again.
     pub fn unwinding(&mut self) -> Vec<Unwinding> {
         std::mem::take(&mut self.gangs.unwinding)
     }
@@ -214,7 +215,8 @@ impl World {
         self.gangs.group(Kind::PodGroup, namespace, name)
     }
 
-    /// On what terms a gang starts, by its objects and its pods that are not over; `None` if there is none of these.
+    /// On what terms a gang starts, by its objects and its pods that are not over; `None` if there
+    /// is none of these.
     fn terms_of(&self, name: &GangName) -> Option<Result<Terms, NotYet>> {
         let members = self.live_members(self.gangs.get(name)?);
         if members.is_empty() {

@@ -1,4 +1,5 @@
-//! Names that end in numbers, or have some in them, as people count: of pods with an index that is its order.
+//! Names that end in numbers, or have some in them, as people count: of pods with an index that is
+//! its order.
 
 use std::cmp::Ordering;
 
@@ -19,7 +20,8 @@ impl PartialOrd for Numbered {
     }
 }
 
-/// A stretch of digits by its value: without leading zeros the longer one is the larger. Or one without any.
+/// A stretch of digits by its value: without leading zeros the longer one is the larger. Or one
+/// without any.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Part<'n> {
     Number(usize, &'n str),

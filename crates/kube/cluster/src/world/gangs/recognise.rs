@@ -1,4 +1,5 @@
-//! Gangs that run when a leadership begins: their pods say what was decided for them, and are pods of one job again.
+//! Gangs that run when a leadership begins: their pods say what was decided for them, and are pods
+//! of one job again.
 
 use std::sync::Arc;
 
@@ -10,8 +11,8 @@ use crate::world::standing::Told;
 use crate::world::{DECISION, World};
 
 impl World {
-    /// Names the members of each gang that run by our decisions as pods of one job. Nothing of it is told: the engine
-    /// learns it from the snapshot that it starts from.
+    /// Names the members of each gang that run by our decisions as pods of one job. Nothing of it
+    /// is told: the engine learns it from the snapshot that it starts from.
     pub(in crate::world) fn recognise_gangs(&mut self) {
         let gangs = self.gangs.by_name.values();
         let gangs: Vec<Vec<Slot>> =
@@ -29,8 +30,8 @@ impl World {
         is_decided && self.is_ours(&entry.pod) && matches!(entry.told, Told::Running { .. })
     }
 
-    /// Makes pods that run members of the first one's job, as far as they are in its queue; those that need the
-    /// same for the same role are a set.
+    /// Makes pods that run members of the first one's job, as far as they are in its queue; those
+    /// that need the same for the same role are a set.
     pub(in crate::world) fn join_in_one_job(&mut self, members: &[Slot]) {
         let [first, _, ..] = members else { return };
         let Some(job) = self.pods.get(*first).id.map(|id| id.job) else { return };

@@ -1,5 +1,5 @@
-//! Pods that were placed by themselves in place of lost ones of their gang, and run: they are pods of its job again, so
-//! that those for whom the gang is stopped find all of its room.
+//! Pods that were placed by themselves in place of lost ones of their gang, and run: they are pods
+//! of its job again, so that those for whom the gang is stopped find all of its room.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::world::World;
 use crate::world::pods::Slot;
 
 impl World {
-    /// Joins gangs again that run with pods apart from their job, unless something is under way with any of their pods:
-    /// those wait until it is over.
+    /// Joins gangs again that run with pods apart from their job, unless something is under way
+    /// with any of their pods: those wait until it is over.
     pub fn rejoin(&mut self, is_busy: impl Fn(PodId) -> bool) -> Vec<Event> {
         let mut events = Vec::new();
         for name in std::mem::take(&mut self.gangs.apart) {
@@ -46,8 +46,8 @@ impl World {
         !entry.is_in_job && entry.id.is_some_and(|id| self.replaces_another(slot, id.job))
     }
 
-    /// The pods of a gang that run by our decisions, those aside that it can do without: in its job, or in place of a lost
-    /// one. `None` if none of them is apart.
+    /// The pods of a gang that run by our decisions, those aside that it can do without: in its
+    /// job, or in place of a lost one. `None` if none of them is apart.
     fn to_be_joined(&self, name: &GangName) -> Option<Vec<Slot>> {
         let mut members: Vec<Slot> = self.gangs.get(name)?.members.values().copied().collect();
         members.retain(|slot| {

@@ -8,8 +8,8 @@ use crate::world::World;
 use crate::world::pods::Slot;
 use crate::world::standing::Told;
 
-/// The members of a gang by what they are up to. Those that are over without success, or about to go, or
-/// held up for reasons of their own, are in none of these.
+/// The members of a gang by what they are up to. Those that are over without success, or about to
+/// go, or held up for reasons of their own, are in none of these.
 #[derive(Debug, Default)]
 pub(super) struct Roll {
     /// They could take a node.

@@ -1,8 +1,9 @@
 //! Gangs of which some members have nodes, fewer than may run.
 //!
-//! That happens when a leader was lost between the first and the last bind, when a bind had no effect, and when
-//! a member is lost while its gang runs. In each case what is missing is placed ahead of others. If that does
-//! not succeed for a stated time, the gang is given up or goes on waiting, by what its owner says.
+//! That happens when a leader was lost between the first and the last bind, when a bind had no
+//! effect, and when a member is lost while its gang runs. In each case what is missing is placed
+//! ahead of others. If that does not succeed for a stated time, the gang is given up or goes on
+//! waiting, by what its owner says.
 
 use std::collections::BTreeMap;
 
@@ -58,8 +59,8 @@ fn is_given_up(terms: &Terms, had_its_size: Option<bool>) -> bool {
 }
 
 impl World {
-    /// Notes whether a gang is short; gives it up when it has been for too long. When it is to be looked at
-    /// again.
+    /// Notes whether a gang is short; gives it up when it has been for too long. When it is to be
+    /// looked at again.
     pub(super) fn note_shortness(
         &mut self,
         name: &GangName,
@@ -126,8 +127,9 @@ impl World {
         })
     }
 
-    /// Whether what a gang lacks was lost: it had as much as it needs. If it needs more than was ever decided for it,
-    /// because it starts in stages or its owner has asked for more, it lacks what it never had.
+    /// Whether what a gang lacks was lost: it had as much as it needs. If it needs more than was
+    /// ever decided for it, because it starts in stages or its owner has asked for more, it lacks
+    /// what it never had.
     pub(super) fn is_loss(&self, name: &GangName, terms: &Terms, lack: &Lack) -> bool {
         let Some(gang) = self.gangs.get(name) else { return false };
         !lack.is_none()
@@ -135,8 +137,8 @@ impl World {
             && self.decided_pods(gang).max(self.ran_with(gang)) >= terms.min
     }
 
-    /// With how many pods a gang ran, as far as that was seen, or as pods say that were placed by themselves beside it: of
-    /// the decisions about those others nobody may be left.
+    /// With how many pods a gang ran, as far as that was seen, or as pods say that were placed by
+    /// themselves beside it: of the decisions about those others nobody may be left.
     fn ran_with(&self, gang: &Gang) -> u32 {
         let placed = gang.members.values().map(|slot| &self.pods.get(*slot).pod);
         let placed = placed.filter(|pod| !pod.node.is_empty() && !pod.is_over());
@@ -145,14 +147,15 @@ impl World {
         beside.unwrap_or(0).max(gang.shortness.whole_at)
     }
 
-    /// Whether the pods of a gang that have nodes all say for how many a decision was: then those that are missing are
-    /// known.
+    /// Whether the pods of a gang that have nodes all say for how many a decision was: then those
+    /// that are missing are known.
     pub(super) fn say_how_many_they_were(&self, gang: &Gang) -> bool {
         self.decided_pods(gang) != u32::MAX
     }
 
-    /// For how many pods a gang has had nodes, as far as its pods say: those that were bound for it say how many were
-    /// in their decision. What others have bound says nothing: that may have been any number.
+    /// For how many pods a gang has had nodes, as far as its pods say: those that were bound for it
+    /// say how many were in their decision. What others have bound says nothing: that may have been
+    /// any number.
     pub(super) fn decided_pods(&self, gang: &Gang) -> u32 {
         let entries = gang.members.values().map(|slot| self.pods.get(*slot));
         let mut decided: BTreeMap<&str, u32> = BTreeMap::new();
@@ -168,10 +171,10 @@ impl World {
         sizes.fold(0_u32, u32::saturating_add)
     }
 
-    /// Whether everything that was ever decided for a gang was carried out, as far as its pods say. Of a decision of
-    /// which fewer pods are there than it was about, the others wait as they did when it was made, or they were lost
-    /// since: who was made after it was carried out replaces one of those. What others have bound is one decision, which
-    /// does not say about how many.
+    /// Whether everything that was ever decided for a gang was carried out, as far as its pods say.
+    /// Of a decision of which fewer pods are there than it was about, the others wait as they did
+    /// when it was made, or they were lost since: who was made after it was carried out replaces
+    /// one of those. What others have bound is one decision, which does not say about how many.
     fn is_carried_out(&self, name: &GangName) -> bool {
         let Some(gang) = self.gangs.get(name) else { return true };
         let entries = || gang.members.values().map(|slot| self.pods.get(*slot));

@@ -42,7 +42,8 @@ impl World {
         events: &mut Events,
     ) {
         match self.if_unreadable(name, reason) {
-            // What describes it may come a moment after its pods, and watches do not wait for each other.
+            // What describes it may come a moment after its pods, and watches do not wait for each
+            // other.
             NotYet::WorkloadMissing { .. } | NotYet::GroupMissing { .. }
                 if self.quiet_at_ms(name) > self.now_ms =>
             {
@@ -65,7 +66,8 @@ impl World {
         }
     }
 
-    /// What is wrong with a gang of which something is missing: the object may be there, and not to be read.
+    /// What is wrong with a gang of which something is missing: the object may be there, and not to
+    /// be read.
     fn if_unreadable(&self, name: &GangName, reason: NotYet) -> NotYet {
         let is_missing =
             matches!(reason, NotYet::GroupMissing { .. } | NotYet::WorkloadMissing { .. });
@@ -151,8 +153,8 @@ impl World {
         appeared_ms + self.settings.patience.quiet_ms
     }
 
-    /// Whether what is missing can start: it is there, nobody holds any of it, and it is all that is expected or no
-    /// more has come for a while.
+    /// Whether what is missing can start: it is there, nobody holds any of it, and it is all that
+    /// is expected or no more has come for a while.
     fn is_gathered(&self, name: &GangName, terms: &Terms, roll: &Roll) -> bool {
         let there = self.lack(name, terms, roll.settled().chain(roll.wishing.iter().copied()));
         if !there.is_none() || (roll.placed.is_empty() && roll.gated > 0) {
@@ -262,7 +264,8 @@ impl World {
         }
     }
 
-    /// The identity of a gang's job: the one it had, so that it keeps its place, unless pods still run by it.
+    /// The identity of a gang's job: the one it had, so that it keeps its place, unless pods still
+    /// run by it.
     fn job_of_gang(&mut self, name: &GangName, ahead: bool) -> JobId {
         let gang = self.gangs.get_mut(name);
         let known = gang.job.filter(|(_, was_ahead)| *was_ahead == ahead).map(|(job, _)| job);
@@ -314,7 +317,8 @@ impl World {
         });
     }
 
-    /// Says of the members that they wait for others, and of a native group, when that is new or has changed.
+    /// Says of the members that they wait for others, and of a native group, when that is new or
+    /// has changed.
     fn say_that_it_waits(&mut self, gang: &GangName, terms: &Terms, roll: &Roll) {
         let there = roll.settled().chain(roll.wishing.iter().copied());
         let present = terms.min.saturating_sub(self.lack(gang, terms, there).pods);

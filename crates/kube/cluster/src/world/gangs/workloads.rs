@@ -94,7 +94,8 @@ impl World {
         }
     }
 
-    /// That no workload which made a pod is suspended: its owner, or a queueing system, holds it back.
+    /// That no workload which made a pod is suspended: its owner, or a queueing system, holds it
+    /// back.
     pub(in crate::world) fn is_resumed(&self, pod: &Pod) -> Result<(), NotYet> {
         let namespace = &pod.meta.namespace;
         let suspended = |(kind, name): &(WorkloadKind, &str)| {
@@ -109,7 +110,8 @@ impl World {
         }
     }
 
-    /// Pods of any gang or none stand differently when the workload that made them is suspended or resumed.
+    /// Pods of any gang or none stand differently when the workload that made them is suspended or
+    /// resumed.
     fn mark_made_by(&mut self, kind: WorkloadKind, namespace: &str, name: &str) {
         let is_of_it = |slot: &Slot| {
             made_by(&self.pods.get(*slot).pod).any(|workload| workload == (kind, name))

@@ -1,8 +1,10 @@
-//! The objects of a generated cluster, as `kubectl get -o json` writes them, with what its GPUs did.
+//! The objects of a generated cluster, as `kubectl get -o json` writes them, with what its GPUs
+//! did.
 //!
-//! The cluster has the owners that real ones have (training jobs, servers, batch jobs, notebooks, web services,
-//! agents on every node) and in each family some of the slips that real ones have: [`Slip`]. Slips take turns
-//! instead of being drawn, so a small cluster has many of them. The same seed and size give the same bytes.
+//! The cluster has the owners that real ones have (training jobs, servers, batch jobs, notebooks,
+//! web services, agents on every node) and in each family some of the slips that real ones have:
+//! [`Slip`]. Slips take turns instead of being drawn, so a small cluster has many of them. The same
+//! seed and size give the same bytes.
 
 mod metadata;
 mod node_json;
@@ -143,8 +145,9 @@ impl Objects {
         out.write_all(b"\n")
     }
 
-    /// Writes what the GPUs of pods did in the day before [`OBJECTS_AT_S`], a sample each five minutes, in the
-    /// form of usage files. GPUs on nodes without an exporter are not in it. Answers with the number of samples.
+    /// Writes what the GPUs of pods did in the day before [`OBJECTS_AT_S`], a sample each five
+    /// minutes, in the form of usage files. GPUs on nodes without an exporter are not in it.
+    /// Answers with the number of samples.
     ///
     /// # Errors
     /// Those of the writer.

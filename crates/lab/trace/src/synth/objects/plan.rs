@@ -280,7 +280,8 @@ impl Planner {
         }
     }
 
-    /// Starts the pods of an owner, as many as find a node; one that finds none waits with its first.
+    /// Starts the pods of an owner, as many as find a node; one that finds none waits with its
+    /// first.
     fn start(&mut self, mut work: Work, pods: u32) {
         work.first_pod = self.plan.pods.len() as u32;
         let least = match work.slip {
