@@ -18,6 +18,7 @@ mod spdx;
 mod types;
 mod unused;
 mod widths;
+mod words;
 mod workspace;
 
 use std::io::Write;
@@ -33,7 +34,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -48,6 +49,7 @@ const RULES: [Rule; 15] = [
     Rule { name: "fuzz", check: fuzz::check },
     Rule { name: "labels", check: labels::check },
     Rule { name: "links", check: links::check },
+    Rule { name: "words", check: words::check },
     Rule { name: "widths", check: widths::check },
 ];
 

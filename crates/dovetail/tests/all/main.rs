@@ -26,6 +26,7 @@ mod cost_store;
 mod cost_store_anew;
 mod cost_waits;
 mod device_claims;
+mod documented;
 mod duty_cycles;
 mod errors;
 mod example;
