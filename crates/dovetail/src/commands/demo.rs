@@ -1,4 +1,4 @@
-//! `dovetail demo`: a month of a real-size cluster under two schedulers, and where the money went.
+//! `dovetail demo`: a month of a real-size cluster under four policies, and where the money went.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,9 @@ use crate::commands::demo_traces;
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::impossible::Impossible;
 
-/// The scheduler that clusters have, and the one that they could have.
-const POLICIES: [&str; 2] = ["kube-default", "dovetail"];
+/// The two settings of the scheduler that clusters have, the simple policy that waits least on this cluster,
+/// and the default of dovetail.
+const POLICIES: [&str; 4] = ["kube-default", "kube-most-allocated", "best-fit", "dovetail"];
 /// How long a judgement of causes may be out of date; the sums are exact whatever this is.
 const CAUSE_PERIOD_MS: u64 = 600_000;
 
@@ -94,14 +95,14 @@ fn synthetic(app: &App, flags: &DemoFlags) -> Result<TimedComparison> {
         cluster.nodes.len(),
         cluster.total_gpus(),
         flags.days,
-        POLICIES.join(" and ")
+        POLICIES.join(", ")
     ));
     let prices = flags.prices.of(&cluster, &app.settings)?;
     let span = if flags.days == 30 { "month".to_owned() } else { format!("{} days", flags.days) };
     compare(&format!("synthetic {span}"), &cluster, &jobs, &prices)
 }
 
-/// The same jobs under both policies, side by side.
+/// The same jobs under every policy, side by side.
 pub(crate) fn compare(
     trace: &str,
     cluster: &Cluster,

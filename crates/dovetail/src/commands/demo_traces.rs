@@ -17,7 +17,7 @@ use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::limits::prefixes;
 
 /// Compared on arriving pods; the first is what clusters have.
-const POLICIES: [&str; 4] = ["kube-default", "best-fit", "fgd", "dovetail"];
+const POLICIES: [&str; 5] = ["kube-default", "kube-most-allocated", "best-fit", "fgd", "dovetail"];
 const SEEDS: [i64; 3] = [42, 43, 44];
 /// The cluster on which the Philly jobs are replayed: 64 nodes of 8 GPUs.
 const PHILLY_NODES: u32 = 64;

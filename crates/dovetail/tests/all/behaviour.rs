@@ -70,14 +70,14 @@ fn the_row_of_an_order_file_is_chosen_by_seed_and_trace() {
 }
 
 #[test]
-fn the_demo_compares_two_policies_and_writes_its_report() {
+fn the_demo_compares_four_policies_and_writes_its_report() {
     let folder = Folder::new();
     let small = "demo --nodes 20 --days 1 --report page/demo.html";
     let shown = folder.json(small);
     assert_eq!(shown["command"], "dovetail demo --nodes 20 --days 1 --load 0.9 --seed 42");
     let policies = shown["timed"][0]["policies"].as_array().unwrap();
     let names: Vec<&Value> = policies.iter().map(|policy| &policy["policy"]).collect();
-    assert_eq!(names, ["kube-default", "dovetail"]);
+    assert_eq!(names, ["kube-default", "kube-most-allocated", "best-fit", "dovetail"]);
     for policy in policies {
         let run = &policy["runs"][0];
         assert!(run["metrics"]["jobs"].as_u64() > Some(0), "{run}");

@@ -1,5 +1,6 @@
 //! The program as its users meet it: help, results, errors, exit codes.
 
+mod arena;
 mod audit;
 mod audit_ledger;
 mod audit_prometheus;

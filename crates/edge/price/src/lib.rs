@@ -40,7 +40,6 @@ mod book;
 mod day;
 mod error;
 mod exchange;
-mod exponent;
 mod gpu_model;
 mod owned;
 mod owned_nodes;

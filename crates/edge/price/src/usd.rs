@@ -1,6 +1,6 @@
 //! Money in and out of text, exactly.
 
-use crate::exponent::without_exponent;
+use dovetail_units::exponent::without_exponent;
 
 /// The highest price the book accepts: one million USD per GPU-hour, in micro-USD. It leaves room
 /// for a century of 100,000 GPUs in 128-bit sums and catches amounts entered in the wrong unit.

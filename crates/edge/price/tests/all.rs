@@ -439,6 +439,46 @@ fn errors_of_a_price_file_name_file_line_and_column() {
     assert!(not_text.unwrap_err().to_string().starts_with("mine.csv:2: "));
 }
 
+/// Every extreme in every column is taken or refused with its line.
+#[test]
+fn extremes_in_a_price_file_never_panic() {
+    const COLUMNS: &str = "gpu_model,price_per_gpu_hour,currency,provider,region,purchase,\
+                           instance_type,source,as_of";
+    const EXTREMES: [&str; 18] = [
+        "",
+        "0",
+        "-1",
+        "1e3",
+        "1e-7",
+        "1e400",
+        "1000000",
+        "1000000.000001",
+        "9223372036854775807",
+        "18446744073709551616",
+        "340282366920938463463374607431768211456",
+        "0.0000001",
+        "NaN",
+        "inf",
+        "9999-12-31",
+        "0000-00-00",
+        "10000-01-01",
+        "*",
+    ];
+    let good =
+        ["H100", "2.5", "USD", "aws", "us-east-1", "spot", "p5.48xlarge", "mine", "2026-01-02"];
+    for column in 0..good.len() {
+        for extreme in EXTREMES {
+            let mut cells = good;
+            cells[column] = extreme;
+            let text = format!("{COLUMNS}\n{}\n", cells.join(","));
+            match overrides(&text) {
+                Ok(book) => drop(book.lookup(Some("H100"), None, None, Purchase::OnDemand)),
+                Err(error) => assert!(error.starts_with("mine.csv:2: "), "{text}: {error}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn an_assumed_price_beats_the_others_and_is_called_assumed() {
     let book = overrides("gpu_model,usd_per_gpu_hour\nH100,2.5\n").unwrap();

@@ -48,7 +48,7 @@ pub(crate) struct GridFlags {
     #[arg(long, value_name = "FILE", num_args = 1.., required_if_eq("protocol", "timed"))]
     pub(crate) jobs: Vec<PathBuf>,
     /// How nodes are chosen; several joined with commas
-    /// [default: kube-default,dovetail for fgd, first-fit for timed]
+    /// [default: kube-default,kube-most-allocated,dovetail for fgd, first-fit for timed]
     #[arg(long, alias = "policy", value_name = "NAMES", value_delimiter = ',')]
     #[arg(value_parser = policy::names())]
     pub(crate) policies: Vec<String>,
@@ -250,7 +250,7 @@ fn fgd_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
     Ok(Grid {
         cluster,
         traces: traces.iter().map(|trace| trace.name.clone()).collect(),
-        variants: flags.policies(&["kube-default", "dovetail"]),
+        variants: flags.policies(&["kube-default", "kube-most-allocated", "dovetail"]),
         seeds: flags.seeds.as_ref().map_or_else(five, |seeds| seeds.0.clone()),
         impossible: vec![Impossible::default(); traces.len()],
         work: Work::Fgd { traces, check: flags.check },

@@ -81,6 +81,45 @@ fn a_bad_cell_is_named_with_its_place_and_the_way_out() {
     assert!(text.contains("longer than any name") && text.len() < 250, "{text}");
 }
 
+/// Every extreme in every column is taken or refused with its line.
+#[test]
+fn extremes_in_a_usage_file_never_panic() {
+    const EXTREMES: [&str; 16] = [
+        "",
+        "0",
+        "-1",
+        "100",
+        "100.0000001",
+        "1e3",
+        "1e-9",
+        "1e400",
+        "2000000000",
+        "1125899906842624",
+        "9223372036854775807",
+        "18446744073709551616",
+        "340282366920938463463374607431768211456",
+        "0.0000000005",
+        "NaN",
+        "inf",
+    ];
+    let good = ["1", "p", "0", "5", "1000", "n", "m"];
+    for column in 0..good.len() {
+        for extreme in EXTREMES {
+            let mut cells = good;
+            cells[column] = extreme;
+            // Two moments of one GPU, so that both meet in one series.
+            let text = format!("{HEADER}2,p,0,5,1000,n,m\n{}\n", cells.join(","));
+            match read(&text, &STRICT) {
+                Ok(samples) => assert!(!samples.series.is_empty(), "{text}"),
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(error.starts_with("usage.csv:3: "), "{text}: {error}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_bad_row_is_named_as_a_whole() {
     for (row, says) in [

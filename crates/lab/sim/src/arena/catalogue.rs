@@ -5,9 +5,10 @@
 use dovetail_plan::Order;
 use dovetail_trace::synth::{PROFILES, SynthProfile};
 
+use crate::arena::arrivals::{ArrivalRecipe, Machines};
 use crate::arena::figures::{ALLOCATION, DELIVERED, GPU_WEIGHTED_WAIT};
 use crate::arena::machines::Pool;
-use crate::arena::recipe::{ArrivalRecipe, Recipe, TimedRecipe, Twist, Work};
+use crate::arena::recipe::{Counted, Recipe, TimedRecipe, Twist, Work};
 use crate::arena::streams::Tide;
 use crate::arena::transform::{Arrival, Transform};
 
@@ -46,6 +47,22 @@ const ADVERSARIAL: [Arrival; 4] = [
     Arrival::CpuOnlyFirst,
     Arrival::SharesLast,
     Arrival::ManyGpusInTheLastFifth,
+];
+
+/// Arrivals after which a policy that learns is compared.
+const FIRST: [usize; 3] = [64, 256, 1_024];
+/// Arrivals before and after a change of the mix.
+const AFTER_CHANGE: usize = 500;
+/// Machines on which the first jobs meet, days of their streams and load.
+const EARLY_NODES: [u32; 3] = [10, 10, 50];
+const EARLY_DAYS: u32 = 14;
+const EARLY_LOAD: f64 = 0.9;
+/// Lists of pods that follow each other.
+const MIX_CHANGES: [(&str, &str); 4] = [
+    ("gpushare100", "multigpu50"),
+    ("multigpu50", "gpushare100"),
+    ("default", "gpuspec33"),
+    ("cpu050", "cpu250"),
 ];
 
 const SMALL_CLUSTERS: [usize; 3] = [5, 10, 20];
@@ -99,10 +116,19 @@ impl Regime {
         }
     }
 
+    /// What it shares a bound with: the transform, the order of arrival or the size where pods stay,
+    /// else the family.
+    pub fn group(&self) -> &str {
+        match (&self.recipe, self.name.rsplit_once('/')) {
+            (Recipe::Arrivals(_), Some((_, what))) => what,
+            _ => self.family,
+        }
+    }
+
     /// How many seeds of its own each seed that was asked for stands for.
     pub fn draws_per_seed(&self) -> u64 {
         match &self.recipe {
-            Recipe::Arrivals(ArrivalRecipe { nodes: Some(_), .. }) => DRAWS_PER_SEED,
+            Recipe::Arrivals(recipe) if recipe.is_small() => DRAWS_PER_SEED,
             _ => 1,
         }
     }
@@ -120,6 +146,8 @@ pub fn regimes() -> Vec<Regime> {
     all.extend(profiles());
     all.extend(published());
     all.extend(changing());
+    all.extend(early());
+    all.push(demo_month());
     all.extend(special());
     all
 }
@@ -133,25 +161,34 @@ fn arrivals() -> Vec<Regime> {
     };
     let mut all = Vec::new();
     for list in OPENB_LISTS {
-        let recipe = |transform, arrival, nodes| ArrivalRecipe {
+        let recipe = |transform, arrival, machines| ArrivalRecipe {
             list: list.to_owned(),
             transform,
             arrival,
-            nodes,
+            machines,
         };
-        let plain = |arrival, nodes| recipe(Transform::Plain, arrival, nodes);
+        let plain = |arrival, machines| recipe(Transform::Plain, arrival, machines);
         let name = |what: &str| format!("openb/{list}/{what}");
-        all.push(regime("plain", name("plain"), plain(Arrival::Random, None)));
+        all.push(regime("plain", name("plain"), plain(Arrival::Random, Machines::All)));
         for transform in TRANSFORMS {
-            let changed = recipe(transform, Arrival::Random, None);
+            let changed = recipe(transform, Arrival::Random, Machines::All);
             all.push(regime("transformed", name(&transform.name()), changed));
         }
         for arrival in ADVERSARIAL {
-            all.push(regime("adversarial", name(arrival.name()), plain(arrival, None)));
+            all.push(regime("adversarial", name(arrival.name()), plain(arrival, Machines::All)));
         }
         for count in SMALL_CLUSTERS {
-            let small = plain(Arrival::Random, Some(count));
+            let small = plain(Arrival::Random, Machines::Drawn(count));
             all.push(regime("small", name(&format!("{count}-nodes")), small));
+        }
+        for count in FIRST {
+            let first = plain(Arrival::Random, Machines::FilledBy(count));
+            all.push(regime("early", name(&format!("first-{count}-arrivals")), first));
+        }
+        for (_, other) in MIX_CHANGES.iter().filter(|(before, _)| *before == list) {
+            let both = Machines::FilledByBoth(AFTER_CHANGE, (*other).to_owned());
+            let name = format!("openb/{list}-then-{other}/mix-change");
+            all.push(regime("mix-change", name, plain(Arrival::Random, both)));
         }
     }
     const QUICK: [&str; 6] = [
@@ -200,7 +237,7 @@ fn profiles() -> Vec<Regime> {
                         continue;
                     }
                     let work = Work::Profile(profile, nodes);
-                    let recipe = TimedRecipe { work, load, days, order, twist: Twist::None };
+                    let recipe = TimedRecipe { order, ..TimedRecipe::new(work, load, days) };
                     let name = format!("{family}/{nodes}-nodes/load-{load}/{}", order_name(order));
                     let mut regime = timed(family, name, recipe);
                     regime.is_quick = nodes == 50 && load >= 0.9 && order != Order::DominantShare;
@@ -219,8 +256,7 @@ fn published() -> Vec<Regime> {
     for pool in [Pool::Uniform, Pool::Mixed, Pool::CpuTight] {
         for (trace, work) in [("philly", Work::Philly(pool)), ("itp", Work::Itp(pool))] {
             for load in [0.7, 0.9] {
-                let order = Order::FifoSkip;
-                let recipe = TimedRecipe { work, load, days: DAYS, order, twist: Twist::None };
+                let recipe = TimedRecipe::new(work, load, DAYS);
                 let name = format!("{trace}/{}/load-{load}", pool.name());
                 let mut regime = timed("philly-itp", name, recipe);
                 regime.is_quick = load == 0.9 && trace == "philly";
@@ -231,8 +267,7 @@ fn published() -> Vec<Regime> {
     for nodes in [20, 60] {
         for load in LOADS {
             let work = Work::OpenbPods(nodes);
-            let order = Order::FifoSkip;
-            let recipe = TimedRecipe { work, load, days: DAYS, order, twist: Twist::None };
+            let recipe = TimedRecipe::new(work, load, DAYS);
             let name = format!("openb-timed/{nodes}-nodes/load-{load}");
             let mut regime = timed("openb-timed", name, recipe);
             regime.is_quick = nodes == 60 && load == 0.9;
@@ -245,8 +280,6 @@ fn published() -> Vec<Regime> {
 /// Work that does not come evenly.
 fn changing() -> Vec<Regime> {
     let (nodes, days) = SPECIAL;
-    let recipe =
-        |work, load| TimedRecipe { work, load, days, order: Order::FifoSkip, twist: Twist::None };
     let mut all = Vec::new();
     for load in [0.7, 0.9] {
         let tide = |tide| Work::Tide(SynthProfile::Mixed, nodes, tide);
@@ -257,11 +290,40 @@ fn changing() -> Vec<Regime> {
         ];
         for (name, work) in kinds {
             let name = format!("{name}/{nodes}-nodes/load-{load}");
-            let mut regime = timed("changing", name, recipe(work, load));
+            let mut regime = timed("changing", name, TimedRecipe::new(work, load, days));
             regime.is_quick = load == 0.9;
             all.push(regime);
         }
     }
+    all
+}
+
+/// What `dovetail demo` replays.
+fn demo_month() -> Regime {
+    let work = Work::Profile(SynthProfile::Mixed, 1_200);
+    let recipe = TimedRecipe::new(work, 0.9, 30);
+    timed("demo-month", "demo-month/1200-nodes/load-0.9".to_owned(), recipe)
+}
+
+/// Waits of the jobs that come before anything is learned, and of those that come after a change of mix.
+fn early() -> Vec<Regime> {
+    let (nodes, days) = SPECIAL;
+    let regime = |name: String, work, days, counted| {
+        let recipe = TimedRecipe { counted, ..TimedRecipe::new(work, EARLY_LOAD, days) };
+        timed("early-jobs", format!("{name}/load-{EARLY_LOAD}"), recipe)
+    };
+    let mixed = |nodes| Work::Profile(SynthProfile::Mixed, nodes);
+    let mut all: Vec<Regime> = FIRST
+        .into_iter()
+        .zip(EARLY_NODES)
+        .map(|(count, nodes)| {
+            let name = format!("first-{count}-jobs/{nodes}-nodes");
+            regime(name, mixed(nodes), EARLY_DAYS, Counted::First(count))
+        })
+        .collect();
+    let name = format!("{AFTER_CHANGE}-jobs-after-mix-change/{nodes}-nodes");
+    let changed = Counted::FromMiddle(AFTER_CHANGE);
+    all.push(regime(name, Work::MixChange(nodes), days, changed));
     all
 }
 
@@ -270,7 +332,7 @@ fn special() -> Vec<Regime> {
     let (nodes, days) = SPECIAL;
     let regime = |family, name: &str, profile, order, twist| {
         let work = Work::Profile(profile, nodes);
-        let recipe = TimedRecipe { work, load: 0.9, days, order, twist };
+        let recipe = TimedRecipe { order, twist, ..TimedRecipe::new(work, 0.9, days) };
         timed(family, format!("{name}/{nodes}-nodes/load-0.9"), recipe)
     };
     let (mixed, training) = (SynthProfile::Mixed, SynthProfile::Training);

@@ -30,6 +30,8 @@ const HOUR_MS: f64 = 3_600_000.0;
 pub struct Window {
     /// End of the warm-up: jobs submitted before it are in no wait.
     pub from_ms: u64,
+    /// Jobs submitted from then on are in no wait either.
+    pub until_ms: u64,
     /// End of the stream, where the run ends.
     pub end_ms: u64,
 }
@@ -63,7 +65,7 @@ pub(crate) fn timed_figures<'v>(
     let mut delivered_milli_ms = 0;
     for view in jobs {
         delivered_milli_ms += delivered(&view, window);
-        if (window.from_ms..window.end_ms).contains(&view.outcome.submit_ms) {
+        if (window.from_ms..window.until_ms).contains(&view.outcome.submit_ms) {
             waits.add(&view, window.end_ms);
         }
     }
@@ -200,7 +202,7 @@ mod tests {
             outcome,
             running_since_ms,
         });
-        let window = Window { from_ms: 2 * HOUR, end_ms: 10 * HOUR };
+        let window = Window { from_ms: 2 * HOUR, until_ms: 10 * HOUR, end_ms: 10 * HOUR };
         let figures = timed_figures(views, window, 8_000);
         let is = |key: &str, value: f64| {
             assert!((figures[key] - value).abs() < 1e-12, "{key}: {}", figures[key]);

@@ -7,18 +7,22 @@
 //! | module | what |
 //! |---|---|
 //! | `catalogue` | all regimes |
-//! | `recipe` | how the world of a seed and an order is made |
+//! | `recipe`, `arrivals` | how the world of a seed and an order is made |
 //! | `transform`, `streams`, `machines` | what recipes are made of |
 //! | `figures` | what is measured of one run |
 //! | `plan`, `run` | which runs there are; one of them |
 //! | `record` | finished runs as text, to be resumed |
+//! | `groups`, `bounds` | what regimes of one kind say together, and what they must say |
 //! | `statistics`, `verdict` | means with intervals; reference, regret, summary |
 //! | `page` | the matrix of regimes and policies as HTML |
 //!
 //! Traces come in parsed; nothing here reads a file or a clock.
 
+mod arrivals;
+mod bounds;
 mod catalogue;
 mod figures;
+mod groups;
 mod machines;
 mod page;
 mod plan;
@@ -30,13 +34,16 @@ mod streams;
 mod transform;
 mod verdict;
 
+pub use arrivals::{ArrivalRecipe, Machines};
+pub use bounds::{Bound, bounds};
 pub use catalogue::{Figure, OPENB_LISTS, Regime, regimes};
 pub use figures::{ALLOCATION, DELIVERED, GPU_WEIGHTED_WAIT, RunFigures, Window};
+pub use groups::{Group, Judged, Points, Ratio, Standing, groups};
 pub use machines::Pool;
-pub use page::page;
+pub use page::{Parts, page};
 pub use plan::{Plan, WorldKey};
 pub use recipe::{
-    ArenaData, ArenaError, ArrivalRecipe, Recipe, TimedRecipe, Twist, WARM_UP_PERCENT, Work, World,
+    ArenaData, ArenaError, Counted, Recipe, TimedRecipe, Twist, WARM_UP_PERCENT, Work, World,
 };
 pub use record::{Record, RecordError, Resumed, Settings, line, resumed};
 pub use run::{LOAD, POOL_NODE_HOURS};

@@ -2,22 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use crate::arena::verdict::{ORACLE, Summary, Verdict};
+use crate::arena::bounds::Bound;
+use crate::arena::verdict::{ORACLE, Summary, TIE_PERCENT, Verdict};
 use crate::report::ReportError;
 use crate::report::page::{Block, Cell, Head, Row, Section, Table, laid_out};
+
+/// What a page shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'p> {
+    /// Every regime.
+    pub verdicts: &'p [Verdict],
+    /// Every policy.
+    pub summary: &'p BTreeMap<String, Summary>,
+    /// What the default must reach.
+    pub bounds: &'p [Bound],
+}
 
 /// The result as one HTML file: no script, no outside resource.
 ///
 /// # Errors
 /// [`ReportError`] if the page cannot be laid out.
-pub fn page(
-    verdicts: &[Verdict],
-    summary: &BTreeMap<String, Summary>,
-    program: &str,
-    notes: &[String],
-) -> Result<String, ReportError> {
-    let policies: Vec<&String> = summary.keys().collect();
+pub fn page(parts: Parts<'_>, program: &str, notes: &[String]) -> Result<String, ReportError> {
+    let Parts { verdicts, summary, bounds } = parts;
+    let mut policies: Vec<&String> =
+        verdicts.iter().flat_map(|verdict| verdict.by_policy.keys()).collect();
+    policies.sort_unstable();
+    policies.dedup();
     let mut sections = vec![in_sum(summary)];
+    if !bounds.is_empty() {
+        sections.push(required(bounds));
+    }
     let mut families: Vec<&str> = verdicts.iter().map(|verdict| verdict.family).collect();
     families.dedup();
     for family in families {
@@ -74,16 +88,54 @@ fn in_sum(summary: &BTreeMap<String, Summary>) -> Section {
     }
 }
 
+fn required(bounds: &[Bound]) -> Section {
+    let row = |bound: &Bound| {
+        let sign = if bound.at_most { "at most" } else { "at least" };
+        let words = |text: &str| Cell { is_words: true, ..Cell::plain(text) };
+        Row {
+            head: format!("{}: {}", bound.group, bound.what),
+            class: "",
+            cells: vec![
+                Cell {
+                    note: bound.unit.to_owned(),
+                    ..Cell::plain(format!("{:.2}", bound.measured))
+                },
+                Cell { note: sign.to_owned(), ..Cell::plain(bound.target.to_string()) },
+                words(if bound.met { "met" } else { "missed" }),
+                words(bound.regime.as_deref().unwrap_or("")),
+            ],
+        }
+    };
+    let header = ["group and figure", "is", "target", "", "regime"];
+    let table = Table {
+        caption: "The default policy by group of regimes".to_owned(),
+        header: header.map(str::to_owned).to_vec(),
+        rows: bounds.iter().map(row).collect(),
+    };
+    Section {
+        id: "required".to_owned(),
+        title: "What the default must reach".to_owned(),
+        intro: "Means over the regimes of a group; waits below 6 minutes count as 6 minutes."
+            .to_owned(),
+        blocks: vec![Block::Table { table }],
+    }
+}
+
 fn row(verdict: &Verdict, policies: &[&String]) -> Row {
     let cell = |policy: &&String| {
         let Some(estimate) = verdict.by_policy.get(*policy) else { return Cell::plain("-") };
-        let note = match verdict.regret_percent.get(*policy) {
-            _ if verdict.reference.as_ref() == Some(*policy) => "reference".to_owned(),
-            _ if verdict.easy => "easy".to_owned(),
-            Some(regret) => format!("{regret:+.1}"),
-            None => String::new(),
+        let regret = verdict.regret_percent.get(*policy).copied();
+        let (note, class) = match regret {
+            _ if verdict.reference.as_ref() == Some(*policy) => {
+                ("reference".to_owned(), "reference")
+            }
+            _ if verdict.easy => ("easy".to_owned(), ""),
+            Some(regret) if regret > TIE_PERCENT => (format!("{regret:+.1}"), "worse"),
+            Some(regret) if regret < -TIE_PERCENT => (format!("{regret:+.1}"), "better"),
+            Some(regret) => (format!("{regret:+.1}"), ""),
+            None => (String::new(), ""),
         };
-        Cell { text: figure(estimate.mean), note, is_words: false }
+        Cell { text: figure(estimate.mean), note, class, ..Cell::default() }
     };
     Row {
         head: format!("{}, {}", verdict.name, verdict.unit),
@@ -98,5 +150,68 @@ fn figure(value: f64) -> String {
         0.0..10.0 => format!("{value:.2}"),
         10.0..1000.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::catalogue::regimes;
+    use crate::arena::figures::RunFigures;
+    use crate::arena::verdict::{Run, summary};
+
+    /// A regime with one figure for each policy and seed.
+    fn verdict(name: &str, figures: &[(&str, [f64; 4])]) -> Verdict {
+        let regime = regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
+        let run = |policy: &str, seed: usize, value: f64| Run {
+            seed: seed as u64,
+            order: 0,
+            policy: policy.to_owned(),
+            figures: RunFigures::from([(regime.figure().key.to_owned(), value)]),
+        };
+        let runs: Vec<Run> = figures
+            .iter()
+            .flat_map(|(policy, values)| (0..4).map(|seed| run(policy, seed, values[seed])))
+            .collect();
+        Verdict::of(&regime, &runs)
+    }
+
+    #[test]
+    fn the_page_is_the_accepted_one() {
+        let verdicts = [
+            verdict(
+                "openb/default/plain",
+                &[("best-fit", [93.0; 4]), ("dovetail", [95.5; 4]), ("fgd", [95.0; 4])],
+            ),
+            verdict(
+                "mixed/50-nodes/load-0.9/fifo-skip",
+                &[
+                    ("best-fit", [4.0, 5.0, 6.0, 5.0]),
+                    ("dovetail", [5.0, 6.0, 5.0, 6.5]),
+                    ("first-fit", [4.0, 5.0, 6.0, 5.002]),
+                ],
+            ),
+            verdict(
+                "sharing/10-nodes/load-0.7/fifo-skip",
+                &[("best-fit", [0.01; 4]), ("dovetail", [0.2; 4])],
+            ),
+        ];
+        let bound = Bound {
+            group: "mixed".to_owned(),
+            what: "GPU-weighted wait, best-fit's".to_owned(),
+            unit: "times",
+            target: 1.05,
+            at_most: true,
+            measured: 1.25,
+            met: false,
+            regime: Some("mixed/50-nodes".to_owned()),
+        };
+        let summary = summary(&verdicts);
+        let parts = Parts { verdicts: &verdicts, summary: &summary, bounds: &[bound] };
+        let html = page(parts, "dovetail <test>", &["Seeds 0 to 3.".to_owned()]).unwrap();
+        let main = html.find("<main>").zip(html.find("</main>"));
+        let (from, to) = main.expect("a page has a main part");
+        insta::assert_snapshot!(&html[from..to]);
+        assert!(html.contains("dovetail &lt;test&gt;"), "names are escaped");
     }
 }

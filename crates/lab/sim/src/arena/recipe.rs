@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use dovetail_model::Queue;
 use dovetail_plan::{EngineConfig, Order, PreemptionConfig};
-use dovetail_trace::fgd::fgd_orders;
 use dovetail_trace::synth::{Purpose, Random, SynthConfig, SynthProfile, synth};
 use dovetail_trace::{TraceError, TraceJob, TraceNode};
 use thiserror::Error;
 
+use crate::arena::arrivals::ArrivalRecipe;
 use crate::arena::figures::Window;
 use crate::arena::machines::{self, Pool};
 use crate::arena::streams::{self, Tide};
-use crate::arena::transform::{Arrival, Transform, drawn};
+use crate::arena::transform::drawn;
 use crate::timed::{Estimates, FaultModel, TimedConfig, TimedError, TimedWorld};
 
 const DAY_MS: u64 = 86_400_000;
@@ -50,19 +50,6 @@ pub enum Recipe {
     Timed(TimedRecipe),
 }
 
-/// Pods of an openb list on openb machines.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ArrivalRecipe {
-    /// Name of the list.
-    pub list: String,
-    /// What is changed.
-    pub transform: Transform,
-    /// In which order pods arrive.
-    pub arrival: Arrival,
-    /// So many machines drawn by seed; `None` takes all.
-    pub nodes: Option<usize>,
-}
-
 /// Jobs that end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimedRecipe {
@@ -74,8 +61,21 @@ pub struct TimedRecipe {
     pub days: u32,
     /// In which order waiting jobs start.
     pub order: Order,
+    /// Whose waits count.
+    pub counted: Counted,
     /// What else is special.
     pub twist: Twist,
+}
+
+/// Whose waits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Jobs submitted after the warm-up.
+    AfterWarmUp,
+    /// So many jobs of the beginning, when nothing is known.
+    First(usize),
+    /// So many jobs from the middle of the stream on, where the mix changes.
+    FromMiddle(usize),
 }
 
 /// Where jobs and machines come from.
@@ -163,7 +163,7 @@ impl Recipe {
     pub fn has_data(&self, data: &ArenaData) -> bool {
         let openb = |list: &str| !data.openb_nodes.is_empty() && data.openb_pods.contains_key(list);
         match self {
-            Self::Arrivals(recipe) => openb(&recipe.list),
+            Self::Arrivals(recipe) => recipe.lists().into_iter().all(openb),
             Self::Timed(recipe) => match recipe.work {
                 Work::Profile(..) | Work::Tide(..) | Work::MixChange(_) => true,
                 Work::Philly(_) => !data.philly.is_empty(),
@@ -186,29 +186,34 @@ impl Recipe {
     }
 }
 
-impl ArrivalRecipe {
-    fn world(&self, data: &ArenaData, seed: u64, order: u64) -> Result<World, ArenaError> {
-        let pods = self.transform.pods(&data.openb_pods[&self.list]);
-        let mut nodes = self.transform.nodes(&data.openb_nodes, seed);
-        if let Some(count) = self.nodes {
-            nodes = drawn(&nodes, count, seed);
-        }
-        let mut orders = fgd_orders(&pods, &nodes, seed as i64)?;
-        self.arrival.arrange(&pods, &mut orders.arrivals);
-        shuffle_by(&mut orders.nodes, seed, order);
-        let (arrivals, node_order) = (orders.arrivals, orders.nodes);
-        Ok(World::Arrivals { nodes, pods, arrivals, node_order })
-    }
-}
-
 /// Order 0 leaves a list as it is; every other order is random.
-fn shuffle_by<T>(items: &mut [T], seed: u64, order: u64) {
+pub(crate) fn shuffle_by<T>(items: &mut [T], seed: u64, order: u64) {
     if order > 0 {
         Random::new(seed ^ order << 32, Purpose::Machines).shuffle(items);
     }
 }
 
+impl Counted {
+    /// The part of a stream of jobs, in order of submission, that counts.
+    fn window(self, jobs: &[TraceJob], end_ms: u64) -> Window {
+        let (from_ms, count) = match self {
+            Self::AfterWarmUp => (end_ms * WARM_UP_PERCENT / 100, usize::MAX),
+            Self::First(count) => (0, count),
+            Self::FromMiddle(count) => (end_ms / 2, count),
+        };
+        let mut later = jobs.iter().skip_while(|job| job.submit_ms < from_ms);
+        let until_ms = later.nth(count).map_or(end_ms, |job| job.submit_ms);
+        Window { from_ms, until_ms, end_ms }
+    }
+}
+
 impl TimedRecipe {
+    /// In order of submission with passing over, after a warm-up, with nothing special.
+    pub fn new(work: Work, load: f64, days: u32) -> Self {
+        let (counted, twist) = (Counted::AfterWarmUp, Twist::None);
+        Self { work, load, days, order: Order::FifoSkip, counted, twist }
+    }
+
     fn world(&self, data: &ArenaData, seed: u64, order: u64) -> Result<World, ArenaError> {
         let end_ms = u64::from(self.days) * DAY_MS;
         let (mut nodes, jobs) = self.work(data, seed)?;
@@ -219,7 +224,7 @@ impl TimedRecipe {
         let autoscaler = (self.twist == Twist::AutoscaledPool).then(|| machines::pool(&nodes));
         shuffle_by(&mut nodes, seed, order);
         let gang_level = (self.twist == Twist::GangsInOneRack).then(|| "rack".to_owned());
-        let window = Window { from_ms: end_ms * WARM_UP_PERCENT / 100, end_ms };
+        let window = self.counted.window(&jobs, end_ms);
         let world =
             TimedWorld { nodes, jobs, queues, gang_level, autoscaler, ..TimedWorld::default() };
         Ok(World::Timed { world: Box::new(world), config: Box::new(self.config(seed)), window })
@@ -264,7 +269,7 @@ impl TimedRecipe {
             Work::Tide(profile, nodes, tide) => {
                 let (nodes, pool) = generated(profile, nodes)?;
                 let milli_ms = asked(&nodes, end_ms);
-                (nodes, streams::fill(&mut random, &pool, tide, (0, end_ms), milli_ms))
+                (nodes, streams::fill(&mut random, &pool, tide, (0, end_ms), (milli_ms, end_ms)))
             }
             Work::MixChange(nodes) => {
                 let (_, mut first) = generated(SynthProfile::Sharing, nodes)?;
@@ -273,12 +278,12 @@ impl TimedRecipe {
                 for pool in [&mut first, &mut second] {
                     machines::keep_possible(pool, &nodes)?;
                 }
+                // What the first half leaves running counts as work of the second.
                 let half_ms = end_ms / 2;
-                let milli_ms = asked(&nodes, half_ms);
-                let even = Tide::Even;
-                let mut jobs = streams::fill(&mut random, &first, even, (0, half_ms), milli_ms);
-                let later = (half_ms, end_ms);
-                jobs.extend(streams::fill(&mut random, &second, even, later, milli_ms));
+                let half = (asked(&nodes, half_ms), end_ms);
+                let (even, later) = (Tide::Even, (half_ms, end_ms));
+                let mut jobs = streams::fill(&mut random, &first, even, (0, half_ms), half);
+                jobs.extend(streams::fill(&mut random, &second, even, later, half));
                 (nodes, jobs)
             }
             Work::Philly(pool) => self.published(seed, &mut random, &data.philly, pool),
@@ -289,7 +294,8 @@ impl TimedRecipe {
                 let mut pool = streams::with_run_times(seed, pods, &data.philly);
                 machines::keep_possible(&mut pool, &nodes)?;
                 let milli_ms = asked(&nodes, end_ms);
-                let jobs = streams::fill(&mut random, &pool, Tide::Even, (0, end_ms), milli_ms);
+                let jobs =
+                    streams::fill(&mut random, &pool, Tide::Even, (0, end_ms), (milli_ms, end_ms));
                 (nodes, jobs)
             }
         })

@@ -42,20 +42,21 @@ pub(crate) fn cluster_milli(nodes: &[TraceNode]) -> u128 {
     nodes.iter().map(|node| u128::from(node.gpu_count) * 1000).sum()
 }
 
-/// Jobs drawn again and again from a pool, until they ask for `milli_ms` between two times.
+/// Jobs that come between two times, drawn again and again from a pool, until they ask for `milli_ms` before
+/// the end of the stream.
 pub(crate) fn fill(
     random: &mut Random,
     pool: &[TraceJob],
     tide: Tide,
-    (from_ms, end_ms): (u64, u64),
-    milli_ms: u128,
+    (from_ms, until_ms): (u64, u64),
+    (milli_ms, end_ms): (u128, u64),
 ) -> Vec<TraceJob> {
     let bursts: Vec<u64> =
-        (from_ms / DAY_MS..=end_ms / DAY_MS).map(|_| random.below(22) as u64 * HOUR_MS).collect();
+        (from_ms / DAY_MS..=until_ms / DAY_MS).map(|_| random.below(22) as u64 * HOUR_MS).collect();
     let mut jobs = Vec::new();
     let mut asked = 0;
     while asked < milli_ms {
-        let submit_ms = tide.draw(random, &bursts, (from_ms, end_ms));
+        let submit_ms = tide.draw(random, &bursts, (from_ms, until_ms));
         let job = TraceJob { submit_ms, ..pool[random.below(pool.len())].clone() };
         asked += inside(&job, end_ms);
         jobs.push(job);
@@ -176,7 +177,7 @@ mod tests {
         for tide in [Tide::Even, Tide::Bursts, Tide::Daily] {
             let mut random = Random::new(5, Purpose::Arrivals);
             let (end_ms, capacity) = (10 * DAY_MS, u128::from(10 * DAY_MS) * 64_000);
-            let jobs = fill(&mut random, &pool(), tide, (0, end_ms), capacity * 9 / 10);
+            let jobs = fill(&mut random, &pool(), tide, (0, end_ms), (capacity * 9 / 10, end_ms));
             let load = demand_inside(&jobs, end_ms) as f64 / capacity as f64;
             assert!((load - 0.9).abs() < 0.005, "{tide:?}: {load}");
             assert!(jobs.iter().all(|job| job.submit_ms < end_ms));
@@ -187,7 +188,9 @@ mod tests {
     fn bursts_and_days_bunch_arrivals_as_they_say() {
         let jobs = |tide: Tide| {
             let milli_ms = u128::from(10 * DAY_MS) * 640_000;
-            fill(&mut Random::new(1, Purpose::Arrivals), &pool(), tide, (0, 10 * DAY_MS), milli_ms)
+            let end_ms = 10 * DAY_MS;
+            let mut random = Random::new(1, Purpose::Arrivals);
+            fill(&mut random, &pool(), tide, (0, end_ms), (milli_ms, end_ms))
         };
         let busiest_two_hours = |jobs: &[TraceJob]| {
             let of_day = |day: u64| {

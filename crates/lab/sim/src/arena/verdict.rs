@@ -28,7 +28,7 @@ pub const ORACLE: &str = "fgd";
 /// Waits below this many hours, 6 minutes, count as this: nobody minds the difference.
 pub const WAIT_FLOOR_HOURS: f64 = 0.1;
 /// Policies this close to the best, in percent of the figure (or points of allocation), win too.
-const TIE_PERCENT: f64 = 0.1;
+pub(crate) const TIE_PERCENT: f64 = 0.1;
 
 /// Figures of one run with what was run.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +68,9 @@ pub struct Verdict {
     pub regret_percent: BTreeMap<String, f64>,
     /// The regret by seed, averaged, with its interval: paired, because all policies have the same worlds.
     pub paired_regret: BTreeMap<String, Estimate>,
+    /// How far the orders of the machines are apart: within a seed the highest figure less the lowest,
+    /// in percent of the mean, averaged over the seeds.
+    pub order_spread_percent: BTreeMap<String, f64>,
     /// Every other figure of each policy.
     pub figures: BTreeMap<String, BTreeMap<String, Estimate>>,
     /// Seeds and orders of the machines that were run.
@@ -90,7 +93,7 @@ pub struct Summary {
 }
 
 /// Figures of a policy by seed, averaged over the orders of the machines.
-type BySeed = BTreeMap<u64, f64>;
+pub(crate) type BySeed = BTreeMap<u64, f64>;
 
 impl Verdict {
     /// Judges the runs of a regime.
@@ -114,6 +117,7 @@ impl Verdict {
             regret: BTreeMap::new(),
             regret_percent: BTreeMap::new(),
             paired_regret: BTreeMap::new(),
+            order_spread_percent: order_spread(runs, figure.key),
             figures: other_figures(runs, figure.key),
             seeds: seeds.len(),
             runs_per_policy: runs.len() / by_policy.len().max(1),
@@ -218,7 +222,7 @@ fn half(seeds: &[u64]) -> Vec<u64> {
 }
 
 /// Seeds at odd places: on them policies are compared. One seed alone serves for both.
-fn other_half(seeds: &[u64]) -> Vec<u64> {
+pub(crate) fn other_half(seeds: &[u64]) -> Vec<u64> {
     match seeds.len() {
         1 => seeds.to_vec(),
         _ => seeds.iter().copied().skip(1).step_by(2).collect(),
@@ -237,7 +241,8 @@ fn is_easy(regime: &Regime, runs: &[Run]) -> bool {
     !means.is_empty() && means.iter().all(|wait| *wait < WAIT_FLOOR_HOURS)
 }
 
-fn by_policy(runs: &[Run], key: &str) -> BTreeMap<String, BySeed> {
+/// A figure of each policy by seed.
+pub(crate) fn by_policy(runs: &[Run], key: &str) -> BTreeMap<String, BySeed> {
     let mut lists: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
     for run in runs {
         if let Some(value) = run.figures.get(key) {
@@ -251,6 +256,25 @@ fn by_policy(runs: &[Run], key: &str) -> BTreeMap<String, BySeed> {
         }
     }
     found
+}
+
+fn order_spread(runs: &[Run], key: &str) -> BTreeMap<String, f64> {
+    let mut lists: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        if let Some(value) = run.figures.get(key) {
+            lists.entry((&run.policy, run.seed)).or_default().push(*value);
+        }
+    }
+    let mut spreads: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for ((policy, _), values) in lists.into_iter().filter(|(_, values)| values.len() > 1) {
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let middle = mean(&values).filter(|mean| *mean > 0.0);
+        let spread = middle.map_or(0.0, |mean| 100.0 * (high - low) / mean);
+        spreads.entry(policy.to_owned()).or_default().push(spread);
+    }
+    let means = spreads.into_iter().filter_map(|(policy, spreads)| Some((policy, mean(&spreads)?)));
+    means.collect()
 }
 
 fn other_figures(runs: &[Run], primary: &str) -> BTreeMap<String, BTreeMap<String, Estimate>> {

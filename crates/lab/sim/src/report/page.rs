@@ -184,6 +184,8 @@ pub(crate) struct Cell {
     pub(crate) note: String,
     /// Words rather than a number.
     pub(crate) is_words: bool,
+    /// `reference`, `better`, `worse`, or nothing.
+    pub(crate) class: &'static str,
 }
 
 impl Cell {

@@ -1,6 +1,7 @@
 //! One cell of a table, and strict ways to read it.
 
-use super::exponent::without_exponent;
+use dovetail_units::exponent::without_exponent;
+
 use crate::job::Violation;
 use crate::limits::MAX_TIME_MS;
 

@@ -2,7 +2,6 @@
 
 mod cell;
 mod csv_row;
-mod exponent;
 mod job_table;
 mod lines;
 mod openb;

@@ -158,3 +158,44 @@ fn bad_order_files_are_named() {
     std::fs::write(&file, "42,2 0 1 0\n").expect("file");
     assert_eq!(read_arrival_order(&file, 42, 3).expect("good"), [2, 0, 1, 0]);
 }
+
+/// Every extreme in an order file is taken or refused with its line.
+#[test]
+fn extremes_in_order_files_never_panic() {
+    let extremes = [
+        "",
+        "0",
+        "-1",
+        "1e0",
+        "2",
+        "4294967295",
+        "4294967296",
+        "9223372036854775807",
+        "18446744073709551616",
+        "340282366920938463463374607431768211456",
+        "0.5",
+        "NaN",
+    ];
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("extreme_order.csv");
+    for extreme in extremes {
+        for (text, is_nodes) in [
+            (format!("7,0 1\n8,{extreme}\n"), false),
+            (format!("7,0 1\n8,0 {extreme} 1\n"), false),
+            (format!("7,0 1\n{extreme},0 1\n"), false),
+            (format!("a,7,0 1\na,8,{extreme} 0\n"), true),
+            (format!("{extreme},7,0 1\na,{extreme},1 0\n"), true),
+        ] {
+            std::fs::write(&path, &text).expect("written");
+            let read = match is_nodes {
+                true => read_node_order(&path, "a", 8, 2),
+                false => read_arrival_order(&path, 8, 2),
+            };
+            match read {
+                Ok(rows) => assert!(rows.iter().all(|row| *row < 2), "{text}"),
+                Err(TraceError::Row(error)) => assert_eq!(error.line, 2, "{text}: {error}"),
+                Err(TraceError::NoOrder { .. }) => {}
+                Err(other) => panic!("{text}: {other}"),
+            }
+        }
+    }
+}

@@ -1,26 +1,25 @@
 //! `dovetail sim arena`: policies in many kinds of worlds, each against the best simple policy.
 
+mod report;
 mod resume;
 mod traces;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
-use dovetail_console::table::{table, whole};
+use dovetail_console::table::whole;
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
-use dovetail_sim::arena::{self, Plan, Regime, Run, Summary, Verdict};
+use dovetail_sim::arena::{self, Judged, Plan, Regime, Run, Verdict};
 use rayon::prelude::*;
-use serde::Serialize;
 
+use crate::commands::sim::arena::report::Report;
 use crate::commands::sim::arena::resume::Ledger;
 use crate::commands::sim::arena::traces::Traces;
-use crate::commands::sim::recording::BUILD;
 use crate::input::policy;
 
 /// Seeds and orders of the nodes where nothing else is asked for.
@@ -50,23 +49,15 @@ pub(crate) struct ArenaFlags {
     /// Run a small subset: fewer regimes, 4 seeds, 1 order of the nodes instead of 3
     #[arg(long)]
     quick: bool,
+    /// Orders of the nodes for each seed: the original one, then random ones [default: 3, with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    orders: Option<u64>,
     /// Keep finished runs in a file, and leave out the runs that it has
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Folder of outside traces: openb/ and jobs/ as docs/arena.md lists them
     #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES")]
     traces: Option<PathBuf>,
-}
-
-/// The result, as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct Report {
-    regimes: Vec<Verdict>,
-    summary: BTreeMap<String, Summary>,
-    seeds: Vec<u64>,
-    orders: u64,
-    /// Regimes whose data is not there.
-    left_out: Vec<String>,
 }
 
 /// Compares.
@@ -79,8 +70,13 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     let verdicts: Vec<Verdict> =
         plan.regimes.iter().zip(&runs).map(|(regime, runs)| Verdict::of(regime, runs)).collect();
     let summary = arena::summary(&verdicts);
+    let judged = plan.regimes.iter().zip(&runs).zip(&verdicts);
+    let judged: Vec<Judged<'_>> =
+        judged.map(|((regime, runs), verdict)| Judged { regime, runs, verdict }).collect();
+    let groups = arena::groups(&judged);
+    let bounds = arena::bounds(&groups, &verdicts, POLICIES[0].0);
     let (seeds, orders) = (plan.seeds, plan.orders);
-    let report = Report { regimes: verdicts, summary, seeds, orders, left_out };
+    let report = Report { regimes: verdicts, summary, groups, bounds, seeds, orders, left_out };
     match output {
         Output::Json => app.print_json(&report),
         Output::Html => app.print(&report.html()?),
@@ -155,7 +151,7 @@ impl ArenaFlags {
             regimes: wanted,
             policies: self.policies(),
             seeds: (FIRST_SEED..FIRST_SEED + seeds).collect(),
-            orders: if self.quick { QUICK_ORDERS } else { ORDERS },
+            orders: self.orders.unwrap_or(if self.quick { QUICK_ORDERS } else { ORDERS }),
         };
         Ok((plan, left_out.into_iter().map(|regime| regime.name).collect()))
     }
@@ -189,69 +185,5 @@ impl ArenaFlags {
         }
         let names = POLICIES.iter().map(|(name, _)| *name).filter(|name| *name != LEFT_OUT);
         names.map(str::to_owned).collect()
-    }
-}
-
-impl Report {
-    /// The matrix as one file.
-    fn html(&self) -> Result<String> {
-        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
-        let mut notes =
-            vec![format!("Seeds {}, {} orders of the nodes each.", seeds.join(" "), self.orders)];
-        if !self.left_out.is_empty() {
-            notes.push(format!("{} regimes have no data here.", self.left_out.len()));
-        }
-        let program = format!("dovetail {BUILD}");
-        Ok(arena::page(&self.regimes, &self.summary, &program, &notes)?)
-    }
-
-    /// What a person wants to see: the default against the reference, regime by regime, and all policies
-    /// in sum.
-    fn text(&self) -> String {
-        let (name, _) = POLICIES[0];
-        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
-        let row = |verdict: &Verdict| {
-            let own = verdict.by_policy.get(name).map(|estimate| estimate.mean);
-            let reference = verdict.reference.as_deref();
-            let best = reference.and_then(|name| verdict.by_policy.get(name)).map(|e| e.mean);
-            let regret = verdict.regret_percent.get(name);
-            vec![
-                verdict.name.clone(),
-                verdict.unit.to_owned(),
-                shown(own),
-                shown(best),
-                reference.unwrap_or("-").to_owned(),
-                match verdict.easy {
-                    true => "easy".to_owned(),
-                    false => {
-                        regret.map_or_else(|| "-".to_owned(), |regret| format!("{regret:+.1}"))
-                    }
-                },
-            ]
-        };
-        let header = ["regime", "unit", name, "reference's", "reference", "regret %"];
-        let mut text = table(&header, self.regimes.iter().map(row).collect());
-        let header = ["policy", "mean regret %", "worst regret %", "wins", "of"];
-        let row = |(policy, summary): (&String, &Summary)| {
-            vec![
-                policy.clone(),
-                format!("{:.2}", summary.mean_regret_percent),
-                format!("{:.1}", summary.worst_regret_percent),
-                summary.wins.to_string(),
-                summary.regimes.to_string(),
-            ]
-        };
-        text += "\n";
-        text += &table(&header, self.summary.iter().map(row).collect());
-        text
-    }
-}
-
-/// Three significant digits, or whole.
-fn figure(value: f64) -> String {
-    match value.abs() {
-        0.0..10.0 => format!("{value:.2}"),
-        10.0..1000.0 => format!("{value:.1}"),
-        _ => whole(value.round() as u64),
     }
 }

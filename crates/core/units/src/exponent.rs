@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// A number with an exponent such as `1.5e3` or `1E-7` in plain digits; any other text as it
 /// stands.
-pub(crate) fn without_exponent(text: &str) -> Cow<'_, str> {
+pub fn without_exponent(text: &str) -> Cow<'_, str> {
     expanded(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 

@@ -1,0 +1,116 @@
+//! The result of `dovetail sim arena` as JSON, text and HTML.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_console::table::{table, whole};
+use dovetail_plan::policy::named::POLICIES;
+use dovetail_sim::arena::{self, Bound, Group, Parts, Summary, Verdict};
+use serde::Serialize;
+
+use crate::commands::sim::recording::BUILD;
+
+/// The result, as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) regimes: Vec<Verdict>,
+    pub(crate) summary: BTreeMap<String, Summary>,
+    /// Regimes of one kind together.
+    pub(crate) groups: Vec<Group>,
+    /// What the default policy must reach.
+    pub(crate) bounds: Vec<Bound>,
+    pub(crate) seeds: Vec<u64>,
+    pub(crate) orders: u64,
+    /// Regimes whose data is not there.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Report {
+    /// The matrix as one file.
+    pub(crate) fn html(&self) -> Result<String> {
+        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
+        let mut notes =
+            vec![format!("Seeds {}, {} orders of the nodes each.", seeds.join(" "), self.orders)];
+        if !self.left_out.is_empty() {
+            notes.push(format!("{} regimes have no data here.", self.left_out.len()));
+        }
+        let program = format!("dovetail {BUILD}");
+        Ok(arena::page(self.parts(), &program, &notes)?)
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        let (verdicts, summary, bounds) = (&self.regimes, &self.summary, &self.bounds);
+        Parts { verdicts, summary, bounds }
+    }
+
+    /// What a person wants to see: the default against the reference, regime by regime, all policies in
+    /// sum, and what the default must reach.
+    pub(crate) fn text(&self) -> String {
+        let tables = [self.regimes_text(), self.summary_text(), self.bounds_text()];
+        tables.into_iter().filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn regimes_text(&self) -> String {
+        let (name, _) = POLICIES[0];
+        let shown = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), figure);
+        let row = |verdict: &Verdict| {
+            let own = verdict.by_policy.get(name).map(|estimate| estimate.mean);
+            let reference = verdict.reference.as_deref();
+            let best = reference.and_then(|name| verdict.by_policy.get(name)).map(|e| e.mean);
+            let regret = verdict.regret_percent.get(name);
+            let regret = regret.map_or_else(|| "-".to_owned(), |regret| format!("{regret:+.1}"));
+            vec![
+                verdict.name.clone(),
+                verdict.unit.to_owned(),
+                shown(own),
+                shown(best),
+                reference.unwrap_or("-").to_owned(),
+                if verdict.easy { "easy".to_owned() } else { regret },
+            ]
+        };
+        let header = ["regime", "unit", name, "reference's", "reference", "regret %"];
+        table(&header, self.regimes.iter().map(row).collect())
+    }
+
+    fn summary_text(&self) -> String {
+        let header = ["policy", "mean regret %", "worst regret %", "wins", "of"];
+        let row = |(policy, summary): (&String, &Summary)| {
+            vec![
+                policy.clone(),
+                format!("{:.2}", summary.mean_regret_percent),
+                format!("{:.1}", summary.worst_regret_percent),
+                summary.wins.to_string(),
+                summary.regimes.to_string(),
+            ]
+        };
+        table(&header, self.summary.iter().map(row).collect())
+    }
+
+    fn bounds_text(&self) -> String {
+        if self.bounds.is_empty() {
+            return String::new();
+        }
+        let row = |bound: &Bound| {
+            vec![
+                bound.group.clone(),
+                bound.what.clone(),
+                bound.unit.to_owned(),
+                format!("{:.2}", bound.measured),
+                format!("{} {}", if bound.at_most { "<=" } else { ">=" }, bound.target),
+                if bound.met { "met" } else { "missed" }.to_owned(),
+                bound.regime.clone().unwrap_or_default(),
+            ]
+        };
+        let header = ["group", POLICIES[0].0, "unit", "is", "target", "", "regime"];
+        table(&header, self.bounds.iter().map(row).collect())
+    }
+}
+
+/// Three significant digits, or whole.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        0.0..10.0 => format!("{value:.2}"),
+        10.0..1000.0 => format!("{value:.1}"),
+        _ => whole(value.round() as u64),
+    }
+}

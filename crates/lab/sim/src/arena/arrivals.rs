@@ -1,0 +1,156 @@
+//! Pods of an openb list that arrive and stay.
+
+use dovetail_trace::fgd::fgd_orders;
+use dovetail_trace::synth::{Purpose, Random};
+use dovetail_trace::{TraceJob, TraceNode};
+
+use crate::arena::recipe::{ArenaData, ArenaError, World, shuffle_by};
+use crate::arena::transform::{Arrival, Transform, drawn};
+
+/// Arrived GPU over the GPU of the cluster where nothing else is said, in percent.
+const ARRIVED_PERCENT: u128 = 130;
+
+/// Pods of an openb list on openb machines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArrivalRecipe {
+    /// Name of the list.
+    pub list: String,
+    /// What is changed.
+    pub transform: Transform,
+    /// In which order pods arrive.
+    pub arrival: Arrival,
+    /// On which machines.
+    pub machines: Machines,
+}
+
+/// On which machines pods arrive.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Machines {
+    /// All of them.
+    All,
+    /// So many, drawn by seed.
+    Drawn(usize),
+    /// Only so many pods arrive, on as few machines, drawn by seed, as they fill to 130 %.
+    FilledBy(usize),
+    /// So many pods arrive and then as many of another list, likewise.
+    FilledByBoth(usize, String),
+}
+
+impl ArrivalRecipe {
+    /// Names of the lists that it needs.
+    pub(crate) fn lists(&self) -> Vec<&str> {
+        match &self.machines {
+            Machines::FilledByBoth(_, other) => vec![&self.list, other],
+            _ => vec![&self.list],
+        }
+    }
+
+    /// Whether its machines are few, so that draws differ much.
+    pub(crate) fn is_small(&self) -> bool {
+        self.machines != Machines::All
+    }
+
+    pub(crate) fn world(
+        &self,
+        data: &ArenaData,
+        seed: u64,
+        order: u64,
+    ) -> Result<World, ArenaError> {
+        let mut pods = self.transform.pods(&data.openb_pods[&self.list]);
+        let mut nodes = self.transform.nodes(&data.openb_nodes, seed);
+        if let Machines::Drawn(count) = self.machines {
+            nodes = drawn(&nodes, count, seed);
+        }
+        let mut orders = fgd_orders(&pods, &nodes, seed as i64)?;
+        self.arrival.arrange(&pods, &mut orders.arrivals);
+        if let Machines::FilledBy(count) | Machines::FilledByBoth(count, _) = &self.machines {
+            orders.arrivals.truncate(*count);
+            if let Machines::FilledByBoth(count, other) = &self.machines {
+                let others = &data.openb_pods[other];
+                let later = fgd_orders(others, &nodes, seed as i64)?.arrivals;
+                let before = pods.len() as u32;
+                orders.arrivals.extend(later.into_iter().take(*count).map(|row| before + row));
+                pods.extend(others.iter().cloned());
+            }
+            nodes = filled(&nodes, &pods, &orders.arrivals, seed);
+            orders.nodes = fgd_orders(&pods, &nodes, seed as i64)?.nodes;
+        }
+        shuffle_by(&mut orders.nodes, seed, order);
+        let (arrivals, node_order) = (orders.arrivals, orders.nodes);
+        Ok(World::Arrivals { nodes, pods, arrivals, node_order })
+    }
+}
+
+/// As few machines, drawn by seed, as the arrivals fill to at most 130 %.
+fn filled(nodes: &[TraceNode], pods: &[TraceJob], arrivals: &[u32], seed: u64) -> Vec<TraceNode> {
+    let asked: u128 = arrivals.iter().map(|row| pods[*row as usize].total_gpu_milli()).sum();
+    let mut rows: Vec<usize> = (0..nodes.len()).collect();
+    Random::new(seed, Purpose::Machines).shuffle(&mut rows);
+    let mut milli = 0;
+    let enough = rows.iter().position(|row| {
+        milli += u128::from(nodes[*row].gpu_count) * 1000;
+        milli * ARRIVED_PERCENT >= asked * 100
+    });
+    rows.truncate(enough.map_or(rows.len(), |last| last + 1));
+    rows.sort_unstable();
+    rows.into_iter().map(|row| nodes[row].clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> ArenaData {
+        let node = |at: usize| TraceNode {
+            name: format!("n{at:03}"),
+            cpu_milli: 64_000,
+            memory_bytes: 1 << 38,
+            gpu_count: 2 + 2 * (at as u32 % 2),
+            ..TraceNode::default()
+        };
+        let pod = |list: &str, at: usize, gpus: u32| TraceJob {
+            id: format!("{list}{at:03}"),
+            pod_count: 1,
+            gpu_count: gpus,
+            gpu_milli: 1000,
+            ..TraceJob::default()
+        };
+        let list = |name: &str, gpus: u32| {
+            (name.to_owned(), (0..90).map(|at| pod(name, at, gpus)).collect())
+        };
+        ArenaData {
+            openb_nodes: (0..50).map(node).collect(),
+            openb_pods: [list("a", 1), list("b", 2)].into(),
+            ..ArenaData::default()
+        }
+    }
+
+    fn world(machines: Machines) -> (Vec<TraceNode>, Vec<u32>) {
+        let (transform, arrival) = (Transform::Plain, Arrival::Random);
+        let recipe = ArrivalRecipe { list: "a".to_owned(), transform, arrival, machines };
+        match recipe.world(&data(), 7, 0).unwrap() {
+            World::Arrivals { nodes, arrivals, .. } => (nodes, arrivals),
+            World::Timed { .. } => panic!("pods that stay"),
+        }
+    }
+
+    #[test]
+    fn a_new_cluster_is_filled_by_its_first_arrivals() {
+        let (nodes, arrivals) = world(Machines::FilledBy(64));
+        assert_eq!(arrivals.len(), 64);
+        let gpus: u32 = nodes.iter().map(|node| node.gpu_count).sum();
+        // 64 GPUs are 130 % of 49.2; the last machine has at most four.
+        assert!((50..54).contains(&gpus), "{gpus}");
+    }
+
+    #[test]
+    fn the_mix_changes_after_so_many_arrivals() {
+        let (nodes, arrivals) = world(Machines::FilledByBoth(30, "b".to_owned()));
+        assert_eq!(arrivals.len(), 60);
+        assert!(arrivals[..30].iter().all(|row| *row < 90));
+        assert!(arrivals[30..].iter().all(|row| (90..180).contains(row)));
+        let gpus: u32 = nodes.iter().map(|node| node.gpu_count).sum();
+        // 30 + 60 GPUs are 130 % of 69.2.
+        assert!((70..74).contains(&gpus), "{gpus}");
+    }
+}

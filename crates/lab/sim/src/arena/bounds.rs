@@ -1,0 +1,223 @@
+//! What a policy that is on by default must reach in each group of regimes.
+
+use serde::Serialize;
+
+use crate::arena::figures::GPU_WEIGHTED_WAIT;
+use crate::arena::groups::{Group, Ratio, Standing};
+use crate::arena::verdict::Verdict;
+
+/// One thing that must hold.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bound {
+    /// Group of regimes.
+    pub group: String,
+    /// What is measured.
+    pub what: String,
+    /// Unit: points, percent, or times another policy's figure.
+    pub unit: &'static str,
+    /// What it must be.
+    pub target: f64,
+    /// Whether the target is the most that it may be; else the least.
+    pub at_most: bool,
+    /// What it is.
+    pub measured: f64,
+    /// Whether it holds.
+    pub met: bool,
+    /// The regime in which it is measured, where it is the worst of several.
+    pub regime: Option<String>,
+}
+
+impl Bound {
+    fn at_most(group: &str, what: &str, unit: &'static str, target: f64, measured: f64) -> Self {
+        let met = measured <= target;
+        let (group, what) = (group.to_owned(), what.to_owned());
+        Self { group, what, unit, target, at_most: true, measured, met, regime: None }
+    }
+
+    fn at_least(group: &str, what: &str, unit: &'static str, target: f64, measured: f64) -> Self {
+        let met = measured >= target;
+        Self { at_most: false, met, ..Self::at_most(group, what, unit, target, measured) }
+    }
+
+    fn in_regime(self, regime: &str) -> Self {
+        Self { regime: Some(regime.to_owned()), ..self }
+    }
+}
+
+/// All bounds of a policy that these groups say something about.
+pub fn bounds(groups: &[Group], verdicts: &[Verdict], policy: &str) -> Vec<Bound> {
+    let mut all = Vec::new();
+    for group in groups {
+        let Some(standing) = group.by_policy.get(policy) else { continue };
+        match group.family {
+            "plain" => {}
+            "transformed" => all.extend(transformed(&group.name, standing)),
+            "adversarial" => all.extend(over_best_fit(&group.name, standing, -0.5, -2.0)),
+            "small" => all.extend(small(&group.name, standing)),
+            "early" => all.extend(over_best_fit(&group.name, standing, -0.3, -0.3)),
+            "mix-change" => all.extend(over_best_fit(&group.name, standing, -0.5, -0.5)),
+            "early-jobs" => all.extend(early(&group.name, standing)),
+            _ => all.extend(waits(&group.name, standing)),
+        }
+    }
+    all.extend(estimates(verdicts, policy));
+    all.extend(geometric(groups, policy));
+    all
+}
+
+/// Within half a point of the reference everywhere, and best or tied in many.
+fn transformed(group: &str, standing: &Standing) -> Vec<Bound> {
+    vec![
+        Bound::at_most(group, "worst regret", "points", 0.5, standing.worst_regret_percent),
+        Bound::at_most(group, "mean regret", "points", 0.15, standing.mean_regret_percent),
+        Bound::at_least(group, "best or tied", "percent", 40.0, standing.win_percent),
+    ]
+}
+
+/// Mean over the regimes, and the least regime, over `best-fit`.
+fn over_best_fit(group: &str, standing: &Standing, mean: f64, least: f64) -> Vec<Bound> {
+    let Some(points) = &standing.over_best_fit else { return Vec::new() };
+    vec![
+        Bound::at_least(group, "mean over best-fit", "points", mean, points.mean.mean),
+        Bound::at_least(group, "least over best-fit", "points", least, points.least)
+            .in_regime(&points.least_regime),
+    ]
+}
+
+fn small(group: &str, standing: &Standing) -> Vec<Bound> {
+    let Some(points) = &standing.over_best_fit else { return Vec::new() };
+    let low = points.mean.low.unwrap_or(points.mean.mean);
+    vec![
+        Bound::at_least(group, "lower end over best-fit", "points", -0.3, low),
+        Bound::at_least(group, "least over best-fit", "points", -1.0, points.least)
+            .in_regime(&points.least_regime),
+    ]
+}
+
+fn early(group: &str, standing: &Standing) -> Option<Bound> {
+    let ratio = standing.to_best_fit.as_ref()?;
+    let what = "GPU-weighted wait, best-fit's";
+    Some(Bound::at_most(group, what, "times", 1.10, ratio.worst).in_regime(&ratio.worst_regime))
+}
+
+/// Waits of a family against the reference, and against `best-fit`.
+fn waits(group: &str, standing: &Standing) -> Vec<Bound> {
+    let mut all = Vec::new();
+    let mut add = |what: &str, target: f64, ratio: Option<&Ratio>| {
+        all.extend(ratio.map(|ratio| Bound::at_most(group, what, "times", target, ratio.mean)));
+    };
+    let of = |key: &str| standing.to_reference.get(key);
+    add("GPU-weighted wait, the reference's", 1.10, of(GPU_WEIGHTED_WAIT));
+    add("mean wait, the reference's", 1.15, of("mean_wait_hours"));
+    add("p99 wait, the reference's", 1.25, of("p99_wait_hours"));
+    add("GPU-weighted wait, best-fit's", 1.05, standing.to_best_fit.as_ref());
+    let classes = standing.to_reference.iter().filter(|(key, _)| key.starts_with("p99_wait_"));
+    let classes = classes.filter(|(key, _)| *key != "p99_wait_hours");
+    if let Some((key, ratio)) = classes.max_by(|a, b| a.1.mean.total_cmp(&b.1.mean)) {
+        add(&format!("worst size: {key}, the reference's"), 1.5, Some(ratio));
+    }
+    let worst = of(GPU_WEIGHTED_WAIT).map(|ratio| {
+        let what = "GPU-weighted wait of the worst regime, the reference's";
+        Bound::at_most(group, what, "times", 1.25, ratio.worst).in_regime(&ratio.worst_regime)
+    });
+    all.extend(worst);
+    all
+}
+
+/// Estimates that are wrong must do no harm beside none.
+fn estimates(verdicts: &[Verdict], policy: &str) -> Option<Bound> {
+    let wait = |name: &str| {
+        let of = verdicts.iter().find(|verdict| verdict.name.starts_with(name))?;
+        Some(of.by_policy.get(policy)?.mean)
+    };
+    let ratio = wait("wrong-estimates/")? / wait("no-estimates/")?;
+    let what = "GPU-weighted wait with wrong estimates, that without any";
+    Some(Bound::at_most("estimates", what, "times", 1.05, ratio))
+}
+
+/// The geometric mean over `best-fit` of all regimes whose waits are judged, early jobs aside.
+fn geometric(groups: &[Group], policy: &str) -> Option<Bound> {
+    let ratios = groups.iter().filter(|group| group.family != "early-jobs").filter_map(|group| {
+        let ratio = group.by_policy.get(policy)?.to_best_fit.as_ref()?;
+        Some((ratio.regimes as f64, libm::log(ratio.mean)))
+    });
+    let (count, sum) = ratios.fold((0.0, 0.0), |(count, sum), (regimes, logarithm)| {
+        (count + regimes, sum + regimes * logarithm)
+    });
+    let what = "GPU-weighted wait, best-fit's";
+    (count > 0.0).then(|| Bound::at_most("all", what, "times", 0.95, libm::exp(sum / count)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::arena::groups::Points;
+    use crate::arena::statistics::Estimate;
+
+    fn group(family: &'static str, standing: Standing) -> Group {
+        let by_policy = BTreeMap::from([("dovetail".to_owned(), standing)]);
+        Group { family, name: family.to_owned(), regimes: 2, easy: 0, by_policy }
+    }
+
+    fn ratio(mean: f64, worst: f64, regimes: usize) -> Ratio {
+        Ratio { mean, worst, worst_regime: "w".to_owned(), regimes }
+    }
+
+    #[test]
+    fn waits_are_bounded_by_family_and_in_sum() {
+        let standing = |best_fit: f64, regimes| Standing {
+            to_reference: BTreeMap::from([
+                (GPU_WEIGHTED_WAIT.to_owned(), ratio(1.1, 1.3, regimes)),
+                ("p99_wait_hours".to_owned(), ratio(1.26, 2.0, regimes)),
+                ("p99_wait_gang_hours".to_owned(), ratio(1.4, 9.0, regimes)),
+            ]),
+            to_best_fit: Some(ratio(best_fit, 2.0, regimes)),
+            ..Standing::default()
+        };
+        let groups = [
+            group("mixed", standing(0.5, 1)),
+            group("training", standing(1.0, 3)),
+            group("early-jobs", standing(1.2, 3)),
+        ];
+        let all = bounds(&groups, &[], "dovetail");
+        let missed: Vec<String> = all
+            .iter()
+            .filter(|bound| !bound.met)
+            .map(|bound| format!("{} {} {:?}", bound.group, bound.what, bound.regime))
+            .collect();
+        let worst = "GPU-weighted wait of the worst regime, the reference's Some(\"w\")";
+        let p99 = "p99 wait, the reference's None";
+        let expected = [
+            format!("mixed {p99}"),
+            format!("mixed {worst}"),
+            format!("training {p99}"),
+            format!("training {worst}"),
+            "early-jobs GPU-weighted wait, best-fit's Some(\"w\")".to_owned(),
+        ];
+        assert_eq!(missed, expected);
+        let sum = all.last().unwrap();
+        // The fourth root of 1/2.
+        assert!((sum.measured - 0.840_896).abs() < 1e-6 && sum.met, "{sum:?}");
+    }
+
+    #[test]
+    fn small_clusters_are_bounded_by_the_end_of_the_interval() {
+        let points = |low: f64, least: f64| Points {
+            mean: Estimate { mean: 0.0, low: Some(low), high: Some(1.0) },
+            tenth_percentile: -3.0,
+            least,
+            least_regime: "w".to_owned(),
+        };
+        let met = |low: f64, least: f64| -> Vec<bool> {
+            let standing =
+                Standing { over_best_fit: Some(points(low, least)), ..Standing::default() };
+            let bounds = bounds(&[group("small", standing)], &[], "dovetail");
+            bounds.iter().map(|bound| bound.met).collect()
+        };
+        assert_eq!(met(-0.3, -1.0), [true, true]);
+        assert_eq!(met(-0.31, -0.9), [false, true]);
+        assert_eq!(met(0.1, -1.1), [true, false]);
+    }
+}
