@@ -24,8 +24,7 @@ use crate::commands::demo_traces;
 use crate::commands::sim::check::{Check, Watch};
 use crate::commands::sim::impossible::Impossible;
 
-/// The two settings of the scheduler that clusters have, the simple policy that waits least on this cluster,
-/// and the default of dovetail.
+/// Two settings of the scheduler that clusters have, a simple policy, and the default.
 const POLICIES: [&str; 4] = ["kube-default", "kube-most-allocated", "best-fit", "dovetail"];
 /// How long a judgement of causes may be out of date; the sums are exact whatever this is.
 const CAUSE_PERIOD_MS: u64 = 600_000;
