@@ -10,17 +10,14 @@ use super::{Outcome, Violation, Workspace};
 const WIDTH: usize = 100;
 
 /// Written by programs, one line per flag or metric.
-const GENERATED: &str = "docs/reference/";
+const GENERATED: [&str; 2] = ["docs/reference/cli.md", "docs/reference/metrics.md"];
 
 /// What is not wrapped yet. The list may only shrink.
 const NOT_YET: &[&str] = &[
     "ARCHITECTURE.md",
     "CHANGELOG.md",
-    "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
     "README.md",
-    "SECURITY.md",
-    "STYLE.md",
     "crates/app/scheduler/",
     "crates/core/plan/",
     "crates/dovetail/src/commands/sim/",
@@ -35,7 +32,7 @@ const NOT_YET: &[&str] = &[
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let is_held = |path: &str| {
-        !path.starts_with(GENERATED) && !NOT_YET.iter().any(|folder| path.starts_with(folder))
+        !GENERATED.contains(&path) && !NOT_YET.iter().any(|folder| path.starts_with(folder))
     };
     let documents = workspace.texts.iter().filter(|file| file.path.ends_with(".md"));
     let documents = documents.map(|file| (&file.path, too_wide(file.text.lines().enumerate())));

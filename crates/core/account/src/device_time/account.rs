@@ -7,7 +7,7 @@ use dovetail_capacity::Imbalance;
 use dovetail_model::money::split;
 use dovetail_model::{FreeCause, Money};
 
-use super::history::{DeviceHistory, Span, Work};
+use super::history::{DeviceHistory, Span};
 use super::intervals::{DeviceInterval, DeviceState};
 use crate::price::{Amount, Priced};
 
@@ -114,11 +114,6 @@ impl DeviceTime<i128> {
     pub fn waste(&self, headroom_gpu_milli_ms: i128) -> i128 {
         let no_demand = self.of(DeviceState::Free(Some(FreeCause::NoDemand)));
         self.of_all(DeviceState::is_waste) - headroom_gpu_milli_ms.clamp(0, no_demand)
-    }
-
-    /// Active time that was kept or cannot be told apart: what the devices were there for.
-    pub fn active_but_repeated(&self) -> i128 {
-        self.active() - self.of(DeviceState::Active(Work::Repeated))
     }
 }
 

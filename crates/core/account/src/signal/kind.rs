@@ -90,12 +90,6 @@ impl Signal {
     pub fn works_on_mig_slices(self) -> bool {
         matches!(self, Self::SmActive | Self::GrEngineActive)
     }
-
-    /// Whether an exporter can tell it for each process, so that it says who of several holders was
-    /// active.
-    pub fn works_per_process(self) -> bool {
-        self == Self::GpuUtil
-    }
 }
 
 /// Compute slices of a MIG profile. Only the number before `g` counts: drivers and operators

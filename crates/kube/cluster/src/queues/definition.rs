@@ -236,3 +236,31 @@ fn conditions() -> Value {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use dovetail_objects::{LabelSelector, Queue};
+
+    use super::*;
+
+    /// A server takes what the type reads, and nothing that it would pass over.
+    #[test]
+    fn the_schema_and_the_type_have_the_same_fields() {
+        let written = json!({
+            "parent": "above", "guaranteed": {"cpu": "1"}, "limit": {"cpu": "2"}, "weight": 2,
+            "borrowing": "WhenFree", "namespaceSelector": {"matchLabels": {"team": "a"}},
+        });
+        let names = |fields: &Value| -> BTreeSet<String> {
+            fields.as_object().expect("an object").keys().cloned().collect()
+        };
+        assert_eq!(names(&spec()["properties"]), names(&written));
+        let object = json!({"metadata": {"name": "q"}, "spec": written}).to_string();
+        let read: Queue = serde_json::from_str(&object).expect("a queue");
+        let Queue { meta, parent, guaranteed, limit, weight, borrows, namespaces, status } = read;
+        assert_eq!((&*meta.name, &*parent, weight, borrows), ("q", "above", 2, true));
+        assert_eq!((guaranteed.len(), limit.len()), (1, 1));
+        assert!(namespaces != LabelSelector::default() && status.is_null());
+    }
+}
