@@ -2,9 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_model::Node;
 use serde::{Deserialize, Serialize};
 
+use crate::learn::PodKind;
 use crate::state::State;
+
+/// Binary digits to which the CPU and memory of nodes are told apart, so that there are few classes.
+const DIGITS: u32 = 8;
+/// One of [`Supply::scarcity`].
+pub(crate) const PLENTY: i64 = 1 << 10;
+/// A kind of pod counts as at most so many times as scarce as one that every node can be filled with.
+const MOST_SCARCE: i64 = 8;
 
 /// Devices per model, and what the nodes with devices have beside them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,16 +29,30 @@ pub(crate) struct Supply {
     pub(crate) largest_cpu_milli: i64,
     /// Most devices a node has.
     pub(crate) largest_gpu_count: i64,
+    /// How many nodes with devices there are, by what they can hold when they are empty.
+    pub(crate) classes: Vec<(NodeClass, i64)>,
+}
+
+/// Nodes that are alike, but for the last digits of CPU and memory, which are rounded up.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeClass {
+    cpu_milli: i64,
+    memory_bytes: i64,
+    /// Devices of one node by model.
+    devices: BTreeMap<String, i64>,
 }
 
 impl Supply {
     pub(crate) fn of(state: &State) -> Self {
         let mut supply = Self::default();
+        let mut classes: BTreeMap<NodeClass, i64> = BTreeMap::new();
         let (mut devices, mut cpu_milli, mut memory_bytes) = (0, 0i128, 0i128);
         for (_, node) in state.nodes.present().filter(|(_, node)| !node.devices.is_empty()) {
             for device in node.devices.iter().filter(|device| device.healthy) {
                 *supply.milli_by_model.entry(device.model.clone()).or_default() += 1000;
             }
+            *classes.entry(NodeClass::of(node)).or_default() += 1;
             let gpu_count = node.devices.len() as i64;
             supply.largest_cpu_milli = supply.largest_cpu_milli.max(node.allocatable.cpu_milli);
             supply.largest_gpu_count = supply.largest_gpu_count.max(gpu_count);
@@ -40,7 +63,22 @@ impl Supply {
         let each = |amount: i128| (amount / devices.max(1)) as i64;
         supply.cpu_milli_per_gpu = each(cpu_milli);
         supply.memory_bytes_per_gpu = each(memory_bytes);
+        supply.classes = classes.into_iter().collect();
         supply
+    }
+
+    /// All devices, over those that pods of the kind could use if they had the cluster for themselves,
+    /// in 2^-10: [`PLENTY`] where they can fill every node, more where few nodes can hold one.
+    pub(crate) fn scarcity(&self, kind: &PodKind) -> i64 {
+        let (mut all, mut usable) = (0, 0);
+        for (class, nodes) in &self.classes {
+            all += class.devices.values().sum::<i64>() * nodes;
+            usable += class.usable_by(kind) * nodes;
+        }
+        match usable {
+            0 => PLENTY,
+            usable => (all * PLENTY / usable).min(MOST_SCARCE * PLENTY),
+        }
     }
 
     /// As named integers.
@@ -52,5 +90,86 @@ impl Supply {
             ("largest cpu".to_owned(), self.largest_cpu_milli),
             ("largest gpus".to_owned(), self.largest_gpu_count),
         ])
+    }
+}
+
+impl NodeClass {
+    fn of(node: &Node) -> Self {
+        let mut devices: BTreeMap<String, i64> = BTreeMap::new();
+        for device in &node.devices {
+            *devices.entry(device.model.clone()).or_default() += 1;
+        }
+        Self {
+            cpu_milli: rounded_up(node.allocatable.cpu_milli),
+            memory_bytes: rounded_up(node.allocatable.memory_bytes),
+            devices,
+        }
+    }
+
+    /// Devices that pods of the kind take of an empty node, at least one where a pod fits.
+    fn usable_by(&self, kind: &PodKind) -> i64 {
+        let accepts =
+            |model: &String| kind.gpu_models.is_empty() || kind.gpu_models.contains(model);
+        let open: i64 = self.devices.iter().filter(|(m, _)| accepts(m)).map(|(_, n)| n).sum();
+        let carried = |has: i64, asked: i64| if asked > 0 { has / asked } else { i64::MAX };
+        let by_devices = open * 1000 / kind.total_milli().max(1);
+        let pods = by_devices
+            .min(carried(self.cpu_milli, kind.cpu_milli))
+            .min(carried(self.memory_bytes, kind.memory_bytes));
+        match pods {
+            0 => 0,
+            pods => (pods * kind.total_milli() / 1000).clamp(1, open),
+        }
+    }
+}
+
+/// The next number with [`DIGITS`] binary digits and zeros.
+fn rounded_up(amount: i64) -> i64 {
+    let amount = amount.max(0);
+    let zeros = (i64::BITS - amount.leading_zeros()).saturating_sub(DIGITS);
+    let step = 1i64 << zeros;
+    amount.checked_add(step - 1).map_or(i64::MAX, |above| above / step * step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(cpu_milli: i64, memory_bytes: i64, gpus: i64) -> NodeClass {
+        let devices = BTreeMap::from([("A100".to_owned(), gpus)]);
+        NodeClass { cpu_milli, memory_bytes, devices }
+    }
+
+    fn kind(cpu_milli: i64, memory_bytes: i64, gpu_count: u16) -> PodKind {
+        let gpu_models = Vec::new();
+        PodKind { cpu_milli, memory_bytes, gpu_count, gpu_milli: 1000, gpu_models }
+    }
+
+    #[test]
+    fn a_kind_is_as_scarce_as_few_devices_are_open_to_it() {
+        // 24 nodes of 8 devices, 8 of which have the memory; 32 nodes of 2 devices: 256 devices.
+        let classes = vec![
+            (class(96_000, 400, 8), 16),
+            (class(96_000, 800, 8), 8),
+            (class(16_000, 100, 2), 32),
+        ];
+        let supply = Supply { classes, ..Supply::default() };
+        let times = |cpu, memory, gpus| supply.scarcity(&kind(cpu, memory, gpus));
+        assert_eq!(times(8_000, 50, 1), 1024, "fills every node");
+        assert_eq!(times(64_000, 300, 8), 256 * 1024 / 192, "every node of eight");
+        assert_eq!(times(64_000, 700, 8), 256 * 1024 / 64, "eight nodes");
+        assert_eq!(
+            times(48_000, 300, 1),
+            256 * 1024 / (16 + 2 * 8),
+            "as many as CPU and memory carry"
+        );
+        assert_eq!(times(96_000, 800, 1), 8 * 1024, "at most eight times");
+        assert_eq!(times(96_001, 0, 1), 1024, "no node can hold it");
+    }
+
+    #[test]
+    fn amounts_are_rounded_up_to_eight_digits() {
+        let of = [0, 1, 255, 256, 257, 96_000, i64::MAX].map(rounded_up);
+        assert_eq!(of, [0, 1, 255, 256, 258, 96_256, i64::MAX]);
     }
 }
