@@ -5,7 +5,6 @@ use std::sync::Arc;
 use dovetail_apiserver::announcements::send;
 use dovetail_control::announce::{Report, Source, Write, Written, judge};
 use dovetail_control::answer::NoAnswer;
-use futures_util::FutureExt;
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -45,11 +44,6 @@ impl Announcer {
         });
     }
 
-    /// Writes on their way.
-    pub fn in_flight(&self) -> usize {
-        self.running.len()
-    }
-
     /// The next outcome; waits for ever while nothing is on its way.
     pub async fn outcome(&mut self) -> Report {
         loop {
@@ -60,11 +54,6 @@ impl Announcer {
                 None => std::future::pending().await,
             }
         }
-    }
-
-    /// An outcome that is known already.
-    pub fn known_outcome(&mut self) -> Option<Report> {
-        self.outcome().now_or_never()
     }
 }
 

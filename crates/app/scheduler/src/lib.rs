@@ -9,17 +9,16 @@
 //! | [`lead`] | keeps the lease |
 
 mod announcer;
-mod announcing;
 pub mod bind;
 pub mod endpoints;
 mod first_lists;
 pub mod lead;
+mod log;
 mod look;
 mod metrics;
 mod run;
 mod status;
 mod term;
-mod would_wait;
 
 pub use announcer::Announcer;
 pub use first_lists::ListPatience;

@@ -5,7 +5,6 @@
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 
-use dovetail_objects::Kind;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::MetricType;
@@ -15,8 +14,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry};
 
-use dovetail_control::announce::{self, Write, Written};
+use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome, Report};
+use dovetail_control::control::{self, Told};
 use dovetail_control::schedule::{Counts, News};
 
 /// All metrics of one process.
@@ -214,7 +214,7 @@ impl Metrics {
     }
 
     /// Counts what happened.
-    pub(super) fn count(&self, news: &News) {
+    fn count(&self, news: &News) {
         match news {
             News::Bound { report, waited_ms } => {
                 self.attempt(AttemptResult::scheduled);
@@ -280,15 +280,25 @@ impl Metrics {
         self.cycle_s.observe(took.as_secs_f64());
     }
 
+    /// Counts what a step tells.
+    pub(super) fn told(&self, told: &Told) {
+        match told {
+            Told::News { news, .. } => self.count(news),
+            Told::GivenUp { .. } => _ = self.given_up.inc(),
+            Told::Announced { what, written, .. } => self.announced(*what, written),
+            Told::WouldWait { .. } => {}
+        }
+    }
+
     /// A condition, an event or a status was to be written.
-    pub(super) fn announced(&self, report: &announce::Report) {
-        let what = match &report.write {
-            Write::Event(..) => "event",
-            Write::Condition(_) => "condition",
-            Write::Status(status) if status.of.kind == Kind::Queue => "queue_status",
-            Write::Status(_) => "group_status",
+    fn announced(&self, what: control::Announced, written: &Written) {
+        let what = match what {
+            control::Announced::Event => "event",
+            control::Announced::Condition => "condition",
+            control::Announced::QueueStatus => "queue_status",
+            control::Announced::GroupStatus => "group_status",
         };
-        let outcome = match report.written {
+        let outcome = match written {
             Written::Done => "written",
             Written::Changed => "changed",
             Written::Refused { .. } => "refused",
@@ -315,11 +325,6 @@ impl Metrics {
     /// Whether a recording lacks something.
     pub(super) fn recording_broken(&self, is_broken: bool) {
         self.recording_broken.set(i64::from(is_broken));
-    }
-
-    /// A gang stayed short.
-    pub(super) fn given_up(&self) {
-        self.given_up.inc();
     }
 
     /// A watch broke.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use dovetail_apiserver::client::{ClientError, Clients};
 use dovetail_apiserver::watch as watches;
 use dovetail_cluster::world;
+use dovetail_control::control::Settings;
 use dovetail_control::lead::{Phase, Terms, TermsError};
 use dovetail_control::schedule::{Comparison, Recording};
 use dovetail_plan::engine::EngineConfig;
@@ -51,6 +52,20 @@ pub struct Options {
     pub lists: ListPatience,
     /// How volumes are waited for.
     pub volumes: world::VolumePatience,
+}
+
+impl Options {
+    /// What the deciding part is told.
+    pub(super) fn control(&self) -> Settings {
+        Settings {
+            world: self.world.clone(),
+            engine: self.engine.clone(),
+            volumes: self.volumes,
+            dry_run: self.dry_run,
+            comparison: self.comparison.clone(),
+            recording: self.recording.clone(),
+        }
+    }
 }
 
 /// Several processes, of which one writes.

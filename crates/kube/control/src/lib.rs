@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`control`] | the one door: what happened in, what is to be written and told out |
 //! | [`schedule`] | the scheduler: changes and outcomes in; binds, orders and news out |
 //! | [`status`] | what people are told about pods and groups, in words they know |
 //! | [`announce`] | which conditions, events and statuses are to be written, and when |
@@ -13,8 +14,11 @@
 pub mod announce;
 pub mod answer;
 pub mod bind;
+pub mod control;
 pub mod lead;
 mod pause;
 pub mod repeats;
 pub mod schedule;
 pub mod status;
+
+pub use control::Control;

@@ -86,6 +86,11 @@ impl Binder {
         self.queue.try_send(bind).map_err(|refused| Box::new(refused.into_inner()))
     }
 
+    /// How many decisions it accepts now.
+    pub fn room(&self) -> usize {
+        self.queue.capacity()
+    }
+
     /// Bind requests on their way now.
     pub fn in_flight(&self) -> usize {
         self.sending.load(Ordering::Relaxed)

@@ -114,9 +114,9 @@ impl Orders {
         self.reports.recv().await
     }
 
-    /// What became of an order, if that is known.
-    pub fn known_report(&mut self) -> Option<OrderReport> {
-        self.reports.try_recv().ok()
+    /// How many orders it accepts now.
+    pub fn room(&self) -> usize {
+        self.queue.capacity()
     }
 
     /// Accepts an order, or returns it when there is no room for it now.

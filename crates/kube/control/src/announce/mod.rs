@@ -5,12 +5,14 @@
 //! announced is bounded, may come late, and is given up before a bind is.
 
 mod announcements;
+mod announcing;
 mod body;
 mod due;
 mod statuses;
 mod written;
 
 pub use announcements::{Announcements, Limits, Seen};
+pub(crate) use announcing::Announcing;
 pub use body::{condition_patch, event};
 pub use statuses::{Look, Statuses};
 pub use written::{Report, Written, judge};

@@ -3,21 +3,19 @@
 use std::collections::BTreeSet;
 
 use dovetail_cluster::{queues, world};
-use dovetail_control::announce::{
-    Announcements, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses, Write,
-    Written,
-};
-use dovetail_control::bind::Stop;
-use dovetail_control::repeats::{Repeats, without_names};
-use dovetail_control::schedule::{Looks, News, PodName, Scheduler, StopRefused, Stopped};
-use dovetail_control::status::{self, Waiting};
 use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use serde_json::Value;
-use tracing::{debug, warn};
 
-use super::metrics::Metrics;
-use crate::Announcer;
+use super::{
+    Announcements, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses, Write,
+    Written,
+};
+use crate::bind::Stop;
+use crate::control::{Announced, Told};
+use crate::repeats::{Repeats, without_names};
+use crate::schedule::{Looks, News, PodName, Scheduler, StopRefused, Stopped};
+use crate::status::{self, Waiting};
 
 /// Who waits for less says nothing about it.
 const SETTLE_MS: u64 = 500;
@@ -33,39 +31,39 @@ const NOT_STOPPED_AGAIN_MS: u64 = 300_000;
 const BESIDE_BINDS: usize = 2;
 
 /// Announces what one leadership decides.
-pub(super) struct Announcing {
-    announcer: Announcer,
+pub(crate) struct Announcing {
     book: Announcements,
     statuses: Statuses,
     /// When queues are looked at; `None` as long as there are none.
     queues_ms: Option<u64>,
     looks: Looks,
-    in_flight: usize,
+    on_their_way: usize,
     /// Since when binds go out without a break.
     busy_since_ms: Option<u64>,
     /// Refusals that were logged: of what, and the code.
-    warned: BTreeSet<(&'static str, u16)>,
+    warned: BTreeSet<(Announced, u16)>,
     /// What waiting pods were told of late of those that are not stopped for them.
     not_stopped: Repeats<String>,
 }
 
-impl Announcing {
-    pub(super) fn new(announcer: Announcer, in_flight: usize) -> Self {
+impl Default for Announcing {
+    fn default() -> Self {
         Self {
-            announcer,
             book: Announcements::new(Limits::default()),
             statuses: Statuses::default(),
             queues_ms: None,
             looks: Looks::default(),
-            in_flight: in_flight.max(1),
+            on_their_way: 0,
             busy_since_ms: None,
             warned: BTreeSet::new(),
             not_stopped: Repeats::every(NOT_STOPPED_AGAIN_MS),
         }
     }
+}
 
+impl Announcing {
     /// Takes note of what is to be announced.
-    pub(super) fn hear(&mut self, news: &News, now_ms: u64) {
+    pub(crate) fn hear(&mut self, news: &News, now_ms: u64) {
         match news {
             News::Bound { report, .. } => {
                 let bind = &report.bind;
@@ -176,24 +174,22 @@ impl Announcing {
         self.book.note(note);
     }
 
-    /// Does as much as there is time for. `is_busy`: binds go out.
-    pub(super) fn go_on(
+    /// Does as much as there is time for. `is_busy`: binds go out. `room`: writes that may be on their way at once.
+    pub(crate) fn go_on(
         &mut self,
         scheduler: &mut Scheduler,
         is_busy: bool,
+        room: usize,
         now_ms: u64,
-        metrics: &Metrics,
-    ) {
-        while let Some(report) = self.announcer.known_outcome() {
-            self.settle(report, now_ms, metrics);
-        }
+    ) -> Vec<Write> {
         self.busy_since_ms = is_busy.then(|| self.busy_since_ms.unwrap_or(now_ms));
         if scheduler.take_somebody_leaves() {
             self.looks.somebody_leaves(now_ms);
         }
         self.explain(scheduler, is_busy, now_ms);
         self.look_at_queues(scheduler, is_busy, now_ms);
-        while self.announcer.in_flight() < self.room(now_ms) {
+        let mut writes = Vec::new();
+        while self.on_their_way < self.room(room, now_ms) {
             let look = |pod: &PodIdentity| seen(scheduler, pod);
             let status = |of: &StatusOf, wanted: &Value| compared(scheduler, of, wanted, now_ms);
             let write = self.book.next(now_ms, look).or_else(|| {
@@ -201,43 +197,44 @@ impl Announcing {
                 Some(Write::Status(Box::new(write)))
             });
             let Some(write) = write else { break };
-            self.announcer.send(write);
+            self.on_their_way += 1;
+            writes.push(write);
         }
-        metrics.owed(self.book.events(), self.book.given_up());
+        writes
     }
 
-    /// Waits for the outcome of a write.
-    pub(super) async fn outcome(&mut self) -> Report {
-        self.announcer.outcome().await
+    /// Events that wait to be written, and those given up since the last call.
+    pub(crate) fn owed(&mut self) -> (usize, u64) {
+        (self.book.events(), self.book.given_up())
     }
 
     /// Takes the outcome of a write.
-    pub(super) fn settle(&mut self, report: Report, now_ms: u64, metrics: &Metrics) {
+    pub(crate) fn settle(&mut self, report: Report, now_ms: u64) -> Told {
+        self.on_their_way = self.on_their_way.saturating_sub(1);
         let what = match &report.write {
-            Write::Event(..) => "event of a pod",
-            Write::Condition(_) => "condition of a pod",
-            Write::Status(status) if status.of.kind == Kind::Queue => "status of a queue",
-            Write::Status(_) => "status of a group of pods",
+            Write::Event(..) => Announced::Event,
+            Write::Condition(_) => Announced::Condition,
+            Write::Status(status) if status.of.kind == Kind::Queue => Announced::QueueStatus,
+            Write::Status(_) => Announced::GroupStatus,
         };
-        metrics.announced(&report);
-        if let Written::Refused { code, message } = &report.written {
-            match self.warned.insert((what, *code)) {
-                true => warn!(code, message, "the server refuses the {what}"),
-                false => debug!(code, message, "the server refuses the {what}"),
-            }
-        }
+        let is_new = match &report.written {
+            Written::Refused { code, .. } => self.warned.insert((what, *code)),
+            _ => false,
+        };
+        let written = report.written.clone();
         match &report.write {
             Write::Status(status) => self.statuses.outcome(&status.of, &report.written, now_ms),
             _ => self.book.outcome(report, now_ms),
         }
+        Told::Announced { what, written, is_new }
     }
 
     /// When there is something to do that may be done.
-    pub(super) fn due_ms(&self, is_busy: bool) -> Option<u64> {
+    pub(crate) fn due_ms(&self, is_busy: bool, room: usize) -> Option<u64> {
         let wait_ms = if is_busy { OVERDUE_MS } else { 0 };
         let job_ms = self.looks.due_ms().map(|due_ms| due_ms + wait_ms);
         let overdue_ms = self.overdue_ms();
-        let has_room = self.announcer.in_flight() < self.room(overdue_ms);
+        let has_room = self.on_their_way < self.room(room, overdue_ms);
         let write_ms = self.book.due_ms().into_iter().chain(self.statuses.due_ms());
         let write_ms = write_ms.min().filter(|_| has_room).map(|due_ms| due_ms.max(overdue_ms));
         let queues_ms = self.queues_ms.map(|due_ms| due_ms + wait_ms);
@@ -245,16 +242,16 @@ impl Announcing {
     }
 
     /// Whether nothing is on its way and no event is owed.
-    pub(super) fn is_done(&self) -> bool {
-        self.announcer.in_flight() == 0 && self.book.events() == 0
+    pub(crate) fn is_done(&self) -> bool {
+        self.on_their_way == 0 && self.book.events() == 0
     }
 
     /// Writes that may be on their way at this time.
-    fn room(&self, now_ms: u64) -> usize {
+    fn room(&self, room: usize, now_ms: u64) -> usize {
         match self.busy_since_ms {
-            None => self.in_flight,
+            None => room,
             Some(_) if now_ms < self.overdue_ms() => 0,
-            Some(_) => BESIDE_BINDS.min(self.in_flight),
+            Some(_) => BESIDE_BINDS.min(room),
         }
     }
 

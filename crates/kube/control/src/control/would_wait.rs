@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, PendingReason};
 use dovetail_objects::Pod;
-use tracing::info;
 
-use dovetail_control::schedule::{Looks, News, Scheduler};
+use super::output;
+use crate::schedule::{Looks, News, Scheduler};
 
 /// Who waits for less says nothing about it.
 const SETTLE_MS: u64 = 500;
@@ -46,7 +46,12 @@ impl WouldWait {
 
     /// Says of those that have waited for a while why they do. For one that no node takes every node is looked at: one of
     /// these in a round.
-    pub(super) fn tell(&mut self, scheduler: &mut Scheduler, now_ms: u64) {
+    pub(super) fn tell(
+        &mut self,
+        scheduler: &mut Scheduler,
+        now_ms: u64,
+        lines: &mut Vec<output::Told>,
+    ) {
         if scheduler.take_somebody_leaves() {
             self.looks.somebody_leaves(now_ms);
         }
@@ -65,7 +70,9 @@ impl WouldWait {
             };
             if !self.told.get(&job).is_some_and(is_told) {
                 let (who, pods) = (named(scheduler, first), pods.len());
-                info!(%who, pods, reason = word, "would wait: {message}");
+                let told =
+                    output::Told::WouldWait { who, pods, reason: word, message: message.clone() };
+                lines.push(told);
                 self.told.insert(job, Told { word, message, at_ms: now_ms });
             }
             self.looks.again(now_ms, job, reason);

@@ -1,0 +1,107 @@
+//! What a step tells, as log lines and counts.
+
+use dovetail_cluster::world;
+use dovetail_control::announce::Written;
+use dovetail_control::bind::{Cause, Outcome};
+use dovetail_control::control::{Output, Told};
+use dovetail_control::schedule::{News, Preempts};
+use tracing::{debug, error, info, warn};
+
+use super::Metrics;
+
+/// Counts and logs what a step tells.
+pub(super) fn show(output: &Output, metrics: &Metrics) {
+    metrics.searched(output.searches);
+    metrics.recording_broken(output.is_recording_broken);
+    for told in &output.told {
+        metrics.told(told);
+        log(told);
+    }
+    let (events, given_up) = output.owed;
+    metrics.owed(events, given_up);
+}
+
+fn log(told: &Told) {
+    match told {
+        Told::News { news, is_known } => log_news(news, *is_known),
+        Told::GivenUp { gang, placed, min } => {
+            warn!(%gang, placed, min, "a gang stayed below its smallest size: it is given up");
+        }
+        Told::Announced { what, written: Written::Refused { code, message }, is_new } => {
+            let what = what.shown();
+            match is_new {
+                true => warn!(code, message, "the server refuses the {what}"),
+                false => debug!(code, message, "the server refuses the {what}"),
+            }
+        }
+        Told::Announced { .. } => {}
+        Told::WouldWait { who, pods, reason, message } => {
+            info!(%who, pods, reason, "would wait: {message}");
+        }
+    }
+}
+
+/// `is_known`: the same was told of late.
+fn log_news(news: &News, is_known: bool) {
+    match news {
+        News::Bound { report, waited_ms } => {
+            let bind = &report.bind;
+            let (namespace, pod, node, decision) =
+                (&bind.namespace, &bind.pod, &bind.node, &bind.tag);
+            debug!(%namespace, %pod, %node, %decision, waited_ms, "bound");
+        }
+        News::NotBound(report) => {
+            let bind = &report.bind;
+            let (namespace, pod, node, decision) =
+                (&bind.namespace, &bind.pod, &bind.node, &bind.tag);
+            match &report.outcome {
+                Outcome::NotBound(Cause::Refused { code, message }) if !is_known => {
+                    warn!(%namespace, %pod, %node, %decision, code, message, "the server refuses a bind");
+                }
+                outcome => info!(%namespace, %pod, %node, %decision, ?outcome, "not bound"),
+            }
+        }
+        News::WouldBind { bind, waited_ms } => {
+            let (namespace, pod, node) = (&bind.namespace, &bind.pod, &bind.node);
+            info!(%namespace, %pod, %node, waited_ms, "would bind");
+        }
+        News::Preempts(preempts) => {
+            let Preempts { preemptor, victims, nodes, cost, is_dry_run, .. } = &**preempts;
+            let victims: Vec<String> = victims
+                .iter()
+                .map(|(pod, node)| format!("{}/{} on {node}", pod.namespace, pod.name))
+                .collect();
+            let (victims, nodes) = (victims.join(", "), nodes.join(", "));
+            let (violations, highest) = (cost.budget_violations, cost.highest_priority);
+            let what = if *is_dry_run { "would stop" } else { "is to stop" };
+            info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
+        }
+        // Who carries out orders has said so.
+        News::StopRefused(_)
+        | News::Stopped(_)
+        | News::GangGivenUp { .. }
+        | News::Preempted { .. } => {}
+        News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
+        News::Object(
+            report @ (world::Report::WaitsForMembers { .. }
+            | world::Report::WaitsForVolumes { .. }
+            | world::Report::WaitsForVolumesOfOthers { .. }
+            | world::Report::GroupWaitsForVolumes { .. }
+            | world::Report::GroupWaits { .. }
+            | world::Report::GroupHasItsSize { .. }),
+        ) => info!("{report}"),
+        News::Object(report @ world::Report::Refused { reason, .. })
+            if reason.is_held_back() || reason.is_for_its_turn() =>
+        {
+            info!("{report}");
+        }
+        News::Object(
+            report @ (world::Report::Refused { is_repeat: true, .. }
+            | world::Report::Contradiction { is_repeat: true, .. }),
+        ) => debug!("{report}"),
+        News::Object(report) => warn!("{report}"),
+        News::Inconsistent(problem) => {
+            error!(%problem, "the engine starts anew from the objects; this is a bug: report it");
+        }
+    }
+}

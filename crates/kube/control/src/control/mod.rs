@@ -1,0 +1,74 @@
+//! The one door of the live scheduler: what happened goes in, what is to be written and told comes out.
+//!
+//! [`Control::step`] reads no clock and sends nothing. The same settings and the same steps give the same outputs, so a
+//! scheduler can be driven by a task, by a simulation and from a recording.
+
+mod input;
+mod output;
+mod term;
+mod would_wait;
+
+use std::sync::{Arc, Mutex};
+
+use dovetail_cluster::world;
+use dovetail_plan::EngineConfig;
+
+pub use input::{Credits, Input};
+pub use output::{Announced, Output, Told};
+
+use crate::schedule::{Comparison, Recording};
+use term::Term;
+
+/// How a scheduler decides and what it says.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Whose pods, and how they are read.
+    pub world: world::Settings,
+    /// How is decided.
+    pub engine: EngineConfig,
+    /// How volumes are waited for.
+    pub volumes: world::VolumePatience,
+    /// Nothing is written.
+    pub dry_run: bool,
+    /// What the pods' own scheduler does is compared with what this one decides.
+    pub comparison: Option<Arc<Mutex<Comparison>>>,
+    /// Where everything that is decided is written down.
+    pub recording: Option<Recording>,
+}
+
+/// The scheduler of one process, from one leadership to the next.
+pub struct Control {
+    settings: Settings,
+    /// `None` while another leads.
+    term: Option<Term>,
+}
+
+impl Control {
+    /// A scheduler that does not lead.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, term: None }
+    }
+
+    /// Takes what happened, in this order, decides, and says what is to be done. `now_ms`: milliseconds since 1970;
+    /// clocks that go back are taken to stand still.
+    pub fn step(&mut self, inputs: Vec<Input>, credits: Credits, now_ms: u64) -> Output {
+        let mut output = Output::default();
+        for input in inputs {
+            match (input, &mut self.term) {
+                (Input::Won { epoch }, _) => self.term = Some(Term::new(&self.settings, epoch)),
+                (Input::End, Some(term)) => {
+                    term.end();
+                    self.term = None;
+                }
+                (input, Some(term)) => term.take(input, now_ms, &mut output),
+                // What comes late is about a leadership that is over.
+                (_, None) => {}
+            }
+        }
+        match &mut self.term {
+            Some(term) => term.go_on(credits, now_ms, &mut output),
+            None => output.is_over = true,
+        }
+        output
+    }
+}

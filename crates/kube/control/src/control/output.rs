@@ -1,0 +1,100 @@
+//! What a step asks for and tells, as values.
+
+use crate::announce::{Write, Written};
+use crate::bind::{Bind, Order};
+use crate::schedule::{Counts, News};
+
+/// What one step asks for and tells.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Binds to send.
+    pub binds: Vec<Bind>,
+    /// Orders about pods to carry out.
+    pub orders: Vec<Order>,
+    /// Orders about claims to carry out.
+    pub claims: Vec<Order>,
+    /// Conditions, events and statuses to write.
+    pub announcements: Vec<Write>,
+    /// What happened, for logs and metrics, in order.
+    pub told: Vec<Told>,
+    /// How many pods are where.
+    pub counts: Counts,
+    /// Searches for pods to stop, in this step.
+    pub searches: u64,
+    /// Events that wait to be written, and those given up in this step.
+    pub owed: (usize, u64),
+    /// Whether a recording lacks something.
+    pub is_recording_broken: bool,
+    /// Everything is listed: it decides.
+    pub decides: bool,
+    /// It was to stop, and owes nothing more.
+    pub is_over: bool,
+    /// When to come again if nothing happens.
+    pub due_ms: Option<u64>,
+}
+
+/// Something for logs and metrics.
+#[derive(Debug)]
+pub enum Told {
+    /// News of the scheduler.
+    News {
+        /// What happened.
+        news: News,
+        /// The same was told of late.
+        is_known: bool,
+    },
+    /// A gang stayed below its smallest size.
+    GivenUp {
+        /// The gang, as it is shown.
+        gang: String,
+        /// How many of its pods are deleted.
+        placed: usize,
+        /// Its smallest size.
+        min: u32,
+    },
+    /// Something was announced.
+    Announced {
+        /// What.
+        what: Announced,
+        /// What became of it.
+        written: Written,
+        /// A refusal of this kind was not told before.
+        is_new: bool,
+    },
+    /// In a dry run: somebody would wait.
+    WouldWait {
+        /// A pod, or a gang.
+        who: String,
+        /// How many pods.
+        pods: usize,
+        /// Why, in a word.
+        reason: &'static str,
+        /// Why, for people.
+        message: String,
+    },
+}
+
+/// What is announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Announced {
+    /// An event of a pod.
+    Event,
+    /// A condition of a pod.
+    Condition,
+    /// The status of a queue.
+    QueueStatus,
+    /// The status of a group of pods.
+    GroupStatus,
+}
+
+impl Announced {
+    /// For people.
+    pub fn shown(self) -> &'static str {
+        match self {
+            Self::Event => "event of a pod",
+            Self::Condition => "condition of a pod",
+            Self::QueueStatus => "status of a queue",
+            Self::GroupStatus => "status of a group of pods",
+        }
+    }
+}
