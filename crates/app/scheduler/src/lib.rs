@@ -1,7 +1,7 @@
 //! The live scheduler: watch, decide, bind, confirm.
 //!
-//! [`run`] connects [`dovetail_control::schedule::Scheduler`] to a server. [`endpoints`] answers probes, [`Metrics`]
-//! counts.
+//! [`run`] connects [`dovetail_control::Control`] to a server. [`endpoints`] answers probes,
+//! [`Metrics`] counts.
 //!
 //! | module | what |
 //! |---|---|

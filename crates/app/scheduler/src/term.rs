@@ -1,4 +1,5 @@
-//! The wires of one leadership: what arrives is handed to [`Control`], and what it asks for is sent.
+//! The wires of one leadership: what arrives is handed to [`Control`], and what it asks for is
+//! sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use dovetail_objects::Kind;
 use futures_util::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::unconstrained;
 use tracing::{info, warn};
 
 use super::first_lists::{FirstLists, ListPatience};
@@ -294,7 +296,9 @@ impl Term {
     /// Takes everything that has arrived, so that one decision is about all of it.
     fn take_what_is_there(&mut self) {
         for _ in 0..BATCH {
-            let ended = self.writers.as_mut().and_then(|writers| writers.next().now_or_never());
+            // All that has ended, however much that is.
+            let known = |writers: &mut Writers| unconstrained(writers.next()).now_or_never();
+            let ended = self.writers.as_mut().and_then(known);
             let notice = self.notices.next().now_or_never().flatten();
             if ended.is_none() && notice.is_none() {
                 return;

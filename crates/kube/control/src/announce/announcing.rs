@@ -174,7 +174,8 @@ impl Announcing {
         self.book.note(note);
     }
 
-    /// Does as much as there is time for. `is_busy`: binds go out. `room`: writes that may be on their way at once.
+    /// Does as much as there is time for. `is_busy`: binds go out. `room`: writes that may be on
+    /// their way at once.
     pub(crate) fn go_on(
         &mut self,
         scheduler: &mut Scheduler,

@@ -1,7 +1,8 @@
-//! The one door of the live scheduler: what happened goes in, what is to be written and told comes out.
+//! The one door of the live scheduler: what happened goes in, what is to be written and told comes
+//! out.
 //!
-//! [`Control::step`] reads no clock and sends nothing. The same settings and the same steps give the same outputs, so a
-//! scheduler can be driven by a task, by a simulation and from a recording.
+//! [`Control::step`] reads no clock and sends nothing, so whoever drives a scheduler decides what
+//! happens to it, in which order and when.
 
 mod input;
 mod output;
@@ -49,8 +50,8 @@ impl Control {
         Self { settings, term: None }
     }
 
-    /// Takes what happened, in this order, decides, and says what is to be done. `now_ms`: milliseconds since 1970;
-    /// clocks that go back are taken to stand still.
+    /// Takes what happened, in this order, decides, and says what is to be done. `now_ms`:
+    /// milliseconds since 1970; clocks that go back are taken to stand still.
     pub fn step(&mut self, inputs: Vec<Input>, credits: Credits, now_ms: u64) -> Output {
         let mut output = Output::default();
         for input in inputs {
