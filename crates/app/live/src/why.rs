@@ -152,7 +152,7 @@ fn fits(
         let meta = world.pod_of(*pod).map(|pod| &pod.meta);
         meta.is_some_and(|meta| *meta.name == *name && *meta.namespace == *namespace)
     };
-    let ids = seen.scheduler.engine().map(|engine| engine.pods_of(job)).unwrap_or_default();
+    let ids = seen.scheduler.engine().map(|engine| engine.list().pods_of(job)).unwrap_or_default();
     let its_own = ids.iter().find(|pod| is_it(pod)).and_then(|pod| world.assumed_on(*pod));
     let node = its_own.map(|node| node.to_string());
     if let Some(failed) = could_not_start(seen, &ids, is_it) {

@@ -43,12 +43,12 @@ pub(crate) struct DemandReader {
 impl DemandReader {
     /// What waits and needs devices, best place in the queue first.
     pub(crate) fn read(&mut self, engine: &Engine) -> Vec<WaitingJobs> {
-        if self.fleet != engine.fleet_version() {
-            self.fleet = engine.fleet_version();
+        if self.fleet != engine.supply().fleet_version() {
+            self.fleet = engine.supply().fleet_version();
             self.weights.clear();
         }
         let mut found = Vec::new();
-        for class in engine.waiting() {
+        for class in engine.list().waiting() {
             let mut pods = Vec::new();
             for (index, set) in class.sets.iter().enumerate() {
                 let requirement = &class.first.pod_sets[index].requirement;
@@ -100,7 +100,7 @@ impl DemandReader {
         if let Some((_, fits)) = self.fits.get(&key).filter(|(sets, _)| *sets == jobs.sets) {
             return *fits;
         }
-        let fits = engine.gang_fits(jobs.first, levels);
+        let fits = engine.ask().gang_fits(jobs.first, levels);
         self.fits.insert(key, (jobs.sets.clone(), fits));
         fits
     }

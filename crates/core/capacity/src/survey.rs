@@ -89,7 +89,7 @@ struct Share {
 impl Surveyor {
     /// Looks at a node; a slot without one has nothing.
     pub(crate) fn survey(&mut self, engine: &Engine, slot: NodeId) -> Survey {
-        let Some(node) = engine.node(slot) else { return Survey::default() };
+        let Some(node) = engine.supply().node(slot) else { return Survey::default() };
         let (free, kept) = match node.condition {
             Condition::Ready => (Account::Open, Account::Kept),
             Condition::Cordoned => (Account::Draining, Account::Draining),
@@ -97,7 +97,7 @@ impl Surveyor {
             Condition::NotReady => (Account::Unavailable, Account::Unavailable),
         };
         let mut found = Survey::default();
-        let numbers: Vec<Option<u32>> = engine.device_numbers(slot).collect();
+        let numbers: Vec<Option<u32>> = engine.supply().device_numbers(slot).collect();
         let shares = self.shares(engine, slot, &numbers, kept);
         for (index, number) in numbers.iter().enumerate() {
             let Some(number) = number else {
@@ -130,7 +130,7 @@ impl Surveyor {
         kept: Account,
     ) -> Vec<Share> {
         let mut shares = Vec::new();
-        for (holding, owner, devices) in engine.node_holdings(slot) {
+        for (holding, owner, devices) in engine.supply().node_holdings(slot) {
             if devices.is_empty() {
                 continue;
             }
@@ -146,7 +146,7 @@ impl Surveyor {
                 let Some(number) = numbers.get(usize::from(*device)).copied().flatten() else {
                     continue;
                 };
-                let share = weight::held_share(&engine.device_state(number), amount);
+                let share = weight::held_share(&engine.supply().device_state(number), amount);
                 shares.push(Share { device: *device, holding, holder, share });
             }
         }
@@ -162,7 +162,7 @@ impl Surveyor {
         if let Some(known) = self.states[place] {
             return known;
         }
-        let device = engine.device_state(number);
+        let device = engine.supply().device_state(number);
         let state = (self.models.number(device.model), weight::free_milli(&device));
         self.states[place] = Some(state);
         state

@@ -113,7 +113,7 @@ impl FreeTracker {
 
     /// Adds pods that were turned away and do not wait in the engine.
     pub fn turn_away(&mut self, engine: &mut Engine, requirement: &Arc<Requirement>, pods: u64) {
-        let shape = engine.shape_of(requirement);
+        let shape = engine.ask().shape_of(requirement);
         match self.turned_away.iter_mut().find(|(have, ..)| *have == shape) {
             Some((_, _, have)) => *have += pods,
             None => self.turned_away.push((shape, Arc::clone(requirement), pods)),
@@ -150,7 +150,7 @@ impl FreeTracker {
         let pieces = pieces.iter().zip(split).filter_map(|(open, split)| {
             let some = FreeCause::ALL.into_iter().map(|cause| (cause, split[cause as usize]));
             Some(FreePiece {
-                node: engine.node(open.node)?.name.clone(),
+                node: engine.supply().node(open.node)?.name.clone(),
                 model: self.surveyor.models.name(open.piece.model).to_owned(),
                 gpu_milli: some.filter(|(_, milli)| *milli > 0).collect(),
             })
@@ -176,16 +176,17 @@ impl FreeTracker {
     /// changes.
     pub(crate) fn sync(&mut self, engine: &Engine, mut before: impl FnMut(usize, i64)) {
         self.changed.clear();
-        let known = engine.changed_nodes(&mut self.cursor, &mut self.changed);
+        let known = engine.supply().changed_nodes(&mut self.cursor, &mut self.changed);
         if !known || !self.built {
             self.built = true;
-            self.changed = (0..engine.node_slots()).map(|slot| NodeId(slot as u32)).collect();
+            self.changed =
+                (0..engine.supply().node_slots()).map(|slot| NodeId(slot as u32)).collect();
         }
         if self.changed.is_empty() {
             return;
         }
         self.demand.forget_fits();
-        self.nodes.resize_with(engine.node_slots(), Default::default);
+        self.nodes.resize_with(engine.supply().node_slots(), Default::default);
         for slot in std::mem::take(&mut self.changed) {
             let survey = self.surveyor.survey(engine, slot);
             self.stamps += 1;
@@ -203,11 +204,11 @@ impl FreeTracker {
                 *level += milli;
             }
         }
-        if self.fleet != engine.fleet_version() {
-            self.fleet = engine.fleet_version();
-            let slots = (0..engine.node_slots()).map(|slot| NodeId(slot as u32));
-            self.by_rank = slots.filter(|slot| engine.node(*slot).is_some()).collect();
-            self.by_rank.sort_by_key(|slot| engine.node_rank(*slot));
+        if self.fleet != engine.supply().fleet_version() {
+            self.fleet = engine.supply().fleet_version();
+            let slots = (0..engine.supply().node_slots()).map(|slot| NodeId(slot as u32));
+            self.by_rank = slots.filter(|slot| engine.supply().node(*slot).is_some()).collect();
+            self.by_rank.sort_by_key(|slot| engine.supply().node_rank(*slot));
         }
     }
 
@@ -220,7 +221,7 @@ impl FreeTracker {
         };
         // Asking whether gangs fit touches nodes and leaves them as they were.
         self.changed.clear();
-        engine.changed_nodes(&mut self.cursor, &mut self.changed);
+        engine.supply().changed_nodes(&mut self.cursor, &mut self.changed);
         let split = assign(&pieces, &rows, demand);
         (pieces, split)
     }
@@ -293,7 +294,7 @@ impl FreeTracker {
 fn keep_off_outside(engine: &Engine, row: &mut [u8], level: Option<usize>, pieces: &[OpenPiece]) {
     let Some(depth) = level else { return };
     for (answer, open) in row.iter_mut().zip(pieces) {
-        if !engine.is_in_level(open.node, depth) {
+        if !engine.supply().is_in_level(open.node, depth) {
             *answer = (*answer).min(FreeCause::Topology as u8);
         }
     }

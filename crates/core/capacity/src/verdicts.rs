@@ -78,7 +78,7 @@ impl Verdicts {
             by_node.min(column.device_answer(engine, open.piece.device))
         };
         let row = pieces.iter().map(answer).collect();
-        self.keep(shape, column, engine.node_slots());
+        self.keep(shape, column, engine.supply().node_slots());
         row
     }
 
@@ -97,7 +97,7 @@ impl Column {
     fn node_answer(&mut self, engine: &mut Engine, open: &OpenPiece, asked: &mut u64) -> u8 {
         let slot = open.node.index();
         if self.by_node.len() <= slot {
-            self.by_node.resize(engine.node_slots().max(slot + 1), 0);
+            self.by_node.resize(engine.supply().node_slots().max(slot + 1), 0);
         }
         let known = self.by_node[slot];
         if known >> 8 == open.stamp {

@@ -55,7 +55,7 @@ pub(crate) fn waiting_milli(engine: &Engine, requirement: &Requirement) -> i64 {
         DeviceRequest::Whole { count, .. } => return i64::from(*count) * WHOLE_DEVICE_MILLI,
         DeviceRequest::Share { compute_milli, .. } => return *compute_milli,
         DeviceRequest::Slice { profile } => {
-            let slices = engine.mig_tables().iter().flat_map(|table| {
+            let slices = engine.supply().mig_tables().iter().flat_map(|table| {
                 let named = table.profiles.iter().filter(|known| known.name == *profile);
                 let all = i64::from(table.compute_slices).max(1);
                 named.map(move |known| part(i64::from(known.compute_slices), all))
@@ -79,6 +79,6 @@ pub(crate) fn waiting_milli(engine: &Engine, requirement: &Requirement) -> i64 {
 }
 
 fn devices(engine: &Engine) -> impl Iterator<Item = &dovetail_model::Device> {
-    let slots = (0..engine.node_slots()).map(|slot| NodeId(slot as u32));
-    slots.filter_map(|slot| engine.node(slot)).flat_map(|node| &node.devices)
+    let slots = (0..engine.supply().node_slots()).map(|slot| NodeId(slot as u32));
+    slots.filter_map(|slot| engine.supply().node(slot)).flat_map(|node| &node.devices)
 }

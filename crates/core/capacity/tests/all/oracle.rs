@@ -164,10 +164,10 @@ fn demand<'w>(engine: &mut Engine, world: &'w Snapshot, pieces: &[Piece<'_>]) ->
 /// Why a job waits of which a pod fits.
 fn fate(engine: &mut Engine, world: &Snapshot, job: &Job) -> FreeCause {
     let gang = job.pod_sets.iter().map(|set| set.min).sum::<u32>() > 1;
-    if gang && !engine.fits_without(job, &[Relaxation::Quota]) {
+    if gang && !engine.ask().fits_without(job, &[Relaxation::Quota]) {
         let without_levels = [Relaxation::Quota, Relaxation::Level];
         let has_level = job.topology.required.is_some();
-        return match has_level && engine.fits_without(job, &without_levels) {
+        return match has_level && engine.ask().fits_without(job, &without_levels) {
             true => FreeCause::Topology,
             false => FreeCause::GangShort,
         };

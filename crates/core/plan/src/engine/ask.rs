@@ -4,12 +4,19 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Bounds, HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId};
+use dovetail_model::{
+    Bounds, HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId, Requirement,
+};
 
-use super::{Engine, EngineError};
-use crate::gang::{Gang, PlacedPod};
-use crate::policy::whole_score;
+use super::EngineError;
+use super::books::Books;
+use super::supply::Levels;
+use crate::gang::{Gang, Placer};
+use crate::index::Index;
+use crate::policy::first_fit::FirstFit;
+use crate::policy::{Pick, whole_score};
 use crate::queue::quota::Beside;
+use crate::state::shapes::ShapeId;
 use crate::view::View;
 
 /// Where one pod of a job in question would go.
@@ -23,7 +30,16 @@ pub struct WouldGo {
     pub devices: HeldDevices,
 }
 
-impl Engine {
+/// Questions about jobs. None of them changes a later decision.
+pub struct Questions<'e> {
+    pub(crate) books: &'e mut Books,
+}
+
+impl<'e> Questions<'e> {
+    pub(super) fn of(books: &'e mut Books) -> Self {
+        Self { books }
+    }
+
     /// Where the pods of a job would go under a view, quota aside; `None` if the job does not fit. Room that is held for
     /// a waiting job alone ([`Job::kept_room`]) is free to it. Nothing changes. [`EngineError::UnknownLevel`] if it asks
     /// for a topology level that does not exist.
@@ -32,92 +48,130 @@ impl Engine {
         job: &Job,
         view: &View,
     ) -> Result<Option<Vec<WouldGo>>, EngineError> {
-        let gang = Gang::of(&mut self.state, job)?;
-        let placed = self.as_seen_by(job.id, |engine| engine.what_if(&gang, view));
-        Ok(placed.map(|placed| self.would_go(job.id, placed)))
+        let gang = Gang::of(&mut self.books.placement.state, job)?;
+        let own = self.books.room_held_for(job.id);
+        let placed = self.books.what_if(own, &gang, view, Bounds::default());
+        Ok(placed.map(|placed| self.books.placement.would_go(job.id, placed)))
     }
 
     /// Whether a job would fit, quota aside, if nothing were held under these names ([`dovetail_model::Owner::Foreign`])
     /// and everything were gone that is releasing and not late with it. Nothing changes. The error is that of
-    /// [`Engine::what_if_job`].
+    /// [`Questions::what_if_job`].
     pub fn would_fit_without(
         &mut self,
         job: &Job,
         names: impl IntoIterator<Item = String>,
     ) -> Result<bool, EngineError> {
-        let gang = Gang::of(&mut self.state, job)?;
-        let held = names.into_iter().filter_map(|name| self.foreign.get(&name).copied());
-        let free: BTreeSet<HoldingId> = held.chain(self.room_held_for(job.id)).collect();
-        Ok(self.as_if_free(free, |engine| engine.would_fit(&gang, &View::AfterReleasing)))
+        let gang = Gang::of(&mut self.books.placement.state, job)?;
+        let held = names.into_iter().filter_map(|name| self.books.foreign.get(&name));
+        let free: BTreeSet<HoldingId> = held.chain(self.books.room_held_for(job.id)).collect();
+        let view = View::AfterReleasing;
+        Ok(self.books.what_if(free, &gang, &view, Bounds::default()).is_some())
     }
 
     /// Which of these waiting jobs would start, one after the other in this order and quota aside, once everything has
     /// gone that is releasing and not late with it: what one takes the next has not. Nothing changes.
     pub fn would_start_in_turn(&mut self, jobs: &[JobId]) -> BTreeSet<JobId> {
-        let helped = self.state.helped;
-        let draws = (self.finder.finder().draws(), self.policy.draws());
-        let mark = self.state.open_view(&View::AfterReleasing, self.now_ms);
+        let Books { placement, jobs: known, claims, foreign, .. } = &mut *self.books;
+        let helped = placement.state.helped;
+        let draws = placement.draws();
+        let mark = placement.state.open_view(&View::AfterReleasing, placement.now_ms);
         // What those leave for whom room is kept is not for others.
-        self.fill_all();
+        claims.fill_all(&mut placement.state, known);
         let mut starts = BTreeSet::new();
         for job in jobs {
-            let waiting = self.jobs.get(job).filter(|record| record.place.is_some());
-            let Some(gang) = waiting.map(|record| Arc::clone(&record.gang)) else { continue };
-            let before = self.state.begin();
-            for own in self.room_held_for(*job) {
-                self.state.release(own);
+            let Some(record) = known.waiting(*job) else { continue };
+            let before = placement.state.begin();
+            for own in foreign.room_of(&record.job) {
+                placement.state.release(own);
             }
-            match self.place(*job, &gang, Bounds::default()) {
+            match placement.place(*job, &record.gang, Bounds::default()) {
                 Some(_) => {
                     starts.insert(*job);
-                    self.state.commit(before);
+                    placement.state.commit(before);
                 }
-                None => self.state.rollback(before),
+                None => placement.state.rollback(before),
             }
         }
-        self.state.rollback(mark);
-        self.state.helped = helped;
-        self.finder.finder().set_draws(draws.0);
-        self.policy.set_draws(draws.1);
+        placement.state.rollback(mark);
+        placement.state.helped = helped;
+        placement.set_draws(draws);
         starts
     }
 
     /// Where pods of a job would go now: as many of each set as there is room for and as its queue may hold, whatever
-    /// its smallest size is. Nothing changes. The error is that of [`Engine::what_if_job`].
+    /// its smallest size is. Nothing changes. The error is that of [`Questions::what_if_job`].
     pub fn what_fits(&mut self, job: &Job) -> Result<Vec<WouldGo>, EngineError> {
-        let mut gang = Gang::of(&mut self.state, job)?;
+        let mut gang = Gang::of(&mut self.books.placement.state, job)?;
         gang.sets.iter_mut().for_each(|set| set.min = 0);
-        let limit = self.quota.headroom(&job.queue, &Beside::default());
-        let placed = self.what_if_within(&gang, &View::Now, limit).unwrap_or_default();
-        Ok(self.would_go(job.id, placed))
+        let limit = self.books.quota.headroom(&job.queue, &Beside::default());
+        let placed = self.books.what_if([], &gang, &View::Now, limit).unwrap_or_default();
+        Ok(self.books.placement.would_go(job.id, placed))
     }
 
-    pub(super) fn would_go(&self, job: JobId, placed: Vec<PlacedPod>) -> Vec<WouldGo> {
-        let would_go = placed.into_iter().map(|placed| WouldGo {
-            pod: PodId { job, ..placed.pod },
-            node: self.state.nodes.cold(placed.node).node.name.clone(),
-            devices: placed.devices,
-        });
-        would_go.collect()
+    /// Where the pods of a waiting job would go if it were its turn, with all that is kept for it and within its quota
+    /// as it grows; `None` if it does not wait or does not fit. Nothing is decided.
+    pub fn would_choose(&mut self, job: JobId) -> Option<Vec<WouldGo>> {
+        // A decision cycle begins with this.
+        self.books.keep_all();
+        let gang = Arc::clone(&self.books.jobs.waiting(job)?.gang);
+        let growth_limit = self.books.bounded().growth_limit(job, &gang).unwrap_or_default();
+        let kept = self.books.all_kept_for(job);
+        let placed = self.books.what_if(kept, &gang, &View::Now, growth_limit);
+        placed.map(|placed| self.books.placement.would_go(job, placed))
     }
 
     /// The best node for the first pod of a job, found by judging every node and without any index; `None`
     /// if none fits. The index is held against this where the naive search, which also adds up every holding
     /// anew, would take too long. For policies that pick the best; the error is that of
-    /// [`Engine::what_if_job`].
+    /// [`Questions::what_if_job`].
     pub fn best_of_every_node(&mut self, job: &Job) -> Result<Option<NodeName>, EngineError> {
-        let gang = Gang::of(&mut self.state, job)?;
+        let gang = Gang::of(&mut self.books.placement.state, job)?;
         let Some(set) = gang.sets.first() else { return Ok(None) };
-        let slots = (0..self.state.nodes.slots() as u32).map(NodeId);
-        let fitting: Vec<NodeId> = slots.filter(|n| self.state.fits(set.shape, *n)).collect();
-        let demand = self.state.shapes.get(set.shape).demand.clone();
-        let images = self.state.shapes.get(set.shape).images;
+        let slots = (0..self.books.placement.state.nodes.slots() as u32).map(NodeId);
+        let fitting: Vec<NodeId> =
+            slots.filter(|n| self.books.placement.state.fits(set.shape, *n)).collect();
+        let demand = self.books.placement.state.shapes.get(set.shape).demand.clone();
+        let images = self.books.placement.state.shapes.get(set.shape).images;
         let best = fitting.into_iter().max_by_key(|node| {
-            let points = self.state.points(&demand, images, *node);
-            let policy = &mut *self.policy;
-            let score = whole_score(policy, &mut self.state, set.shape, points, *node);
-            (score, Reverse(self.state.nodes.hot(*node).rank))
+            let points = self.books.placement.state.points(&demand, images, *node);
+            let policy = &mut *self.books.placement.policy;
+            let score =
+                whole_score(policy, &mut self.books.placement.state, set.shape, points, *node);
+            (score, Reverse(self.books.placement.state.nodes.hot(*node).rank))
         });
-        Ok(best.map(|node| self.state.nodes.cold(node).node.name.clone()))
+        Ok(best.map(|node| self.books.placement.state.nodes.cold(node).node.name.clone()))
+    }
+
+    /// Whether a waiting job would fit as a whole at this moment, quota aside; false if it does not wait.
+    ///
+    /// Nothing changes. Where the policy draws random numbers, the answer is first-fit's: asking must not
+    /// move the sequence that later decisions rest on.
+    pub fn gang_fits(&mut self, job: JobId, levels: Levels) -> bool {
+        let Some(record) = self.books.jobs.waiting(job) else {
+            return false;
+        };
+        let mut gang: Gang = Gang::clone(&record.gang);
+        if levels == Levels::Ignored {
+            gang.required = None;
+            gang.sets.iter_mut().for_each(|set| set.required = None);
+        }
+        if self.books.placement.policy.pick() == Pick::Best {
+            let free = self.books.what_if([], &gang, &View::Now, Bounds::default());
+            return free.is_some();
+        }
+        let helped = self.books.placement.state.helped;
+        let mark = self.books.placement.state.begin();
+        let (mut policy, mut finder) = (FirstFit, Index::default());
+        let placed = Placer::new(&mut self.books.placement.state, &mut policy, &mut finder, job)
+            .place(&gang);
+        self.books.placement.state.rollback(mark);
+        self.books.placement.state.helped = helped;
+        placed.is_some()
+    }
+
+    /// The number of a requirement that is asked for elsewhere; numbering it changes no decision.
+    pub fn shape_of(&mut self, requirement: &Arc<Requirement>) -> ShapeId {
+        self.books.placement.state.intern_shape(requirement)
     }
 }

@@ -1,40 +1,53 @@
 //! `step`: one event in, one plan out.
+//!
+//! | part | owns |
+//! |---|---|
+//! | `placement` | the one state, the policy and the search: where pods can go |
+//! | `jobs` | jobs that wait and run |
+//! | `foreign` | what others hold, and reservations for jobs to come |
+//! | [`crate::repair`] | claims; who is preempted, and what that takes |
+//! | `drains` | windows in which nodes take nothing |
+//! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
+//! | `apply`, `cycle` | `Engine`: an event is taken in; what can start does |
+//! | `ask`, `listing`, `supply` | questions, none of which changes anything |
 
 mod apply;
 mod ask;
+mod books;
 mod cycle;
-mod follow;
-mod forget;
-mod pods;
+mod drains;
+mod events;
+mod foreign;
+mod jobs;
+mod listing;
+mod placement;
 mod queues;
 mod snapshot;
 pub mod supply;
 
-pub use ask::WouldGo;
-use queues::Capacity;
-pub use queues::WaitingBelow;
+pub use ask::{Questions, WouldGo};
+pub(crate) use books::Books;
+pub(crate) use foreign::Foreign;
+pub(crate) use jobs::{JobRecord, Jobs};
+pub use listing::{Listing, WaitingBelow};
+pub(crate) use placement::{Placement, Search};
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_model::{
-    Charge, Event, Holding, HoldingId, Job, JobId, NodeId, NodeName, Owner, PendingReason, Plan,
-    PodId, Snapshot,
-};
-use rustc_hash::FxHashMap;
+use dovetail_model::{Action, Event, Job, JobId, NodeName, Owner, Plan, PodId, Snapshot};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::finder::Finder;
-use crate::gang::{Gang, UnknownLevel};
-use crate::index::Index;
-use crate::naive::Naive;
+use crate::gang::UnknownLevel;
+use crate::learn::Learnt;
 use crate::policy::Policy;
-use crate::policy::named::{self, PolicySpec, UnknownPolicy};
-use crate::queue::quota::Quota;
-use crate::queue::{Order, OrderKey, Pending};
-use crate::repair::{Claims, PreemptionConfig, SearchEffort, Survey};
+use crate::policy::named::{PolicySpec, UnknownPolicy};
+use crate::queue::Order;
+use crate::queue::quota::QueueUse;
+use crate::repair::{Preemption, PreemptionConfig, SearchEffort};
 use crate::state::State;
+use drains::Drains;
+use supply::Supply;
 
 /// What an engine is told once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,74 +82,11 @@ impl Default for EngineConfig {
 
 /// The decision engine.
 pub struct Engine {
-    pub(crate) state: State,
-    pub(crate) policy: Box<dyn Policy>,
-    pub(crate) finder: Search,
-    pub(crate) pending: Pending,
-    pub(crate) quota: Quota,
-    pub(crate) capacity: Capacity,
-    pub(crate) jobs: FxHashMap<JobId, JobRecord>,
-    pub(crate) now_ms: u64,
-    pub(crate) decisions: Vec<crate::explain::DecisionRecord>,
-    pub(crate) config: EngineConfig,
-    drains: BTreeMap<NodeName, apply::Drain>,
-    pub(crate) foreign: BTreeMap<String, HoldingId>,
-    /// Held by others on nodes that are not there yet.
-    unplaced_foreign: BTreeMap<String, Holding>,
-    /// Names under which room is kept for jobs that are to come, with their priority; some may hold nothing any more.
-    pub(crate) kept_rooms: BTreeMap<String, i32>,
-    /// Jobs that run and may be stopped, by priority.
-    pub(crate) running: BTreeSet<(i32, JobId)>,
-    pub(crate) claims: Claims,
-    /// How many of the pods that a selector counts may be stopped.
-    pub(crate) budgets: BTreeMap<String, i64>,
-    pub(crate) survey: Survey,
-    /// What the searches of this cycle may still take.
-    pub(crate) search_operations_left: u64,
-    /// Whether that was not enough for all.
-    pub(crate) is_search_postponed: bool,
-    /// Classes that the last cycle did not search for; before them, this one searches for nobody.
-    pub(crate) search_first: BTreeSet<usize>,
-    pub(crate) effort: SearchEffort,
-}
-
-/// Either way to answer about single pods.
-pub(crate) enum Search {
-    /// By index.
-    Indexed(Index),
-    /// By exhaustive search.
-    Exhaustive(Naive),
-}
-
-impl Search {
-    /// How many random picks were made.
-    pub(crate) fn draws(&self) -> u64 {
-        match self {
-            Self::Indexed(index) => index.draws(),
-            Self::Exhaustive(naive) => naive.draws(),
-        }
-    }
-
-    pub(crate) fn finder(&mut self) -> &mut dyn Finder {
-        match self {
-            Self::Indexed(index) => index,
-            Self::Exhaustive(naive) => naive,
-        }
-    }
-}
-
-/// A job the engine knows.
-#[derive(Debug)]
-pub(crate) struct JobRecord {
-    pub(crate) job: Job,
-    pub(crate) gang: Arc<Gang>,
-    /// Everything it holds; empty while it waits.
-    pub(crate) holdings: Vec<HoldingId>,
-    /// What is counted for its queue.
-    pub(crate) counted: Charge,
-    /// Place and class while it waits.
-    pub(crate) place: Option<(OrderKey, usize)>,
-    pub(crate) reason: Option<PendingReason>,
+    pub(crate) books: Books,
+    preemption: Preemption,
+    drains: Drains,
+    decisions: Vec<crate::explain::DecisionRecord>,
+    config: EngineConfig,
 }
 
 /// An event that cannot be taken; nothing has changed.
@@ -207,39 +157,7 @@ pub enum EngineError {
 impl Engine {
     /// An engine over the world of a snapshot; waiting jobs wait, running ones hold what they hold.
     pub fn new(config: EngineConfig, snapshot: &Snapshot) -> Result<Self, EngineError> {
-        let mut state = State::default();
-        state.load(snapshot);
-        let policy = named::build(&config.policy, &mut state, !config.naive)?;
-        let finder = match config.naive {
-            true => Search::Exhaustive(Naive::default()),
-            false => Search::Indexed(Index::with_max_bytes(config.max_index_bytes)),
-        };
-        let mut engine = Self {
-            state,
-            policy,
-            finder,
-            pending: Pending::new(config.order),
-            quota: Quota::default(),
-            capacity: Capacity::default(),
-            jobs: FxHashMap::default(),
-            now_ms: snapshot.now_ms,
-            decisions: Vec::new(),
-            config,
-            drains: BTreeMap::new(),
-            foreign: BTreeMap::new(),
-            unplaced_foreign: BTreeMap::new(),
-            kept_rooms: BTreeMap::new(),
-            running: BTreeSet::new(),
-            claims: Claims::default(),
-            budgets: BTreeMap::new(),
-            survey: Survey::default(),
-            search_operations_left: 0,
-            is_search_postponed: false,
-            search_first: BTreeSet::new(),
-            effort: SearchEffort::default(),
-        };
-        engine.adopt(snapshot)?;
-        Ok(engine)
+        snapshot::adopt(config, snapshot)
     }
 
     /// Takes an event and decides what follows from it.
@@ -249,61 +167,107 @@ impl Engine {
         Ok(plan)
     }
 
+    /// Builds the indices that the next decisions rest on, off the decision path; changes no decision.
+    pub fn prepare(&mut self) {
+        let Some((job, _)) = self.books.next_job(None) else { return };
+        let gang = Arc::clone(&self.books.jobs.records[&job].gang);
+        let Placement { state, policy, finder, .. } = &mut self.books.placement;
+        for set in &gang.sets {
+            finder.finder().prepare(state, &mut **policy, set.shape);
+        }
+    }
+
+    /// Takes over what a recorded decision keeps, gives back or gives up. That pods were bound is told by
+    /// [`dovetail_model::Event::Adopted`]; of it this takes over that room kept for the job is over.
+    pub fn follow(&mut self, action: &Action) {
+        self.books.follow(action);
+    }
+
+    /// Questions about jobs: where they would go, and why they wait. None changes anything.
+    pub fn ask(&mut self) -> Questions<'_> {
+        Questions::of(&mut self.books)
+    }
+
+    /// Lists of jobs and queues.
+    pub fn list(&self) -> Listing<'_> {
+        Listing::of(&self.books)
+    }
+
+    /// Nodes with their devices.
+    pub fn supply(&self) -> Supply<'_> {
+        Supply::of(self.state())
+    }
+
     /// The state, to look at.
     pub fn state(&self) -> &State {
-        &self.state
+        &self.books.placement.state
     }
 
     /// The policy in force.
     pub fn policy(&self) -> &dyn Policy {
-        &*self.policy
+        &*self.books.placement.policy
     }
 
     /// Time of the newest event.
     pub fn now_ms(&self) -> u64 {
-        self.now_ms
-    }
-
-    /// How many jobs wait.
-    pub fn waiting_jobs(&self) -> usize {
-        self.pending.len()
+        self.books.placement.now_ms
     }
 
     /// A job that waits or runs.
     pub fn job(&self, job: JobId) -> Option<&Job> {
-        self.jobs.get(&job).map(|record| &record.job)
+        self.books.jobs.records.get(&job).map(|record| &record.job)
     }
 
-    /// Whether a node of this name is there.
-    pub fn has_node(&self, name: &str) -> bool {
-        self.state.nodes.find(name).is_some()
+    /// What a queue and everything below it hold, and which share of the cluster that is.
+    pub fn queue_use(&mut self, queue: &str) -> QueueUse {
+        self.books.capacity.refresh(&self.books.placement.state);
+        self.books.quota.use_of(queue, self.books.capacity.total())
     }
 
-    /// Nodes of a running job's pods, one per pod.
-    pub fn nodes_of(&self, job: JobId) -> Vec<NodeName> {
-        let holdings = self.holdings_of(job).into_iter();
-        holdings.map(|(node, _)| self.state.nodes.cold(node).node.name.clone()).collect()
+    /// When a [`dovetail_model::Event::Tick`] changes something even if nothing else happens.
+    pub fn due_ms(&self) -> Option<u64> {
+        match self.preemption.is_postponed() {
+            true => Some(self.now_ms()),
+            false => self.books.claims.due_ms(),
+        }
     }
 
-    /// The pods of a running job.
-    pub fn pods_of(&self, job: JobId) -> Vec<PodId> {
-        let owners =
-            self.holdings_of(job).into_iter().map(|(_, id)| &self.state.holdings.get(id).owner);
-        let pods = owners.filter_map(|owner| match owner {
-            Owner::Pod(pod) => Some(*pod),
-            _ => None,
-        });
-        pods.collect()
-    }
-
-    /// Where a running job's pods are, as (node, holding).
-    pub fn holdings_of(&self, job: JobId) -> Vec<(NodeId, HoldingId)> {
-        let ids = self.jobs.get(&job).map(|record| record.holdings.as_slice()).unwrap_or(&[]);
-        ids.iter().map(|id| (self.state.holdings.get(*id).node, *id)).collect()
+    /// How often it was looked for pods to stop and what that took, since the last call.
+    pub fn take_search_effort(&mut self) -> SearchEffort {
+        self.preemption.take_effort()
     }
 
     /// Records of placements since the last call, if the configuration asks for them.
     pub fn decisions(&mut self) -> Vec<crate::explain::DecisionRecord> {
         std::mem::take(&mut self.decisions)
+    }
+
+    /// The world as plain data. An engine made from it, with the same policy and what that has learnt,
+    /// decides as this one.
+    pub fn snapshot(&self) -> Snapshot {
+        snapshot::of(self)
+    }
+
+    /// How many distinct names and requirements there are tables for, also of what is gone.
+    pub fn known_names(&self) -> usize {
+        let state = self.state();
+        state.shapes.len() + state.counters.selector_count() + state.images.name_count()
+    }
+
+    /// Forgets names and requirements of what is gone.
+    ///
+    /// Selectors, requirements, images and what follows from them get numbers when they are first met, and tables by
+    /// these numbers only ever grow. In a simulation that ends; a scheduler that runs for months meets ever new ones. An
+    /// engine that is built from its own snapshot knows those that are in use and decides as before. It takes as long as a restart and changes no later decision;
+    /// numbers of nodes and shapes that were given out are void.
+    pub fn forget_what_is_gone(&mut self) {
+        let snapshot: Snapshot = self.snapshot();
+        let learnt = self.policy().learnt().map(Learnt::for_another_engine);
+        let policy = PolicySpec { learnt, ..self.config.policy.clone() };
+        let config = EngineConfig { policy, ..self.config.clone() };
+        let renewed = Self::new(config, &snapshot).expect("its own snapshot is a good world");
+        let before = std::mem::replace(self, renewed);
+        self.decisions = before.decisions;
+        self.preemption.take_over_effort(before.preemption);
     }
 }

@@ -1,18 +1,27 @@
 //! An engine from plain data and back.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::snapshot::Sleeping;
 use dovetail_model::{
-    Budget, Charge, Holding, HoldingId, Job, JobId, Node, NodeId, NodeName, Owner, PodSet,
-    Snapshot, TopologyRequest,
+    Budget, Holding, Job, JobId, NodeId, NodeName, Owner, PodSet, Snapshot, TopologyRequest,
 };
+use rustc_hash::FxHashMap;
 
-use super::apply::Drain;
-use super::{Engine, EngineError, JobRecord};
+use super::drains::Drains;
+use super::queues::Capacity;
+use super::{
+    Books, Engine, EngineConfig, EngineError, Foreign, JobRecord, Jobs, Placement, Search,
+};
 use crate::cause::Help;
-use crate::gang::{Gang, GangSet};
-use crate::queue::{ClassKey, Sleep};
+use crate::gang::{Gang, GangSet, UnknownLevel};
+use crate::index::Index;
+use crate::naive::Naive;
+use crate::policy::named;
+use crate::queue::quota::Quota;
+use crate::queue::{ClassKey, Pending, Sleep};
+use crate::repair::{Claims, Preemption, Survey};
 use crate::state::State;
 
 impl State {
@@ -50,81 +59,109 @@ impl State {
     }
 }
 
-impl Engine {
-    /// Takes over queues, jobs and holdings of a snapshot.
-    pub(super) fn adopt(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
-        for node in &snapshot.nodes {
-            if let Some(window) = node.drain_window.filter(|window| self.now_ms < window.to_ms) {
-                let drain = Drain { window, told: node.condition };
-                self.drains.insert(node.name.clone(), drain);
-            }
-        }
-        self.advance_drains();
-        for queue in &snapshot.queues {
-            self.quota.set(queue.clone());
-        }
-        let waits = |job: &Job| job.start_ms.is_none();
-        for claim in &snapshot.claims {
-            if snapshot.jobs.iter().any(|job| job.id == claim.job && waits(job)) {
-                self.claims.insert(claim.clone());
-            }
-        }
-        self.budgets =
-            snapshot.budgets.iter().map(|b| (b.name.clone(), b.disruptions_allowed)).collect();
-        // Without a table of what was learnt, the jobs that are there are what has arrived so far.
-        let is_cold = self.config.policy.learnt.is_none();
-        for job in &snapshot.jobs {
-            let mut unplaced = job.clone();
-            if job.start_ms.is_some() {
-                unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
-            }
-            let gang = Arc::new(Gang::of(&mut self.state, &unplaced)?);
-            for set in gang.sets.iter().filter(|_| is_cold) {
-                self.policy.observe_arrival(&self.state, set.shape, set.min);
-            }
-            let place = job.start_ms.is_none().then(|| {
-                let key = self.class_key(job, &gang);
-                self.pending.push(job, key)
-            });
-            let record = JobRecord {
-                job: job.clone(),
-                gang,
-                holdings: Vec::new(),
-                counted: Charge::default(),
-                place,
-                reason: None,
-            };
-            self.jobs.insert(job.id, record);
-            self.note_running(job.id);
-        }
-        let [nodes, devices] = snapshot.random_draws;
-        self.finder.finder().set_draws(nodes);
-        self.policy.set_draws(devices);
-        for (job, reason) in &snapshot.reasons {
-            if let Some(record) = self.jobs.get_mut(job).filter(|record| record.place.is_some()) {
-                record.reason = Some(*reason);
-            }
-        }
-        for holding in &snapshot.holdings {
-            let id = self.state.add_unsettled(holding);
-            self.note_held(holding, id);
-        }
-        self.state.settle_devices();
-        // order-free: sums.
-        let holds = self.jobs.values().map(|record| (&*record.job.queue, &record.counted));
-        self.quota.recount(holds);
-        self.adopt_sleep(snapshot)
+/// An engine over the world of a snapshot.
+pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine, EngineError> {
+    let mut state = State::default();
+    state.load(snapshot);
+    let policy = named::build(&config.policy, &mut state, !config.naive)?;
+    let finder = match config.naive {
+        true => Search::Exhaustive(Naive::default()),
+        false => Search::Indexed(Index::with_max_bytes(config.max_index_bytes)),
+    };
+    let mut drains = Drains::default();
+    for node in &snapshot.nodes {
+        drains.note(node, snapshot.now_ms);
     }
+    drains.advance(&mut state, snapshot.now_ms);
+    let mut preemption = Preemption::new(config.preemption);
+    preemption.budgets =
+        snapshot.budgets.iter().map(|b| (b.name.clone(), b.disruptions_allowed)).collect();
+    let empty = Books {
+        placement: Placement { state, policy, finder, now_ms: snapshot.now_ms },
+        jobs: Jobs {
+            records: FxHashMap::default(),
+            pending: Pending::new(config.order),
+            running: BTreeSet::new(),
+        },
+        foreign: Foreign::default(),
+        claims: Claims::default(),
+        quota: Quota::default(),
+        capacity: Capacity::default(),
+        survey: Survey::default(),
+        preempts: config.preemption.enabled,
+    };
+    let books = with_jobs(empty, &config, snapshot)?;
+    Ok(Engine { books, preemption, drains, decisions: Vec::new(), config })
+}
 
-    fn adopt_sleep(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
+/// Books with the queues, jobs and holdings of a snapshot, too.
+fn with_jobs(
+    mut books: Books,
+    config: &EngineConfig,
+    snapshot: &Snapshot,
+) -> Result<Books, EngineError> {
+    for queue in &snapshot.queues {
+        books.quota.set(queue.clone());
+    }
+    let waits = |job: &Job| job.start_ms.is_none();
+    for claim in &snapshot.claims {
+        if snapshot.jobs.iter().any(|job| job.id == claim.job && waits(job)) {
+            books.claims.insert(claim.clone());
+        }
+    }
+    // Without a table of what was learnt, the jobs that are there are what has arrived so far.
+    let is_cold = config.policy.learnt.is_none();
+    for job in &snapshot.jobs {
+        let mut unplaced = job.clone();
+        if job.start_ms.is_some() {
+            unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
+        }
+        let Placement { state, policy, .. } = &mut books.placement;
+        let gang = Arc::new(Gang::of(state, &unplaced)?);
+        for set in gang.sets.iter().filter(|_| is_cold) {
+            policy.observe_arrival(state, set.shape, set.min);
+        }
+        let mut record = JobRecord::new(job.clone(), gang);
+        if waits(job) {
+            let key = books.class_key(job, &record.gang);
+            record.place = Some(books.jobs.pending.push(job, key));
+        }
+        books.jobs.records.insert(job.id, record);
+        books.jobs.note_running(job.id);
+    }
+    books.placement.set_draws(snapshot.random_draws);
+    for (job, reason) in &snapshot.reasons {
+        let record = books.jobs.records.get_mut(job);
+        if let Some(record) = record.filter(|record| record.place.is_some()) {
+            record.reason = Some(*reason);
+        }
+    }
+    let state = &mut books.placement.state;
+    for holding in &snapshot.holdings {
+        let id = state.add_unsettled(holding);
+        match (&holding.owner, id) {
+            (Owner::Pod(pod), Some(id)) => books.jobs.adopt(state, *pod, id),
+            (Owner::Foreign(name), id) => books.foreign.adopt(state, name, (holding.clone(), id)),
+            (Owner::Pod(_) | Owner::Reservation, _) => {}
+        }
+    }
+    state.settle_devices();
+    books.jobs.recount(&mut books.quota);
+    books.jobs.pending.adopt_sleep(state, snapshot)?;
+    Ok(books)
+}
+
+impl Pending {
+    /// Takes over which classes of a snapshot sleep.
+    fn adopt_sleep(&mut self, state: &mut State, snapshot: &Snapshot) -> Result<(), UnknownLevel> {
         for sleeping in &snapshot.sleeping {
             let asks = Job {
                 pod_sets: sleeping.pod_sets.clone(),
                 topology: sleeping.topology.clone(),
                 ..Job::single(JobId(u64::MAX), "sleeping", 0, Arc::default())
             };
-            let gang = Arc::new(Gang::of(&mut self.state, &asks)?);
-            let class = self.pending.class(ClassKey {
+            let gang = Arc::new(Gang::of(state, &asks)?);
+            let class = self.class(ClassKey {
                 queue: sleeping.queue.clone(),
                 gang,
                 preempts: sleeping.preempts,
@@ -132,116 +169,82 @@ impl Engine {
                 kept_room: sleeping.kept_room.clone(),
             });
             let (wants, reason) = (Help::from_bits(sleeping.wants), sleeping.reason);
-            self.pending.sleep(class, Sleep { wants, reason });
+            self.sleep(class, Sleep { wants, reason });
         }
         if !snapshot.sleeping.is_empty() {
-            let slot = |name: &NodeName| self.state.nodes.find(name);
-            self.state.helped_nodes = snapshot.helped_nodes.iter().filter_map(slot).collect();
-            self.state.helped = Help::from_bits(snapshot.helped);
+            let slot = |name: &NodeName| state.nodes.find(name);
+            state.helped_nodes = snapshot.helped_nodes.iter().filter_map(slot).collect();
+            state.helped = Help::from_bits(snapshot.helped);
         }
         Ok(())
     }
+}
 
-    fn sleeping(&self, key: &ClassKey, sleep: Sleep) -> Sleeping {
-        let level = |depth: Option<usize>| depth.map(|d| self.state.topology.name_at(d).to_owned());
-        let topology = |required, preferred| TopologyRequest {
-            required: level(required),
-            preferred: level(preferred),
-        };
-        let pod_set = |set: &GangSet| PodSet {
-            name: set.pod_set.to_string(),
-            requirement: Arc::clone(&self.state.shapes.get(set.shape).requirement),
-            min: set.min + set.first_ordinal,
-            max: set.max + set.first_ordinal,
-            present: set.first_ordinal,
-            topology: topology(set.required, set.preferred),
-        };
-        Sleeping {
-            queue: key.queue.clone(),
-            preempts: key.preempts,
-            claim: key.claim,
-            kept_room: key.kept_room.clone(),
-            pod_sets: key.gang.sets.iter().map(pod_set).collect(),
-            topology: topology(key.gang.required, key.gang.preferred),
-            wants: sleep.wants.bits(),
-            reason: sleep.reason,
-        }
+fn sleeping(state: &State, key: &ClassKey, sleep: Sleep) -> Sleeping {
+    let level = |depth: Option<usize>| depth.map(|d| state.topology.name_at(d).to_owned());
+    let topology = |required, preferred| TopologyRequest {
+        required: level(required),
+        preferred: level(preferred),
+    };
+    let pod_set = |set: &GangSet| PodSet {
+        name: set.pod_set.to_string(),
+        requirement: Arc::clone(&state.shapes.get(set.shape).requirement),
+        min: set.min + set.first_ordinal,
+        max: set.max + set.first_ordinal,
+        present: set.first_ordinal,
+        topology: topology(set.required, set.preferred),
+    };
+    Sleeping {
+        queue: key.queue.clone(),
+        preempts: key.preempts,
+        claim: key.claim,
+        kept_room: key.kept_room.clone(),
+        pod_sets: key.gang.sets.iter().map(pod_set).collect(),
+        topology: topology(key.gang.required, key.gang.preferred),
+        wants: sleep.wants.bits(),
+        reason: sleep.reason,
     }
+}
 
-    /// Notes whose a holding is that was added to the state, if its node is there.
-    pub(super) fn note_held(&mut self, holding: &Holding, id: Option<HoldingId>) {
-        if let Owner::Foreign(name) = &holding.owner {
-            self.note_room(name, holding.phase);
-        }
-        let Some(id) = id else {
-            if let Owner::Foreign(name) = &holding.owner {
-                self.unplaced_foreign.insert(name.clone(), holding.clone());
-            }
-            return;
-        };
-        match &holding.owner {
-            Owner::Pod(pod) => {
-                if let Some(record) = self.jobs.get_mut(&pod.job) {
-                    record.holdings.push(id);
-                    let shape = record.gang.sets[usize::from(pod.pod_set)].shape;
-                    record.counted.add_times(&self.state.shapes.get(shape).charge, 1);
-                }
-            }
-            Owner::Foreign(name) => {
-                self.foreign.insert(name.clone(), id);
-            }
-            Owner::Reservation => {}
-        }
-    }
-
-    /// The node with the condition it has apart from its drain window.
-    fn as_told(&self, node: &Node) -> Node {
-        let mut node = node.clone();
-        if let Some(drain) = self.drains.get(&node.name) {
-            node.condition = drain.told;
-        }
-        node
-    }
-
-    /// The world as plain data. An engine made from it, with the same policy and what that has learnt,
-    /// decides as this one.
-    pub fn snapshot(&self) -> Snapshot {
-        let mut ranked: Vec<_> = self.state.nodes.present().collect();
-        ranked.sort_by_key(|(slot, _)| self.state.nodes.hot(*slot).rank);
-        let mut jobs: Vec<_> = self.jobs.values().map(|record| record.job.clone()).collect();
-        jobs.sort_by_key(|job| job.id);
-        let reason_of = |job: &Job| Some((job.id, self.jobs.get(&job.id)?.reason?));
-        let reasons = jobs.iter().filter_map(reason_of).collect();
-        let mut holdings: Vec<Holding> =
-            self.state.holdings.iter().map(|(id, _)| self.state.export(id)).collect();
-        holdings.extend(self.unplaced_foreign.values().cloned());
-        let name = |slot: &NodeId| {
-            let is_there = self.state.nodes.hot(*slot).is_present();
-            is_there.then(|| self.state.nodes.cold(*slot).node.name.clone())
-        };
-        let budget = |(name, allowed): (&String, &i64)| Budget {
-            name: name.clone(),
-            disruptions_allowed: *allowed,
-        };
-        Snapshot {
-            now_ms: self.now_ms,
-            topology: self.state.topology.clone(),
-            mig_tables: self.state.devices.mig_tables.clone(),
-            nodes: ranked.into_iter().map(|(_, node)| self.as_told(node)).collect(),
-            queues: self.quota.queues().cloned().collect(),
-            jobs,
-            holdings,
-            reasons,
-            claims: self.claims.iter().cloned().collect(),
-            budgets: self.budgets.iter().map(budget).collect(),
-            random_draws: [self.finder.draws(), self.policy.draws()],
-            sleeping: self
-                .pending
-                .sleeping()
-                .map(|(key, sleep)| self.sleeping(key, sleep))
-                .collect(),
-            helped: self.state.helped.bits(),
-            helped_nodes: self.state.helped_nodes.iter().filter_map(name).collect(),
-        }
+/// The world of an engine as plain data.
+pub(super) fn of(engine: &Engine) -> Snapshot {
+    let Books { placement, jobs: known, foreign, claims, quota, .. } = &engine.books;
+    let state = &placement.state;
+    let mut ranked: Vec<_> = state.nodes.present().collect();
+    ranked.sort_by_key(|(slot, _)| state.nodes.hot(*slot).rank);
+    let mut jobs: Vec<_> = known.records.values().map(|record| record.job.clone()).collect();
+    jobs.sort_by_key(|job| job.id);
+    let reason_of = |job: &Job| Some((job.id, known.records.get(&job.id)?.reason?));
+    let reasons = jobs.iter().filter_map(reason_of).collect();
+    let mut holdings: Vec<Holding> =
+        state.holdings.iter().map(|(id, _)| state.export(id)).collect();
+    holdings.extend(foreign.unplaced().cloned());
+    let name = |slot: &NodeId| {
+        let is_there = state.nodes.hot(*slot).is_present();
+        is_there.then(|| state.nodes.cold(*slot).node.name.clone())
+    };
+    let budget = |(name, allowed): (&String, &i64)| Budget {
+        name: name.clone(),
+        disruptions_allowed: *allowed,
+    };
+    Snapshot {
+        now_ms: placement.now_ms,
+        topology: state.topology.clone(),
+        mig_tables: state.devices.mig_tables.clone(),
+        nodes: ranked.into_iter().map(|(_, node)| engine.drains.as_told(node)).collect(),
+        queues: quota.queues().cloned().collect(),
+        jobs,
+        holdings,
+        reasons,
+        claims: claims.iter().cloned().collect(),
+        budgets: engine.preemption.budgets.iter().map(budget).collect(),
+        random_draws: placement.draws(),
+        sleeping: known
+            .pending
+            .sleeping()
+            .map(|(key, sleep)| sleeping(state, key, sleep))
+            .collect(),
+        helped: state.helped.bits(),
+        helped_nodes: state.helped_nodes.iter().filter_map(name).collect(),
     }
 }

@@ -1,11 +1,7 @@
 //! Read access for whoever accounts for capacity: what nodes and devices have free, what waits, and what
 //! keeps one from the other. What fits is the engine's own placement check, asked shape by shape.
 
-use std::sync::Arc;
-
-use dovetail_model::{
-    HeldDevices, HoldingId, Job, JobId, MigTable, Mode, Node, NodeId, Owner, Requirement,
-};
+use dovetail_model::{HeldDevices, HoldingId, Job, MigTable, Mode, Node, NodeId, Owner};
 
 use super::Engine;
 use crate::cause::Cause;
@@ -13,11 +9,8 @@ use crate::device::choice::LOST;
 use crate::device::need::Request;
 use crate::device::slices;
 use crate::device::table::DeviceFit;
-use crate::gang::{Gang, Placer};
-use crate::index::Index;
-use crate::policy::Pick;
-use crate::policy::first_fit::FirstFit;
 use crate::rules::RuleVerdicts;
+use crate::state::State;
 use crate::state::log::Cursor;
 use crate::state::shapes::{Demand, ShapeId};
 
@@ -68,7 +61,7 @@ pub struct WaitingSet {
     pub level: Option<usize>,
 }
 
-/// Whether required topology levels count in [`Engine::gang_fits`].
+/// Whether required topology levels count in [`super::Questions::gang_fits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Levels {
     /// As the job asks.
@@ -88,14 +81,14 @@ pub struct PodProbe {
 impl PodProbe {
     /// Questions about a shape.
     pub fn new(engine: &Engine, shape: ShapeId) -> Self {
-        let demand = engine.state.shapes.get(shape).demand.clone();
+        let demand = engine.books.placement.state.shapes.get(shape).demand.clone();
         Self { demand, verdicts: RuleVerdicts::default(), seen: None }
     }
 
     /// Looks at spread and affinity again; true if earlier answers may be void on any node. Answers
-    /// otherwise change only on nodes that [`Engine::changed_nodes`] names.
+    /// otherwise change only on nodes that [`Supply::changed_nodes`] names.
     pub fn refresh(&mut self, engine: &Engine) -> bool {
-        let state = &engine.state;
+        let state = &engine.books.placement.state;
         let here = (state.log.end(), state.nodes.static_versions());
         if self.demand.rules.is_empty() || self.seen == Some(here) {
             return false;
@@ -113,7 +106,7 @@ impl PodProbe {
     ///
     /// Placement looks at the same things in another order, which only matters where several are short.
     pub fn obstacle(&self, engine: &mut Engine, node: NodeId) -> Cause {
-        let (state, demand) = (&mut engine.state, &self.demand);
+        let (state, demand) = (&mut engine.books.placement.state, &self.demand);
         let hot = *state.nodes.hot(node);
         if !hot.is_present() {
             return Cause::NotReady;
@@ -149,7 +142,7 @@ impl PodProbe {
     /// Whether a device in this state could give (part of) what a pod asks of devices: [`Cause::Model`] if
     /// it is of the wrong kind, [`Cause::Device`] if too little is free, else [`Cause::None`].
     pub fn device_obstacle(&self, engine: &Engine, device: u32) -> Cause {
-        let table = &engine.state.devices;
+        let table = &engine.books.placement.state.devices;
         let need = table.need(self.demand.need);
         let cell = table.cell(device);
         let kind = table.kind(cell.kind);
@@ -166,7 +159,22 @@ impl PodProbe {
     }
 }
 
-impl Engine {
+/// Nodes with their devices, and what is held on them.
+#[derive(Clone, Copy)]
+pub struct Supply<'e> {
+    state: &'e State,
+}
+
+impl<'e> Supply<'e> {
+    pub(super) fn of(state: &'e State) -> Self {
+        Self { state }
+    }
+
+    /// Whether a node of this name is there.
+    pub fn has_node(&self, name: &str) -> bool {
+        self.state.nodes.find(name).is_some()
+    }
+
     /// Collects the nodes that changed since the cursor, each once, and moves it to the present; false if
     /// that is no longer known, so that every node may have changed.
     pub fn changed_nodes(&self, cursor: &mut ChangeCursor, changed: &mut Vec<NodeId>) -> bool {
@@ -182,7 +190,7 @@ impl Engine {
     }
 
     /// The node of a slot; `None` if the slot is not in use.
-    pub fn node(&self, node: NodeId) -> Option<&Node> {
+    pub fn node(&self, node: NodeId) -> Option<&'e Node> {
         self.state.nodes.cold.get(node.index())?.as_ref().map(|cold| &*cold.node)
     }
 
@@ -204,13 +212,13 @@ impl Engine {
 
     /// Numbers of the device states of a node by device index; `None` where the device is lost. Equal
     /// numbers are equal states, now and later.
-    pub fn device_numbers(&self, node: NodeId) -> impl Iterator<Item = Option<u32>> {
+    pub fn device_numbers(&self, node: NodeId) -> impl Iterator<Item = Option<u32>> + use<'e> {
         let cells = &self.state.nodes.cold(node).cells;
         cells.iter().map(|cell| (*cell != LOST).then_some(*cell))
     }
 
     /// The device state behind a number.
-    pub fn device_state(&self, number: u32) -> DeviceState<'_> {
+    pub fn device_state(&self, number: u32) -> DeviceState<'e> {
         let table = &self.state.devices;
         let cell = table.cell(number);
         let kind = table.kind(cell.kind);
@@ -230,66 +238,16 @@ impl Engine {
     pub fn node_holdings(
         &self,
         node: NodeId,
-    ) -> impl Iterator<Item = (HoldingId, &Owner, &HeldDevices)> {
-        self.state.nodes.cold(node).holdings.iter().map(|id| {
-            let record = self.state.holdings.get(*id);
+    ) -> impl Iterator<Item = (HoldingId, &'e Owner, &'e HeldDevices)> + use<'e> {
+        let state = self.state;
+        state.nodes.cold(node).holdings.iter().map(|id| {
+            let record = state.holdings.get(*id);
             (*id, &record.owner, &record.devices)
         })
     }
 
     /// The tables that MIG profiles come from.
-    pub fn mig_tables(&self) -> &[MigTable] {
+    pub fn mig_tables(&self) -> &'e [MigTable] {
         &self.state.devices.mig_tables
-    }
-
-    /// The number of a requirement that is asked for elsewhere; numbering it changes no decision.
-    pub fn shape_of(&mut self, requirement: &Arc<Requirement>) -> ShapeId {
-        self.state.intern_shape(requirement)
-    }
-
-    /// What waits, by class, best place first.
-    pub fn waiting(&self) -> impl Iterator<Item = WaitingClass<'_>> {
-        self.pending.heads().map(|(job, class)| {
-            let record = &self.jobs[&job];
-            let asked = record.gang.smallest(&self.state);
-            let quota = self.quota.blocked_by(&record.job.queue, &asked, &self.quota_kept(job));
-            let set = |set: &crate::gang::GangSet| WaitingSet {
-                shape: set.shape,
-                pods: set.min,
-                level: record.gang.required.max(set.required),
-            };
-            WaitingClass {
-                first: &record.job,
-                jobs: self.pending.class_len(class) as u64,
-                tried: self.pending.asleep(class).is_some(),
-                blocked_by_quota: quota.is_some(),
-                sets: record.gang.sets.iter().map(set).collect(),
-            }
-        })
-    }
-
-    /// Whether a waiting job would fit as a whole at this moment, quota aside; false if it does not wait.
-    ///
-    /// Nothing changes. Where the policy draws random numbers, the answer is first-fit's: asking must not
-    /// move the sequence that later decisions rest on.
-    pub fn gang_fits(&mut self, job: JobId, levels: Levels) -> bool {
-        let Some(record) = self.jobs.get(&job).filter(|record| record.place.is_some()) else {
-            return false;
-        };
-        let mut gang: Gang = Gang::clone(&record.gang);
-        if levels == Levels::Ignored {
-            gang.required = None;
-            gang.sets.iter_mut().for_each(|set| set.required = None);
-        }
-        if self.policy.pick() == Pick::Best {
-            return self.would_fit(&gang, &crate::view::View::Now);
-        }
-        let helped = self.state.helped;
-        let mark = self.state.begin();
-        let (mut policy, mut finder) = (FirstFit, Index::default());
-        let placed = Placer::new(&mut self.state, &mut policy, &mut finder, job).place(&gang);
-        self.state.rollback(mark);
-        self.state.helped = helped;
-        placed.is_some()
     }
 }

@@ -3,7 +3,7 @@
 use dovetail_model::{HeldDevices, JobId, NodeId, NodeName, PodId};
 use serde::Serialize;
 
-use crate::engine::{Engine, Search};
+use crate::engine::{Placement, Search};
 use crate::finder::Scope;
 use crate::gang::{Gang, PlacedPod};
 use crate::policy::{Term, whole_score};
@@ -40,7 +40,7 @@ pub struct Alternative {
     pub terms: Vec<Term>,
 }
 
-impl Engine {
+impl Placement {
     /// The best two nodes for the first pod of a gang, before anything is placed.
     pub(crate) fn record_alternatives(&mut self, gang: &Gang) -> Vec<Alternative> {
         let Some(set) = gang.sets.iter().find(|set| set.min > 0) else { return Vec::new() };
@@ -75,20 +75,20 @@ impl Engine {
 
 impl DecisionRecord {
     pub(crate) fn of(
-        engine: &Engine,
+        placement: &Placement,
         job: JobId,
         placed: &[PlacedPod],
         alternatives: Vec<Alternative>,
     ) -> Self {
         let first = placed.first().expect("a placed job has a pod");
-        let node = &engine.state.nodes.cold(first.node).node;
+        let node = &placement.state.nodes.cold(first.node).node;
         Self {
             job,
             pod: first.pod,
             node: node.name.clone(),
             devices: first.devices.clone(),
             devices_chosen_by_kubelet: node.knowledge == dovetail_model::Knowledge::Counted,
-            policy_version: engine.policy.version(),
+            policy_version: placement.policy.version(),
             margin: match alternatives.as_slice() {
                 [best, second, ..] => Some(best.score - second.score),
                 _ => None,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::cause::Cause;
 use crate::device::table::DeviceFit;
-use crate::engine::Engine;
+use crate::engine::Questions;
 use crate::state::State;
 use crate::state::shapes::Demand;
 
@@ -20,15 +20,16 @@ pub struct Refusal {
     pub resource: Option<String>,
 }
 
-impl Engine {
+impl Questions<'_> {
     /// What keeps one more such pod off a node at this moment: empty if it fits, `None` if there is no such
     /// node. The first entry is what placement stops at. Where kube-scheduler names several reasons of the
     /// same filter (amounts; volumes that are bound, and those that are to be), the others of it follow.
     pub fn refusals(&mut self, pod: &Arc<Requirement>, node: &str) -> Option<Vec<Refusal>> {
-        let slot = self.state.nodes.find(node)?;
-        let shape = self.state.intern_shape(pod);
-        let demand = self.state.shapes.get(shape).demand.clone();
-        let first = self.state.obstacle(&demand, slot);
+        let state = &mut self.books.placement.state;
+        let slot = state.nodes.find(node)?;
+        let shape = state.intern_shape(pod);
+        let demand = state.shapes.get(shape).demand.clone();
+        let first = state.obstacle(&demand, slot);
         let more = match first {
             Cause::None => return Some(Vec::new()),
             Cause::Overcommitted
@@ -38,12 +39,11 @@ impl Engine {
             | Cause::Memory
             | Cause::Ephemeral
             | Cause::Extended
-            | Cause::Device => self.state.short(&demand, slot),
+            | Cause::Device => state.short(&demand, slot),
             Cause::VolumeNodeAffinity | Cause::StorageTopology => {
-                let hot = *self.state.nodes.hot(slot);
-                let masks = &mut self.state.masks;
-                let verdict =
-                    masks.verdict(demand.mask, slot, hot.static_version, &self.state.nodes);
+                let hot = *state.nodes.hot(slot);
+                let masks = &mut state.masks;
+                let verdict = masks.verdict(demand.mask, slot, hot.static_version, &state.nodes);
                 let of_claims = |cause: &Cause| {
                     matches!(cause, Cause::StorageTopology | Cause::StorageCapacity)
                 };

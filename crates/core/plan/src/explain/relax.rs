@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use dovetail_model::requirement::Toleration;
 use dovetail_model::{
-    Charge, ConditionCause, HoldingId, Job, JobId, Owner, PendingReason, Requirement, RuleCause,
+    Bounds, Charge, ConditionCause, HoldingId, Job, JobId, Owner, PendingReason, Requirement,
+    RuleCause,
 };
 use serde::Serialize;
 
 use crate::cause::CauseCounts;
-use crate::engine::Engine;
+use crate::engine::{Placement, Questions};
 use crate::gang::{Gang, GangSet};
 use crate::queue::quota::{Beside, QuotaBlock};
 use crate::view::View;
@@ -90,17 +91,16 @@ pub struct Waiting {
     pub relaxations: Vec<Vec<Relaxation>>,
 }
 
-impl Engine {
+impl Questions<'_> {
     /// Why a job waits; `None` if it does not.
     pub fn why(&mut self, job: JobId) -> Option<Waiting> {
-        let record = self.jobs.get(&job).filter(|record| record.place.is_some())?;
+        let record = self.books.jobs.waiting(job)?;
         let (owned, gang, reason) = (record.job.clone(), record.gang.clone(), record.reason);
-        let quota = self.quota_block(job);
-        let obstacles = self.as_seen_by(job, |engine| {
-            let of = |set: &GangSet| {
-                let finder = engine.finder.finder();
-                finder.obstacles(&mut engine.state, &mut *engine.policy, set.shape)
-            };
+        let quota = self.books.bounded().block(job);
+        let own = self.books.room_held_for(job);
+        let obstacles = self.books.placement.as_if_free(own, |placement| {
+            let Placement { state, policy, finder, .. } = placement;
+            let of = |set: &GangSet| finder.finder().obstacles(state, &mut **policy, set.shape);
             gang.sets.iter().map(of).collect()
         });
         let relaxations = self.minimal_relaxations(&owned);
@@ -114,19 +114,20 @@ impl Engine {
         let asked = Charge::of_smallest(&relaxed);
         let kept = match given_up.contains(&Relaxation::Reservation) {
             true => Beside::default(),
-            false => self.quota_kept(job.id),
+            false => self.books.bounded().quota_kept(job.id),
         };
         if !given_up.contains(&Relaxation::Quota)
-            && self.quota.blocked_by(&job.queue, &asked, &kept).is_some()
+            && self.books.quota.blocked_by(&job.queue, &asked, &kept).is_some()
         {
             return false;
         }
-        let Ok(gang) = Gang::of(&mut self.state, &relaxed) else { return false };
+        let Ok(gang) = Gang::of(&mut self.books.placement.state, &relaxed) else { return false };
         let view = match given_up.contains(&Relaxation::Reservation) {
             true => View::Without(self.kept()),
             false => View::Now,
         };
-        self.as_seen_by(job.id, |engine| engine.would_fit(&gang, &view))
+        let own = self.books.room_held_for(job.id);
+        self.books.what_if(own, &gang, &view, Bounds::default()).is_some()
     }
 
     fn minimal_relaxations(&mut self, job: &Job) -> Vec<Vec<Relaxation>> {
@@ -157,14 +158,20 @@ impl Engine {
     /// Whether giving the constraint up changes anything about the job.
     fn binds(&self, job: &Job, relaxation: Relaxation) -> bool {
         match relaxation {
-            Relaxation::Quota => self.quota.bounds(&job.queue),
+            Relaxation::Quota => self.books.quota.bounds(&job.queue),
             Relaxation::Reservation => !self.kept().is_empty(),
             _ => relax(job, &[relaxation]) != *job,
         }
     }
 
     fn kept(&self) -> Vec<HoldingId> {
-        let kept = self.state.holdings.iter().filter(|(_, r)| r.owner == Owner::Reservation);
+        let kept = self
+            .books
+            .placement
+            .state
+            .holdings
+            .iter()
+            .filter(|(_, r)| r.owner == Owner::Reservation);
         kept.map(|(id, _)| id).collect()
     }
 }

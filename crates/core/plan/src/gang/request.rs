@@ -44,6 +44,13 @@ pub struct UnknownLevel {
 }
 
 impl Gang {
+    /// The same without what it could use beyond its smallest size.
+    pub(crate) fn at_smallest(&self) -> Self {
+        let mut gang = self.clone();
+        gang.sets.iter_mut().for_each(|set| set.max = set.min);
+        gang
+    }
+
     /// The gang of a job: what is missing to its smallest size, and what it could use beyond.
     pub(crate) fn of(state: &mut State, job: &Job) -> Result<Self, UnknownLevel> {
         let (required, preferred) = depths(state, job, &job.topology)?;

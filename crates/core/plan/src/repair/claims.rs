@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
-    Action, Claim, DeviceAmount, HeldDevices, HoldingId, JobId, Knowledge, NodeId, Owner, Phase,
-    Place, Plan, ReservationId,
+    Claim, DeviceAmount, HeldDevices, HoldingId, JobId, Knowledge, NodeId, Owner, Phase,
+    ReservationId,
 };
 use smallvec::SmallVec;
 
 use super::beyond::take;
-use crate::cause::Help;
 use crate::device::cell::Cell;
-use crate::engine::Engine;
+use crate::engine::{Foreign, Jobs};
 use crate::gang::Gang;
 use crate::state::State;
 use crate::state::holdings::{Amounts, HoldingRecord};
@@ -44,198 +43,144 @@ impl Claims {
     }
 
     /// The lowest number that no claim has.
-    fn unused(&self) -> ReservationId {
+    pub(crate) fn unused(&self) -> ReservationId {
         let used: BTreeSet<ReservationId> = self.iter().map(|claim| claim.reservation).collect();
         let free = (FIRST..).map(ReservationId).find(|number| !used.contains(number));
         free.expect("there are fewer claims than numbers")
     }
 }
 
-impl Engine {
-    /// What is kept for a waiting job until others have left.
-    pub fn claim_of(&self, job: JobId) -> Option<&Claim> {
-        self.claims.get(job)
+/// What claims are looked at beside: jobs, and what others hold.
+pub(crate) type Beside<'b> = (&'b Jobs, &'b Foreign);
+
+impl Claims {
+    /// When a claim is given back even if nothing else happens.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        self.iter().map(|claim| claim.until_ms).min()
     }
 
-    /// When a [`dovetail_model::Event::Tick`] changes something even if nothing else happens.
-    pub fn due_ms(&self) -> Option<u64> {
-        let claims_ms = self.claims.iter().map(|claim| claim.until_ms).min();
-        if self.is_search_postponed { Some(self.now_ms) } else { claims_ms }
+    /// Jobs whose claims were in vain.
+    pub(crate) fn late(&self, now_ms: u64) -> Vec<JobId> {
+        let late = self.iter().filter(|claim| claim.until_ms <= now_ms);
+        late.map(|claim| claim.job).collect()
     }
 
-    /// Keeps places for a waiting job until the others have left it: a claim, in the stead of the room under names that
-    /// it states.
-    pub(crate) fn keep_places(
-        &mut self,
-        job: JobId,
-        (places, awaited): (Vec<Place>, Vec<Owner>),
-        until_ms: u64,
-        plan: &mut Plan,
-    ) {
-        self.end_room_held_for(job);
-        let reservation = self.claims.unused();
-        self.claims.insert(Claim { job, reservation, places, awaited, until_ms });
-        self.keep_all();
-        self.change_class(job, plan);
-    }
-
-    /// Gives back what was kept in vain, and keeps what has been freed since.
-    pub(crate) fn settle_claims(&mut self, plan: &mut Plan) {
-        let late = |claim: &&Claim| claim.until_ms <= self.now_ms;
-        let late: Vec<JobId> = self.claims.iter().filter(late).map(|claim| claim.job).collect();
-        for job in late {
-            self.give_back(job, plan);
-        }
-        if self.state.helped == Help::NONE {
-            return;
-        }
-        self.keep_all();
+    /// Claims of jobs of a lower priority than this.
+    pub(crate) fn below(&self, jobs: &Jobs, priority: i32) -> impl Iterator<Item = &Claim> {
+        self.iter().filter(move |claim| {
+            let record = jobs.records.get(&claim.job);
+            record.is_some_and(|record| record.job.priority < priority)
+        })
     }
 
     /// Keeps for each claim what it needs beyond what those still hold who are to leave. What one of them frees is
     /// counted on once, however many wait for it.
-    pub(crate) fn keep_all(&mut self) {
-        let jobs: Vec<JobId> = self.claims.iter().map(|claim| claim.job).collect();
+    pub(crate) fn keep_all(&mut self, state: &mut State, beside: Beside<'_>) {
+        let jobs: Vec<JobId> = self.iter().map(|claim| claim.job).collect();
         let mut leaving = Leaving::new();
         for job in jobs {
-            self.keep(job, &mut leaving);
+            self.keep(job, state, beside, &mut leaving);
         }
     }
 
-    fn keep(&mut self, job: JobId, leaving: &mut Leaving) {
-        let Some(mut claim) = self.claims.remove(job) else { return };
+    fn keep(&mut self, job: JobId, state: &mut State, beside: Beside<'_>, leaving: &mut Leaving) {
+        let Some(mut claim) = self.remove(job) else { return };
+        let (jobs, foreign) = beside;
         let mut awaited: Vec<HoldingId> = Vec::new();
         claim.awaited.retain(|owner| {
-            let held = self.held_by_owner(owner);
+            let held = jobs.held_by_owner(state, foreign, owner);
             awaited.extend(held);
             held.is_some()
         });
-        let wanted = self.wanted_by_claim(&claim, &awaited, leaving);
-        let kept = self.state.holdings.kept_by(claim.reservation);
-        let records = || kept.iter().map(|id| self.state.holdings.get(*id));
+        let wanted = wanted_by_claim(state, jobs, (&claim, &awaited), leaving);
+        let kept = state.holdings.kept_by(claim.reservation);
+        let records = || kept.iter().map(|id| state.holdings.get(*id));
         let is_kept = |(node, (amounts, devices)): (&NodeId, &(Amounts, HeldDevices))| {
             let record = records().find(|record| record.node == *node);
             record.is_some_and(|record| {
-                record.amounts == *amounts && self.are_same(*node, &record.devices, devices)
+                record.amounts == *amounts && are_same(state, *node, &record.devices, devices)
             })
         };
         let is_same = wanted.len() == kept.len() && wanted.iter().all(is_kept);
         if !is_same {
-            kept.into_iter().for_each(|id| drop(self.state.remove_holding(id)));
+            kept.into_iter().for_each(|id| drop(state.remove_holding(id)));
             for (node, (amounts, devices)) in wanted {
-                self.state.keep_on(node, claim.reservation, amounts, devices);
+                state.keep_on(node, claim.reservation, amounts, devices);
             }
         }
-        self.claims.insert(claim);
-    }
-
-    /// Whether the devices are the same ones, or as many where the kubelet chooses.
-    fn are_same(&self, node: NodeId, kept: &HeldDevices, wanted: &HeldDevices) -> bool {
-        match self.state.nodes.cold(node).node.knowledge {
-            Knowledge::Assigned => kept == wanted,
-            Knowledge::Counted => {
-                let amounts = |devices: &HeldDevices| -> Vec<DeviceAmount> {
-                    let mut amounts: Vec<_> = devices.iter().map(|(_, a)| a.clone()).collect();
-                    amounts.sort_unstable();
-                    amounts
-                };
-                amounts(kept) == amounts(wanted)
-            }
-        }
-    }
-
-    pub(crate) fn held_by_owner(&self, owner: &Owner) -> Option<HoldingId> {
-        match owner {
-            Owner::Pod(pod) => {
-                let record = self.jobs.get(&pod.job)?;
-                let owned = |id: &&HoldingId| self.state.holdings.get(**id).owner == *owner;
-                record.holdings.iter().find(owned).copied()
-            }
-            Owner::Foreign(name) => self.foreign.get(name).copied(),
-            Owner::Reservation => None,
-        }
-    }
-
-    /// Per node what is to be kept while `awaited` are still there.
-    fn wanted_by_claim(
-        &self,
-        claim: &Claim,
-        awaited: &[HoldingId],
-        leaving: &mut Leaving,
-    ) -> BTreeMap<NodeId, (Amounts, HeldDevices)> {
-        let mut wanted: BTreeMap<NodeId, (Amounts, HeldDevices)> = BTreeMap::new();
-        let Some(record) = self.jobs.get(&claim.job) else { return wanted };
-        for place in &claim.places {
-            let Some(node) = self.state.nodes.find(&place.node) else { continue };
-            let Some(set) = record.gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
-            let (amounts, devices) = wanted.entry(node).or_default();
-            amounts.add(&self.state.shapes.get(set.shape).demand.amounts);
-            devices.extend(place.devices.iter().cloned());
-        }
-        for (node, (amounts, devices)) in &mut wanted {
-            let mut devices_left = HeldDevices::new();
-            let here = |id: &&HoldingId| self.state.holdings.get(**id).node == *node;
-            let here: Vec<HoldingId> = awaited.iter().filter(here).copied().collect();
-            for id in &here {
-                let record = self.state.holdings.get(*id);
-                let left = leaving
-                    .entry(*id)
-                    .or_insert_with(|| (record.amounts.clone(), record.devices.clone()));
-                amounts.take_from(&mut left.0);
-                devices_left.append(&mut left.1);
-            }
-            let claimed = std::mem::take(devices);
-            *devices = self.state.beyond(*node, claim.reservation, claimed, &mut devices_left);
-            // Whose of them it was makes no difference from here on.
-            if let Some(left) = here.first().and_then(|id| leaving.get_mut(id)) {
-                left.1 = devices_left;
-            }
-        }
-        wanted
-            .retain(|_, (amounts, devices)| *amounts != Amounts::default() || !devices.is_empty());
-        wanted
+        self.insert(claim);
     }
 
     /// Inside a transaction: as if everything were kept that claims are for.
-    pub(crate) fn fill_all(&mut self) {
-        let claims = self.claims.iter().map(|claim| (claim.job, claim.reservation));
-        for (job, reservation) in claims.collect::<Vec<_>>() {
-            for id in self.state.holdings.kept_by(reservation) {
-                self.state.release(id);
+    pub(crate) fn fill_all(&self, state: &mut State, jobs: &Jobs) {
+        for claim in self.iter() {
+            for id in state.holdings.kept_by(claim.reservation) {
+                state.release(id);
             }
-            self.fill(job);
+            self.fill(claim.job, state, jobs);
         }
     }
 
     /// Inside a transaction: as if all were there that a claim is for.
-    pub(super) fn fill(&mut self, job: JobId) {
-        if let (Some(claim), Some(record)) = (self.claims.get(job), self.jobs.get(&job)) {
-            self.state.hold_claim(claim, &record.gang);
+    pub(super) fn fill(&self, job: JobId, state: &mut State, jobs: &Jobs) {
+        if let (Some(claim), Some(record)) = (self.get(job), jobs.records.get(&job)) {
+            state.hold_claim(claim, &record.gang);
         }
     }
+}
 
-    /// What is kept for a job is free again, and the job is one among others.
-    pub(crate) fn give_back(&mut self, job: JobId, plan: &mut Plan) {
-        let Some(claim) = self.claims.remove(job) else { return };
-        self.survey.clear();
-        for id in self.state.holdings.kept_by(claim.reservation) {
-            self.state.remove_holding(id);
+/// Whether the devices are the same ones, or as many where the kubelet chooses.
+fn are_same(state: &State, node: NodeId, kept: &HeldDevices, wanted: &HeldDevices) -> bool {
+    match state.nodes.cold(node).node.knowledge {
+        Knowledge::Assigned => kept == wanted,
+        Knowledge::Counted => {
+            let amounts = |devices: &HeldDevices| -> Vec<DeviceAmount> {
+                let mut amounts: Vec<_> = devices.iter().map(|(_, a)| a.clone()).collect();
+                amounts.sort_unstable();
+                amounts
+            };
+            amounts(kept) == amounts(wanted)
         }
-        plan.actions.push(Action::GivenBack { job });
-        self.change_class(job, plan);
     }
+}
 
-    /// Puts a waiting job into the class that it belongs to now.
-    fn change_class(&mut self, job: JobId, plan: &mut Plan) {
-        let Some(record) = self.jobs.get(&job) else { return };
-        let Some((place, class)) = record.place else { return };
-        let key = self.class_key(&record.job, &record.gang);
-        self.leave(place, class, plan);
-        let record = self.jobs.get_mut(&job).expect("looked up above");
-        let (place, class) = self.pending.push(&record.job, key);
-        record.place = Some((place, class));
-        self.say_if_asleep(job, class, plan);
+/// Per node what is to be kept while `awaited` are still there.
+fn wanted_by_claim(
+    state: &State,
+    jobs: &Jobs,
+    (claim, awaited): (&Claim, &[HoldingId]),
+    leaving: &mut Leaving,
+) -> BTreeMap<NodeId, (Amounts, HeldDevices)> {
+    let mut wanted: BTreeMap<NodeId, (Amounts, HeldDevices)> = BTreeMap::new();
+    let Some(record) = jobs.records.get(&claim.job) else { return wanted };
+    for place in &claim.places {
+        let Some(node) = state.nodes.find(&place.node) else { continue };
+        let Some(set) = record.gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
+        let (amounts, devices) = wanted.entry(node).or_default();
+        amounts.add(&state.shapes.get(set.shape).demand.amounts);
+        devices.extend(place.devices.iter().cloned());
     }
+    for (node, (amounts, devices)) in &mut wanted {
+        let mut devices_left = HeldDevices::new();
+        let here = |id: &&HoldingId| state.holdings.get(**id).node == *node;
+        let here: Vec<HoldingId> = awaited.iter().filter(here).copied().collect();
+        for id in &here {
+            let record = state.holdings.get(*id);
+            let left = leaving
+                .entry(*id)
+                .or_insert_with(|| (record.amounts.clone(), record.devices.clone()));
+            amounts.take_from(&mut left.0);
+            devices_left.append(&mut left.1);
+        }
+        let claimed = std::mem::take(devices);
+        *devices = state.beyond(*node, claim.reservation, claimed, &mut devices_left);
+        // Whose of them it was makes no difference from here on.
+        if let Some(left) = here.first().and_then(|id| leaving.get_mut(id)) {
+            left.1 = devices_left;
+        }
+    }
+    wanted.retain(|_, (amounts, devices)| *amounts != Amounts::default() || !devices.is_empty());
+    wanted
 }
 
 impl State {

@@ -8,13 +8,16 @@ use dovetail_model::{
     Phase, Place, Plan,
 };
 
+use super::PreemptionConfig;
 use super::cost::Tally;
 use super::search::{Found, Search};
+use super::survey::Survey;
 use super::units::Prey;
 use crate::cause::Help;
-use crate::engine::{Engine, JobRecord};
-use crate::gang::{Gang, PlacedPod};
+use crate::engine::{Books, JobRecord, Jobs, Placement};
+use crate::gang::PlacedPod;
 use crate::queue::Sleep;
+use crate::state::State;
 use crate::state::holdings::HoldingRecord;
 use crate::state::shapes::ShapeId;
 use crate::view::View;
@@ -43,146 +46,117 @@ pub(crate) enum Repair {
     RoomFreed(Vec<HoldingRecord>),
 }
 
-impl Engine {
-    /// How often it was looked for pods to stop and what that took, since the last call.
-    pub fn take_search_effort(&mut self) -> SearchEffort {
+/// Who is preempted, and what looking for them took.
+pub(crate) struct Preemption {
+    config: PreemptionConfig,
+    /// How many of the pods that a selector counts may be preempted.
+    pub(crate) budgets: BTreeMap<String, i64>,
+    /// What the searches of this cycle may still take.
+    operations_left: u64,
+    /// Whether that was not enough for all.
+    is_postponed: bool,
+    /// Classes that the last cycle did not search for; before them, this one searches for no other.
+    first: BTreeSet<usize>,
+    effort: SearchEffort,
+}
+
+impl Preemption {
+    pub(crate) fn new(config: PreemptionConfig) -> Self {
+        Self {
+            config,
+            budgets: BTreeMap::new(),
+            operations_left: 0,
+            is_postponed: false,
+            first: BTreeSet::new(),
+            effort: SearchEffort::default(),
+        }
+    }
+
+    /// Searches may take as much as ever again. Where those of the last cycle could not, the classes that it did not
+    /// search for go `first`.
+    pub(crate) fn begin_cycle(&mut self, first: BTreeSet<usize>) {
+        self.operations_left = self.config.max_operations;
+        self.is_postponed = false;
+        self.first = first;
+    }
+
+    /// Whether this cycle did not search for all.
+    pub(crate) fn is_postponed(&self) -> bool {
+        self.is_postponed
+    }
+
+    /// What searches took before counts as taken by this one.
+    pub(crate) fn take_over_effort(&mut self, before: Self) {
+        self.effort = before.effort;
+    }
+
+    /// What searches took since the last call.
+    pub(crate) fn take_effort(&mut self) -> SearchEffort {
         std::mem::take(&mut self.effort)
     }
 
-    /// Whether a job might make room for itself; cheap, and never wrong when it says no.
-    pub(crate) fn might_preempt(&self, record: &JobRecord) -> bool {
-        let job = &record.job;
-        let may = self.config.preemption.enabled && !job.preemption.never_preempts;
-        may && (self.running.first().is_some_and(|(lowest, _)| *lowest < job.priority)
-            || self.lower_claims(job.priority).next().is_some()
-            || self.kept_rooms.values().any(|priority| *priority < job.priority))
-    }
-
-    /// Whether a pod might fit on a node without those that its job may stop; cheap, and never wrong when it says
-    /// no. Only for what looks at amounts.
-    pub(crate) fn might_clear(&self, record: &JobRecord, shape: ShapeId, node: NodeId) -> bool {
-        let demand = &self.state.shapes.get(shape).demand;
-        if !self.state.nodes.hot(node).is_present() {
-            return false;
-        }
-        let (cold, hot) = (self.state.nodes.cold(node), self.state.nodes.hot(node));
-        let (mut cpu_milli, mut memory_bytes) = (hot.cpu_left_milli, hot.memory_left_bytes);
-        let mut devices = cold.node.devices.len();
-        for holding in cold.holdings.iter().map(|id| self.state.holdings.get(*id)) {
-            match self.might_go(record, holding) {
-                true => {
-                    cpu_milli += holding.amounts.cpu_milli;
-                    memory_bytes += holding.amounts.memory_bytes;
-                }
-                false => {
-                    let is_whole =
-                        |amount: &DeviceAmount| amount.compute_milli == WHOLE_DEVICE_MILLI;
-                    let whole = holding.devices.iter().filter(|(_, amount)| is_whole(amount));
-                    devices = devices.saturating_sub(whole.count());
-                }
-            }
-        }
-        let wanted = match &self.state.shapes.get(shape).requirement.device {
-            DeviceRequest::Whole { count, .. } => usize::from(*count),
-            _ => 0,
-        };
-        let enough = |left: i64, asked: i64| asked <= 0 || asked <= left;
-        wanted <= devices
-            && enough(cpu_milli, demand.amounts.cpu_milli)
-            && enough(memory_bytes, demand.amounts.memory_bytes)
-    }
-
-    /// Whether something held may leave for a job, by itself or because it is stopped.
-    fn might_go(&self, record: &JobRecord, holding: &HoldingRecord) -> bool {
-        match &holding.owner {
-            _ if matches!(holding.phase, Phase::Releasing { .. }) => true,
-            Owner::Pod(pod) => self.jobs.get(&pod.job).is_none_or(|other| {
-                other.job.priority < record.job.priority && !other.job.preemption.is_protected
-            }),
-            Owner::Foreign(_) => {
-                matches!(holding.phase, Phase::Kept { priority } if priority < record.job.priority)
-            }
-            Owner::Reservation => true,
-        }
-    }
-
-    /// Notes that a job runs, or runs no more: those of lower priority may be stopped.
-    pub(crate) fn note_running(&mut self, job: JobId) {
-        let Some(record) = self.jobs.get(&job) else { return };
-        let entry = (record.job.priority, job);
-        match record.place.is_none() && !record.job.preemption.is_protected {
-            true => self.running.insert(entry),
-            false => self.running.remove(&entry),
-        };
-    }
-
-    fn lower_claims(&self, priority: i32) -> impl Iterator<Item = &Claim> {
-        self.claims.iter().filter(move |claim| {
-            let record = self.jobs.get(&claim.job);
-            record.is_some_and(|record| record.job.priority < priority)
-        })
-    }
-
     /// Makes room for a job that does not fit, if stopping others makes it start.
-    pub(crate) fn repair(&mut self, job: JobId, plan: &mut Plan) -> Repair {
-        if !self.might_preempt(&self.jobs[&job]) {
+    pub(crate) fn repair(&mut self, books: &mut Books, job: JobId, plan: &mut Plan) -> Repair {
+        let record = &books.jobs.records[&job];
+        if !books.might_preempt(record) {
             return Repair::Nothing;
         }
-        let had_left = self.search_operations_left;
-        let (_, class) = self.jobs[&job].place.expect("it waits");
-        let goes_first = self.search_first.is_empty() || self.search_first.contains(&class);
+        let had_left = self.operations_left;
+        let (_, class) = record.place.expect("it waits");
+        let goes_first = self.first.is_empty() || self.first.contains(&class);
         if had_left == 0 || !goes_first {
             return self.postpone();
         }
-        let priority = self.jobs[&job].job.priority;
-        let leaving = self.leaving();
-        let rooms = self.lower_rooms(priority);
-        if !rooms.is_empty() && self.starts_when_others_have_left(job) {
+        let placement = &books.placement;
+        let leaving: Vec<HoldingId> = placement.state.holdings.leaving(placement.now_ms).collect();
+        let rooms = books.foreign.rooms_below(&placement.state, record.job.priority);
+        if !rooms.is_empty() && books.starts_when_others_have_left(job) {
             return Repair::Nothing;
         }
-        let Some(found) = self.search(job, &leaving, &rooms) else {
-            let is_cut_off = self.search_operations_left == 0
-                && had_left < self.config.preemption.max_operations;
+        let Some(found) = self.search(books, job, &leaving, &rooms) else {
+            let is_cut_off = self.operations_left == 0 && had_left < self.config.max_operations;
             return if is_cut_off { self.postpone() } else { Repair::Nothing };
         };
-        let lacks_quota = self.growth_limit(job, &self.jobs[&job].gang).is_none();
+        let bounded = books.bounded();
+        let lacks_quota = bounded.growth_limit(job, &books.jobs.records[&job].gang).is_none();
         if found.units.is_empty() && found.claims.is_empty() && found.rooms.is_empty() {
             // It starts when others have left who leave anyway.
             return Repair::Nothing;
         }
-        let counted = |owner: &Owner| lacks_quota && self.shares_bounds(job, owner);
-        let awaited = self.awaited(&found, &leaving, counted);
+        let counted = |owner: &Owner| lacks_quota && bounded.shares_bounds(job, owner);
+        let awaited = awaited(&books.placement.state, &found, &leaving, counted);
         for lower in &found.claims {
-            self.give_back(*lower, plan);
+            books.give_back(*lower, plan);
         }
         let names = found.rooms.iter().cloned();
         let rooms: Vec<HoldingRecord> =
-            names.filter_map(|name| self.give_up_room(job, name, plan)).collect();
+            names.filter_map(|name| books.give_up_room(job, name, plan)).collect();
         if awaited.is_empty() {
             return if !rooms.is_empty() { Repair::RoomFreed(rooms) } else { Repair::Freed };
         }
-        self.claim(job, &found, awaited, plan);
+        self.claim(books, job, &found, awaited, plan);
         Repair::Claimed
     }
 
     fn postpone(&mut self) -> Repair {
-        self.is_search_postponed = true;
+        self.is_postponed = true;
         Repair::Postponed
     }
 
     /// How many pods may be stopped, by number of their selector. Those are taken off who were told to stop
     /// and are still there: who keeps the budgets may not have seen that yet.
-    fn disruptions_allowed(&mut self) -> BTreeMap<u32, i64> {
+    fn disruptions_allowed(&self, books: &mut Books) -> BTreeMap<u32, i64> {
+        let state = &mut books.placement.state;
         let budgets = self.budgets.iter();
         let mut allowed: BTreeMap<u32, i64> =
-            budgets.map(|(name, allowed)| (self.state.counters.selector(name), *allowed)).collect();
+            budgets.map(|(name, allowed)| (state.counters.selector(name), *allowed)).collect();
         if allowed.is_empty() {
             return allowed;
         }
-        let awaited = self.claims.iter().flat_map(|claim| &claim.awaited);
-        let stopped: BTreeSet<HoldingId> =
-            awaited.filter_map(|owner| self.held_by_owner(owner)).collect();
-        let stopped = stopped.into_iter().map(|id| self.state.holdings.get(id));
+        let awaited = books.claims.iter().flat_map(|claim| &claim.awaited);
+        let held = |owner| books.jobs.held_by_owner(state, &books.foreign, owner);
+        let stopped: BTreeSet<HoldingId> = awaited.filter_map(held).collect();
+        let stopped = stopped.into_iter().map(|id| state.holdings.get(id));
         let is_told = |phase: Phase| matches!(phase, Phase::Releasing { expected_end_ms: Some(_) });
         for record in stopped.filter(|record| is_told(record.phase)) {
             for selector in &record.counts_into {
@@ -194,64 +168,59 @@ impl Engine {
         allowed
     }
 
-    /// What is ending and not late with it.
-    fn leaving(&self) -> Vec<HoldingId> {
-        self.state.holdings.leaving(self.now_ms).collect()
-    }
-
-    /// Whether a job would fit and be within its bounds once everybody has left who leaves anyway.
-    fn starts_when_others_have_left(&mut self, job: JobId) -> bool {
-        let mut gang = Gang::clone(&self.jobs[&job].gang);
-        gang.sets.iter_mut().for_each(|set| set.max = set.min);
-        self.growth_limit(job, &gang).is_some()
-            && self.as_seen_by(job, |engine| engine.would_fit(&gang, &View::AfterReleasing))
-    }
-
     /// The cheapest victims when `leaving` has left, of what is kept for jobs of lower priority nothing is, and of what is
     /// kept for others everything; and what of that lower priority, claims and `rooms`, is needed beside them. Asking
     /// changes nothing.
-    fn search(&mut self, job: JobId, leaving: &[HoldingId], rooms: &[HoldingId]) -> Option<Found> {
-        let priority = self.jobs[&job].job.priority;
-        let kept = self.claims.iter().flat_map(|c| self.state.holdings.kept_by(c.reservation));
-        let own = self.room_held_for(job);
+    fn search(
+        &mut self,
+        books: &mut Books,
+        job: JobId,
+        leaving: &[HoldingId],
+        rooms: &[HoldingId],
+    ) -> Option<Found> {
+        let priority = books.jobs.records[&job].job.priority;
+        let own = books.room_held_for(job);
+        let holdings = &books.placement.state.holdings;
+        let kept = books.claims.iter().flat_map(|claim| holdings.kept_by(claim.reservation));
         // What is known of nodes is of those to whom that room is not free.
         let sees_more = !own.is_empty();
         if sees_more {
-            self.survey.clear();
+            books.survey.clear();
         }
         let gone = leaving.iter().copied().chain(kept).chain(own).chain(rooms.iter().copied());
         let gone: Vec<HoldingId> = gone.collect();
-        let rooms = rooms.iter().map(|id| self.state.holdings.get(*id).clone()).collect();
-        let lower: Vec<Claim> = self.lower_claims(priority).cloned().collect();
-        let all = self.claims.iter().map(|claim| claim.job);
+        let rooms = rooms.iter().map(|id| holdings.get(*id).clone()).collect();
+        let lower: Vec<Claim> = books.claims.below(&books.jobs, priority).cloned().collect();
+        let all = books.claims.iter().map(|claim| claim.job);
         let beside: Vec<JobId> =
             all.filter(|job| lower.iter().all(|claim| claim.job != *job)).collect();
-        let mut gang = Gang::clone(&self.jobs[&job].gang);
-        gang.sets.iter_mut().for_each(|set| set.max = set.min);
-        let tally = Tally::new(self.disruptions_allowed());
-        let shortage = self.shortage(job, leaving);
-        let helped = self.state.helped;
-        let draws = (self.finder.finder().draws(), self.policy.draws());
-        let mark = self.state.open_view(&View::Without(gone), self.now_ms);
-        beside.into_iter().for_each(|other| self.fill(other));
-        let config = self.config.preemption;
+        let gang = books.jobs.records[&job].gang.at_smallest();
+        let tally = Tally::new(self.disruptions_allowed(books));
+        let shortage = books.bounded().shortage(job, leaving);
+        let helped = books.placement.state.helped;
+        let draws = books.placement.draws();
+        let mark = books.placement.state.open_view(&View::Without(gone), books.placement.now_ms);
+        beside
+            .into_iter()
+            .for_each(|other| books.claims.fill(other, &mut books.placement.state, &books.jobs));
+        let Books { placement, jobs, quota, survey, .. } = &mut *books;
         let mut search = Search {
-            state: &mut self.state,
-            policy: &mut *self.policy,
-            finder: self.finder.finder(),
+            state: &mut placement.state,
+            policy: &mut *placement.policy,
+            finder: placement.finder.finder(),
             prey: Prey {
-                jobs: &self.jobs,
+                jobs: &jobs.records,
                 priority,
-                now_ms: self.now_ms,
-                running: &self.running,
-                quota: &self.quota,
+                now_ms: placement.now_ms,
+                running: &jobs.running,
+                quota,
                 shortage: &shortage,
             },
             job,
             gang: &gang,
-            respect_budgets: config.respect_budgets,
-            survey: &mut self.survey,
-            operations_left: self.search_operations_left,
+            respect_budgets: self.config.respect_budgets,
+            survey,
+            operations_left: self.operations_left,
         };
         let at_once = search.suffices(&[]);
         let found = match at_once {
@@ -262,73 +231,126 @@ impl Engine {
         let found = found.and_then(|found| search.keep_rooms(found, rooms));
         let operations_left = search.operations_left;
         self.effort.searches += 1;
-        self.effort.operations += self.search_operations_left - operations_left;
-        self.search_operations_left = operations_left;
-        self.state.rollback(mark);
-        self.state.helped = helped;
-        self.finder.finder().set_draws(draws.0);
-        self.policy.set_draws(draws.1);
+        self.effort.operations += self.operations_left - operations_left;
+        self.operations_left = operations_left;
+        books.placement.state.rollback(mark);
+        books.placement.state.helped = helped;
+        books.placement.set_draws(draws);
         if sees_more {
-            self.survey.clear();
+            books.survey.clear();
         }
         found
     }
 
-    /// Who must leave before the places are free: the victims, and who leaves anyway, there or counted for the
-    /// same bounds.
-    fn awaited(
-        &self,
-        found: &Found,
-        leaving: &[HoldingId],
-        counted: impl Fn(&Owner) -> bool,
-    ) -> Vec<Owner> {
-        let used: BTreeSet<NodeId> = found.places.iter().map(|place| place.node).collect();
-        let anyway = leaving.iter().map(|id| self.state.holdings.get(*id));
-        let anyway = anyway.filter(|record| used.contains(&record.node) || counted(&record.owner));
-        let victims = found.units.iter().flat_map(|unit| &unit.pods).copied().map(Owner::Pod);
-        victims.chain(anyway.map(|record| record.owner.clone())).collect()
-    }
-
     /// Orders the victims to be stopped, and keeps what they free.
-    fn claim(&mut self, job: JobId, found: &Found, awaited: Vec<Owner>, plan: &mut Plan) {
-        let config = self.config.preemption;
+    fn claim(
+        &self,
+        books: &mut Books,
+        job: JobId,
+        found: &Found,
+        awaited: Vec<Owner>,
+        plan: &mut Plan,
+    ) {
         let grace_ms = found.units.iter().map(|unit| {
-            let rules = self.jobs.get(&unit.job).map(|record| record.job.preemption);
-            rules.and_then(|rules| rules.grace_ms).unwrap_or(config.default_grace_ms)
+            let rules = books.jobs.records.get(&unit.job).map(|record| record.job.preemption);
+            rules.and_then(|rules| rules.grace_ms).unwrap_or(self.config.default_grace_ms)
         });
-        let grace_ms = grace_ms.max().unwrap_or(config.default_grace_ms);
-        let until_ms = self.now_ms.saturating_add(grace_ms).saturating_add(config.slack_ms);
+        let grace_ms = grace_ms.max().unwrap_or(self.config.default_grace_ms);
+        let Placement { state, now_ms, .. } = &mut books.placement;
+        let until_ms = now_ms.saturating_add(grace_ms).saturating_add(self.config.slack_ms);
         for id in found.units.iter().flat_map(|unit| &unit.holdings) {
-            self.state.set_phase(*id, Phase::Releasing { expected_end_ms: Some(until_ms) });
+            state.set_phase(*id, Phase::Releasing { expected_end_ms: Some(until_ms) });
         }
-        self.note_victims(found);
-        let places: Vec<Place> = found.places.iter().map(|place| self.place_of(place)).collect();
+        let places: Vec<Place> = found.places.iter().map(|place| place_of(state, place)).collect();
+        note_victims(found, &books.jobs, state, &mut books.survey);
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
         let (cost, of_claim) = (found.cost, places.clone());
         plan.actions.push(Action::Preempt { job, victims, places, cost, until_ms });
-        self.keep_places(job, (of_claim, awaited), until_ms, plan);
-        let (_, class) = self.jobs[&job].place.expect("it still waits");
+        books.keep_places(job, (of_claim, awaited), until_ms, plan);
+        let (_, class) = books.jobs.records[&job].place.expect("it still waits");
         let reason = PendingReason::WaitingForReservation;
-        self.pending.sleep(class, Sleep { wants: Help::FREED, reason });
-        self.say(job, reason, plan);
+        books.jobs.pending.sleep(class, Sleep { wants: Help::FREED, reason });
+        books.jobs.say(job, reason, plan);
     }
+}
 
-    /// What was known of nodes with victims, and of those that are to be used, is out of date; with the budgets,
-    /// everything.
-    fn note_victims(&mut self, found: &Found) {
-        let places = found.places.iter().map(|place| place.node);
-        let of_victims = found.units.iter().flat_map(|unit| self.holdings_of(unit.job));
-        let nodes: Vec<NodeId> = places.chain(of_victims.map(|(node, _)| node)).collect();
-        nodes.into_iter().for_each(|node| self.survey.forget(node));
-        if found.units.iter().any(|unit| !unit.budgets.is_empty()) {
-            self.survey.clear();
+/// What was known of nodes with victims, and of those that are to be used, is out of date; with the budgets,
+/// everything.
+fn note_victims(found: &Found, jobs: &Jobs, state: &State, survey: &mut Survey) {
+    let places = found.places.iter().map(|place| place.node);
+    let of_victims = found.units.iter().filter_map(|unit| jobs.records.get(&unit.job));
+    let held = of_victims.flat_map(|record| &record.holdings);
+    places.chain(held.map(|id| state.holdings.get(*id).node)).for_each(|node| survey.forget(node));
+    if found.units.iter().any(|unit| !unit.budgets.is_empty()) {
+        survey.clear();
+    }
+}
+
+fn place_of(state: &State, placed: &PlacedPod) -> Place {
+    let node = state.nodes.cold(placed.node).node.name.clone();
+    Place { pod: placed.pod, node, devices: placed.devices.clone() }
+}
+
+/// Whether a pod might fit on a node without those that its job may stop; cheap, and never wrong when it says
+/// no. Only for what looks at amounts.
+pub(crate) fn might_clear(books: &Books, record: &JobRecord, shape: ShapeId, node: NodeId) -> bool {
+    let state = &books.placement.state;
+    let demand = &state.shapes.get(shape).demand;
+    if !state.nodes.hot(node).is_present() {
+        return false;
+    }
+    let (cold, hot) = (state.nodes.cold(node), state.nodes.hot(node));
+    let (mut cpu_milli, mut memory_bytes) = (hot.cpu_left_milli, hot.memory_left_bytes);
+    let mut devices = cold.node.devices.len();
+    for holding in cold.holdings.iter().map(|id| state.holdings.get(*id)) {
+        match might_go(books, record, holding) {
+            true => {
+                cpu_milli += holding.amounts.cpu_milli;
+                memory_bytes += holding.amounts.memory_bytes;
+            }
+            false => {
+                let is_whole = |amount: &DeviceAmount| amount.compute_milli == WHOLE_DEVICE_MILLI;
+                let whole = holding.devices.iter().filter(|(_, amount)| is_whole(amount));
+                devices = devices.saturating_sub(whole.count());
+            }
         }
     }
+    let wanted = match &state.shapes.get(shape).requirement.device {
+        DeviceRequest::Whole { count, .. } => usize::from(*count),
+        _ => 0,
+    };
+    let enough = |left: i64, asked: i64| asked <= 0 || asked <= left;
+    wanted <= devices
+        && enough(cpu_milli, demand.amounts.cpu_milli)
+        && enough(memory_bytes, demand.amounts.memory_bytes)
+}
 
-    fn place_of(&self, placed: &PlacedPod) -> Place {
-        let devices = placed.devices.clone();
-        let node = self.state.nodes.cold(placed.node).node.name.clone();
-        Place { pod: placed.pod, node, devices }
+/// Whether something held may leave for a job, by itself or because it is stopped.
+fn might_go(books: &Books, record: &JobRecord, holding: &HoldingRecord) -> bool {
+    match &holding.owner {
+        _ if matches!(holding.phase, Phase::Releasing { .. }) => true,
+        Owner::Pod(pod) => books.jobs.records.get(&pod.job).is_none_or(|other| {
+            other.job.priority < record.job.priority && !other.job.preemption.is_protected
+        }),
+        Owner::Foreign(_) => {
+            matches!(holding.phase, Phase::Kept { priority } if priority < record.job.priority)
+        }
+        Owner::Reservation => true,
     }
+}
+
+/// Who must leave before the places are free: the victims, and who leaves anyway, there or counted for the
+/// same bounds.
+fn awaited(
+    state: &State,
+    found: &Found,
+    leaving: &[HoldingId],
+    counted: impl Fn(&Owner) -> bool,
+) -> Vec<Owner> {
+    let used: BTreeSet<NodeId> = found.places.iter().map(|place| place.node).collect();
+    let anyway = leaving.iter().map(|id| state.holdings.get(*id));
+    let anyway = anyway.filter(|record| used.contains(&record.node) || counted(&record.owner));
+    let victims = found.units.iter().flat_map(|unit| &unit.pods).copied().map(Owner::Pod);
+    victims.chain(anyway.map(|record| record.owner.clone())).collect()
 }

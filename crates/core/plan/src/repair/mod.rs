@@ -42,8 +42,9 @@ mod units;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use claims::Claims;
-pub(crate) use decide::Repair;
 pub use decide::SearchEffort;
+pub(crate) use decide::{Preemption, Repair, might_clear};
+pub(crate) use shortage::Bounded;
 pub(crate) use survey::Survey;
 
 /// Whether and how jobs stop others.

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use dovetail_model::{Axis, Bounds, Charge, HoldingId, JobId, Owner, PodId, QueueName};
 use smallvec::SmallVec;
 
+use super::Claims;
 use super::units::Unit;
-use crate::engine::{Engine, JobRecord};
+use crate::engine::{JobRecord, Jobs};
 use crate::gang::Gang;
-use crate::queue::quota::{Beside, Quota};
+use crate::queue::quota::{Beside, Quota, QuotaBlock};
+use crate::state::State;
 
 /// By how much a job would bring each of its queues beyond a bound.
 #[derive(Clone, Debug, Default)]
@@ -60,14 +62,23 @@ impl Shortage {
     }
 }
 
-impl Engine {
+/// What bounds of queues are held against: what they hold, what is kept of them, and for whom. Nothing changes by asking.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounded<'b> {
+    pub(crate) state: &'b State,
+    pub(crate) jobs: &'b Jobs,
+    pub(crate) claims: &'b Claims,
+    pub(crate) quota: &'b Quota,
+}
+
+impl Bounded<'_> {
     /// How much a job may have beyond its smallest size; `None` if its queues may not even hold that.
     pub(crate) fn growth_limit(&self, job: JobId, gang: &Gang) -> Option<Bounds> {
-        let queue = &self.jobs[&job].job.queue;
+        let queue = &self.jobs.records[&job].job.queue;
         if !self.quota.bounds(queue) {
             return Some(Bounds::default());
         }
-        let (asked, kept) = (gang.smallest(&self.state), self.quota_kept(job));
+        let (asked, kept) = (gang.smallest(self.state), self.quota_kept(job));
         if self.quota.blocked_by(queue, &asked, &kept).is_some() {
             return None;
         }
@@ -85,12 +96,15 @@ impl Engine {
         let mut kept = Beside::default();
         let mut awaited: BTreeSet<PodId> = BTreeSet::new();
         for (record, owners) in self.before(job) {
-            self.count(&mut kept, record, &record.gang.smallest(&self.state), 1);
+            self.count(&mut kept, record, &record.gang.smallest(self.state), 1);
             awaited.extend(owners.iter().filter_map(pod_of));
         }
         for pod in awaited {
-            let is_there = self.held_by_owner(&Owner::Pod(pod)).is_some();
-            let Some((record, charge)) = self.charge_of(pod).filter(|_| is_there) else { continue };
+            let is_there = self.jobs.held_by(self.state, pod).is_ok();
+            let Some((record, charge)) = self.jobs.charge_of(self.state, pod).filter(|_| is_there)
+            else {
+                continue;
+            };
             for up in self.quota.way_up(&record.job.queue) {
                 if let Some(kept) = kept.get_mut(&up.name) {
                     kept.add_times(charge, -1);
@@ -104,19 +118,21 @@ impl Engine {
     /// By how much a job would bring its queues beyond their bounds once `leaving` have left and those have
     /// started that room is kept for, as important as it or more.
     pub(super) fn shortage(&self, job: JobId, leaving: &[HoldingId]) -> Shortage {
-        let record = &self.jobs[&job];
+        let record = &self.jobs.records[&job];
         if !self.quota.bounds(&record.job.queue) {
             return Shortage::default();
         }
         let mut beside = Beside::default();
         for (other, _) in self.before(job) {
-            self.count(&mut beside, other, &other.gang.smallest(&self.state), 1);
+            self.count(&mut beside, other, &other.gang.smallest(self.state), 1);
         }
         let leaving = leaving.iter().map(|id| &self.state.holdings.get(*id).owner);
-        for (other, charge) in leaving.filter_map(pod_of).filter_map(|pod| self.charge_of(pod)) {
+        for (other, charge) in
+            leaving.filter_map(pod_of).filter_map(|pod| self.jobs.charge_of(self.state, pod))
+        {
             self.count(&mut beside, other, charge, -1);
         }
-        let asked = record.gang.smallest(&self.state);
+        let asked = record.gang.smallest(self.state);
         let blocks = self.quota.blocks(&record.job.queue, &asked, &beside);
         let missing = blocks.map(|block| {
             let after = block.used.saturating_add(block.kept).saturating_add(block.asked);
@@ -127,21 +143,28 @@ impl Engine {
 
     /// Whether what somebody holds counts for a bound that a job is held to, too.
     pub(super) fn shares_bounds(&self, job: JobId, owner: &Owner) -> bool {
-        let other = pod_of(owner).and_then(|pod| self.jobs.get(&pod.job));
+        let other = pod_of(owner).and_then(|pod| self.jobs.records.get(&pod.job));
         let Some(other) = other else { return false };
         let is_bounded = |name: &str| {
-            let mut ours = self.quota.way_up(&self.jobs[&job].job.queue);
+            let mut ours = self.quota.way_up(&self.jobs.records[&job].job.queue);
             ours.any(|up| up.name == name && up.bounded().next().is_some())
         };
         self.quota.way_up(&other.job.queue).any(|up| is_bounded(&up.name))
     }
 
+    /// The bound of a queue that keeps a waiting job from starting, if one does.
+    pub(crate) fn block(&self, job: JobId) -> Option<QuotaBlock> {
+        let record = self.jobs.waiting(job)?;
+        let asked = record.gang.smallest(self.state);
+        self.quota.blocked_by(&record.job.queue, &asked, &self.quota_kept(job))
+    }
+
     /// Jobs that room is kept for and that go before this one, each with those who must leave first.
     fn before(&self, job: JobId) -> impl Iterator<Item = (&JobRecord, &[Owner])> {
-        let priority = self.jobs.get(&job).map_or(i32::MIN, |record| record.job.priority);
+        let priority = self.jobs.records.get(&job).map_or(i32::MIN, |record| record.job.priority);
         let others = self.claims.iter().filter(move |claim| claim.job != job);
         others.filter_map(move |claim| {
-            let record = self.jobs.get(&claim.job)?;
+            let record = self.jobs.records.get(&claim.job)?;
             (record.job.priority >= priority).then_some((record, claim.awaited.as_slice()))
         })
     }
@@ -150,12 +173,6 @@ impl Engine {
         for up in self.quota.way_up(&record.job.queue) {
             beside.entry(up.name.clone()).or_default().add_times(charge, times);
         }
-    }
-
-    fn charge_of(&self, pod: PodId) -> Option<(&JobRecord, &Charge)> {
-        let record = self.jobs.get(&pod.job)?;
-        let set = record.gang.sets.get(usize::from(pod.pod_set))?;
-        Some((record, &self.state.shapes.get(set.shape).charge))
     }
 }
 

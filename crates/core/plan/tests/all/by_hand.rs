@@ -91,7 +91,7 @@ impl World {
     fn would_go(&mut self, job: &Job, view: &View) -> Option<Vec<String>> {
         let answers = self.engines.each_mut().map(|engine| {
             let before = engine.snapshot();
-            let answer = engine.what_if_job(job, view).expect("levels that exist");
+            let answer = engine.ask().what_if_job(job, view).expect("levels that exist");
             assert_eq!(before, engine.snapshot(), "a question changes nothing");
             answer.map(|pods| pods.into_iter().map(|pod| pod.node.to_string()).collect())
         });

@@ -12,7 +12,7 @@ use crate::recipe::{Recipe, cases, recipes};
 /// Waiting jobs that fit and are within quota.
 fn idle_chances(twins: &mut Twins) -> Vec<JobId> {
     let waiting = twins.indexed.snapshot().jobs.into_iter().filter(|job| job.start_ms.is_none());
-    waiting.filter(|job| twins.naive.fits_without(job, &[])).map(|job| job.id).collect()
+    waiting.filter(|job| twins.naive.ask().fits_without(job, &[])).map(|job| job.id).collect()
 }
 
 proptest! {
@@ -43,7 +43,11 @@ fn first_of_fifo(recipe: &Recipe) -> Result<(), TestCaseError> {
         let waiting = jobs.iter().filter(|job| job.start_ms.is_none());
         let first = waiting.min_by_key(|job| (std::cmp::Reverse(job.priority), job.id));
         if let Some(first) = first {
-            prop_assert!(!twins.naive.fits_without(first, &[]), "{:?} fits and waits", first.id);
+            prop_assert!(
+                !twins.naive.ask().fits_without(first, &[]),
+                "{:?} fits and waits",
+                first.id
+            );
         }
     }
     Ok(())

@@ -85,7 +85,7 @@ impl World {
     fn says(&mut self, pod: &Requirement, expected: &[(&str, &[Cause])]) {
         for engine in &mut self.engines {
             for (node, causes) in expected {
-                let refusals = engine.refusals(&Arc::new(pod.clone()), node);
+                let refusals = engine.ask().refusals(&Arc::new(pod.clone()), node);
                 let said: Vec<Cause> =
                     refusals.expect("a node that is there").into_iter().map(|r| r.cause).collect();
                 assert_eq!(said, *causes, "on node {node}");
@@ -196,7 +196,7 @@ fn every_short_amount_is_named_pods_first() {
         Cause::Extended,
     ];
     world.says(&asks, &[("a", &short)]);
-    let named = world.engines[0].refusals(&Arc::new(asks.clone()), "a").expect("it is there");
+    let named = world.engines[0].ask().refusals(&Arc::new(asks.clone()), "a").expect("it is there");
     let names: BTreeSet<String> = named.into_iter().filter_map(|r| r.resource).collect();
     assert_eq!(names, set(&["fpga", "rdma"]));
     a.allocatable.pod_slots = 1;

@@ -82,7 +82,7 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
     // Reasons not to fit, as the explanations count them.
     let waiting = engine.snapshot().jobs.into_iter().filter(|job| job.start_ms.is_none());
     for job in waiting {
-        let why = engine.why(job.id).expect("it waits");
+        let why = engine.ask().why(job.id).expect("it waits");
         for (cause, name) in CAUSES {
             let nodes: u32 = why.obstacles.iter().map(|counts| counts[cause as usize]).sum();
             *seen.entry(name).or_default() += nodes;

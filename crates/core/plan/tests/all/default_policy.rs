@@ -210,6 +210,6 @@ fn a_table_of_another_form_is_a_cold_start() {
         for number in 0..40 {
             engine.step(submitted(number, 0, (4, 16, 500)), 0).expect("a good event");
         }
-        assert!(engine.waiting_jobs() > 0, "two nodes hold sixteen halves");
+        assert!(engine.list().waiting_jobs() > 0, "two nodes hold sixteen halves");
     }
 }

@@ -63,11 +63,11 @@ proptest! {
                 View::Without(held),
             ];
             for job in &before.jobs {
-                asked.why(job.id);
+                asked.ask().why(job.id);
                 let mut unplaced = job.clone();
                 unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
                 for view in &views {
-                    asked.what_if_job(&unplaced, view).expect("levels that exist");
+                    asked.ask().what_if_job(&unplaced, view).expect("levels that exist");
                 }
             }
             prop_assert_eq!(before, asked.snapshot());

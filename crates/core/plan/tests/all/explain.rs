@@ -88,8 +88,8 @@ fn explained_as_tried(recipe: &Recipe) -> Result<(), TestCaseError> {
     let snapshot = indexed.snapshot();
     let waiting: Vec<&Job> = snapshot.jobs.iter().filter(|job| job.start_ms.is_none()).collect();
     for job in waiting.into_iter().take(3) {
-        let why = indexed.why(job.id).expect("it waits");
-        prop_assert_eq!(&why, &naive.why(job.id).expect("it waits there too"));
+        let why = indexed.ask().why(job.id).expect("it waits");
+        prop_assert_eq!(&why, &naive.ask().why(job.id).expect("it waits there too"));
         prop_assert!(!starts(&snapshot, job, &[], &policy), "it waits without a reason");
         let stated: BTreeSet<_> = why.relaxations.iter().cloned().collect();
         prop_assert_eq!(stated.len(), why.relaxations.len(), "each is stated once");
@@ -110,5 +110,5 @@ proptest! {
 #[test]
 fn a_job_that_does_not_wait_needs_no_reason() {
     let mut engine = Engine::new(EngineConfig::default(), &Snapshot::default()).expect("empty");
-    assert_eq!(engine.why(JobId(1)), None);
+    assert_eq!(engine.ask().why(JobId(1)), None);
 }

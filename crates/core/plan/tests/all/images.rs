@@ -113,10 +113,10 @@ fn jobs_that_name_other_images_wait_as_one_class_and_share_a_place_in_it() {
     world.submit(|_| {}, too_large(&["web:1"]));
     world.submit(|_| {}, too_large(&["train:1"]));
     world.submit(|_| {}, Requirement { preferences: Vec::new(), ..too_large(&[]) });
-    let classes: Vec<u64> = world.engines[0].waiting().map(|class| class.jobs).collect();
+    let classes: Vec<u64> = world.engines[0].list().waiting().map(|class| class.jobs).collect();
     assert_eq!(classes, [3]);
     let restarted = World::of(&world.engines[0].snapshot());
     let classes: Vec<(u64, bool)> =
-        restarted.engines[0].waiting().map(|class| (class.jobs, class.tried)).collect();
+        restarted.engines[0].list().waiting().map(|class| (class.jobs, class.tried)).collect();
     assert_eq!(classes, [(3, true)], "the class sleeps on after a restart");
 }

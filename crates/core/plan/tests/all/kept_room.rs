@@ -131,7 +131,7 @@ fn it_can_be_asked_what_fits_without_it() {
         let job = engine.job(JobId(1)).expect("it waits").clone();
         let mut without = |names: &[&str]| {
             let names = names.iter().map(|name| (*name).to_owned());
-            engine.would_fit_without(&job, names).expect("no levels")
+            engine.ask().would_fit_without(&job, names).expect("no levels")
         };
         assert!(without(&["kept", "nobody's"]));
         assert!(!without(&["nobody's"]));

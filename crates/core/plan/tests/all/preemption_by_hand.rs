@@ -409,7 +409,7 @@ fn a_queue_at_its_limit_makes_room_in_itself_and_not_in_others() {
     let plan = world.ask(1, 1, 1, ours);
     assert_eq!((victims(&plan), waits(&plan, 6)), (vec![], Some(PendingReason::WaitingForQuota)));
     assert_eq!(placed(&world.pod_ends(2, 0)).len(), 1);
-    let block = world.engines[0].quota_block(JobId(6)).expect("it waits for quota");
+    let block = world.engines[0].list().quota_block(JobId(6)).expect("it waits for quota");
     assert_eq!((block.used, block.asked, block.most), (2_000, 1_000, 2_000));
     assert_eq!(placed(&world.pod_ends(1, 0)).len(), 1);
 }

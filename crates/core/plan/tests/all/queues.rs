@@ -53,12 +53,12 @@ fn a_queue_holds_what_it_is_guaranteed_and_borrows_only_if_it_may_and_up_to_its_
         most: 4_000,
         by: BoundBy::Guaranteed,
     };
-    assert_eq!(world.engines[0].quota_block(JobId(2)), Some(block.clone()));
+    assert_eq!(world.engines[0].list().quota_block(JobId(2)), Some(block.clone()));
     let lent = world.step(Event::QueueChanged(given(true)));
     assert_eq!(placed(&lent).len(), 1, "it may borrow");
     world.submit(team, asks(whole(2)));
     let limited = QuotaBlock { used: 5_000, most: 6_000, by: BoundBy::Limit, ..block };
-    assert_eq!(world.engines[0].quota_block(JobId(3)), Some(limited));
+    assert_eq!(world.engines[0].list().quota_block(JobId(3)), Some(limited));
     // What asks for nothing of what is short is not held up by it.
     world.step(Event::QueueChanged(Queue { limit: Bounds::gpus(Some(0)), ..given(true) }));
     let no_gpu = Requirement { resources: Resources::pod(900, 0), ..Requirement::default() };
@@ -85,7 +85,7 @@ fn what_fits_is_as_much_as_there_is_room_for_and_the_queue_may_hold() {
     let table = [("team", 1, 9, 5), ("team", 2, 9, 2), ("", 1, 9, 9), ("", 2, 9, 7), ("", 1, 0, 0)];
     for (queue, gpus, pods, expected) in table {
         for engine in &mut world.engines {
-            let places = engine.what_fits(&wants(queue, gpus, pods)).expect("known levels");
+            let places = engine.ask().what_fits(&wants(queue, gpus, pods)).expect("known levels");
             assert_eq!(places.len(), expected, "{queue} {gpus} {pods}");
         }
     }

@@ -91,9 +91,9 @@ impl Scheduler {
 }
 
 fn starts_without(engine: &mut Engine, waiting: &Job, jobs: &BTreeSet<JobId>) -> bool {
-    let held = jobs.iter().flat_map(|job| engine.holdings_of(*job));
+    let held = jobs.iter().flat_map(|job| engine.list().holdings_of(*job));
     let view = View::Without(held.map(|(_, holding)| holding).collect());
-    engine.what_if_job(waiting, &view).is_ok_and(|places| places.is_some())
+    engine.ask().what_if_job(waiting, &view).is_ok_and(|places| places.is_some())
 }
 
 /// The first by name, and how many more.

@@ -17,7 +17,7 @@ impl Scheduler {
         for lost in self.world.lost_members() {
             let Some(engine) = self.engine_mut() else { return };
             // Levels that are known to the gang are known to the engine.
-            let places = engine.what_fits(&lost.job).unwrap_or_default();
+            let places = engine.ask().what_fits(&lost.job).unwrap_or_default();
             let places: Vec<_> =
                 places.into_iter().map(|place| (place.pod.pod_set, place.node)).collect();
             let events = self.world.keep_for_lost(&lost, &places);

@@ -27,7 +27,7 @@ impl Promises {
     fn are_kept(&mut self, engine: &mut Engine, job: &Job) -> bool {
         let waits = |job: JobId| engine.job(job).filter(|job| job.start_ms.is_none());
         self.0.retain(|other| *other != job.id && waits(*other).is_some());
-        let alone = engine.what_if_job(job, &View::AfterReleasing);
+        let alone = engine.ask().what_if_job(job, &View::AfterReleasing);
         if !alone.is_ok_and(|places| places.is_some()) {
             return false;
         }
@@ -39,7 +39,7 @@ impl Promises {
         let mut turns: Vec<JobId> =
             before.into_iter().map(|(_, job)| job).take(MOST_BEFORE).collect();
         turns.push(job.id);
-        let is_kept = engine.would_start_in_turn(&turns).contains(&job.id);
+        let is_kept = engine.ask().would_start_in_turn(&turns).contains(&job.id);
         if is_kept {
             self.0.insert(job.id);
         }
@@ -75,7 +75,7 @@ impl Scheduler {
         let mut fits_without = |gang: Option<&str>| {
             let of_gang = rooms.iter().filter(|(_, of)| gang.is_none_or(|gang| of == gang));
             let names: Vec<String> = of_gang.map(|(name, _)| name.clone()).collect();
-            !names.is_empty() && engine.would_fit_without(job, names).unwrap_or(false)
+            !names.is_empty() && engine.ask().would_fit_without(job, names).unwrap_or(false)
         };
         if !fits_without(None) {
             return None;

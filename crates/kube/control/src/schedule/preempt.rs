@@ -159,7 +159,7 @@ impl Scheduler {
     /// What the pods of a job say while those stop who make room for it: in the same write in which each names its
     /// node, so that the two never differ.
     fn says_for_whom_it_waits(&mut self, job: JobId) -> Vec<Condition> {
-        let has_room = |engine: &Engine| engine.claim_of(job).is_some();
+        let has_room = |engine: &Engine| engine.list().claim_of(job).is_some();
         if !self.engine().is_some_and(has_room) {
             return Vec::new();
         }

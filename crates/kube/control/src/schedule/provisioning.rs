@@ -306,7 +306,7 @@ impl Scheduler {
             |cause: Refusal| matches!(cause, Refusal::VolumeNodeAffinity | Refusal::VolumeZone);
         open.binds.iter().all(|(pod, node)| {
             let Some(asked) = self.world.asked_by_volumes(*pod) else { return false };
-            let refusals = self.engine_mut().and_then(|engine| engine.refusals(&asked, node));
+            let refusals = self.engine_mut().and_then(|engine| engine.ask().refusals(&asked, node));
             !refusals.into_iter().flatten().any(|refusal| is_out_of_reach(refusal.cause))
         })
     }

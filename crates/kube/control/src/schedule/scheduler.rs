@@ -373,7 +373,7 @@ impl Scheduler {
     /// Why a job waits, with the smallest changes that would start it now; `None` if it does not wait.
     pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::Waiting> {
         let engine = self.engine.as_mut()?;
-        let mut waiting = engine.why(job)?;
+        let mut waiting = engine.ask().why(job)?;
         let Some(anywhere) = engine.job(job).and_then(status::away_from_its_gang) else {
             return Some(waiting);
         };
@@ -382,7 +382,7 @@ impl Scheduler {
             let is_selector = |one: &Relaxation| *one == Relaxation::Selector;
             let others: Vec<Relaxation> =
                 given_up.iter().copied().filter(|one| !is_selector(one)).collect();
-            if others.len() < given_up.len() && engine.fits_without(&anywhere, &others) {
+            if others.len() < given_up.len() && engine.ask().fits_without(&anywhere, &others) {
                 *given_up = [vec![Relaxation::Level], others].concat();
                 given_up.sort();
             }
@@ -397,7 +397,7 @@ impl Scheduler {
         let mut job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
         job.pod_sets.iter_mut().for_each(|set| set.min = 0);
         // Levels that are known to the job are known to the engine.
-        Some(engine.what_if_job(&job, &View::Now).ok()?.map_or(0, |pods| pods.len()))
+        Some(engine.ask().what_if_job(&job, &View::Now).ok()?.map_or(0, |pods| pods.len()))
     }
 
     /// Whether a waiting job could start if nobody held anything, its queue aside: where not, waiting will not help;
@@ -407,7 +407,7 @@ impl Scheduler {
         let job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
         let held = engine.snapshot().holdings.iter().map(|holding| holding.id).collect();
         // Levels that are known to the job are known to the engine.
-        Some(engine.what_if_job(&job, &View::Without(held)).ok()?.is_some())
+        Some(engine.ask().what_if_job(&job, &View::Without(held)).ok()?.is_some())
     }
 
     /// Notes what queues hold before anything is decided: from then on [`Scheduler::queue_use`] tells that, and nothing
@@ -438,7 +438,7 @@ impl Scheduler {
     /// What each queue is to say of itself.
     pub fn queue_statuses(&mut self) -> Vec<(String, Value)> {
         let Some(engine) = self.engine.as_mut() else { return Vec::new() };
-        let mut waiting = engine.waiting_below();
+        let mut waiting = engine.list().waiting_below();
         let rules = self.world.rules();
         let says = |(queue, problem): (&Queue, Option<&Problem>)| {
             let engine_name = engine_name(&queue.meta.name);
@@ -559,7 +559,7 @@ impl Scheduler {
             self.waits.forget(job);
             self.forget_tries(job);
             // What is kept for it is given back in a moment, and that is told.
-            let is_kept = |engine: &Engine| engine.claim_of(job).is_some();
+            let is_kept = |engine: &Engine| engine.list().claim_of(job).is_some();
             if !self.engine.as_ref().is_some_and(is_kept) {
                 self.needs_no_room(job);
             }

@@ -106,7 +106,7 @@ impl Scheduler {
     pub(super) fn rejoin_gangs(&mut self) {
         let Self { world, rooms, outbox, engine, .. } = self;
         let is_victim = |pod: PodId| rooms.values().any(|room| room.victims.contains(&pod));
-        let claims = rooms.keys().filter_map(|job| engine.as_ref()?.claim_of(*job));
+        let claims = rooms.keys().filter_map(|job| engine.as_ref()?.list().claim_of(*job));
         let awaited = claims.flat_map(|claim| &claim.awaited).filter_map(|owner| match owner {
             Owner::Pod(pod) => Some(*pod),
             Owner::Foreign(_) | Owner::Reservation => None,

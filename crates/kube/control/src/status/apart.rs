@@ -31,7 +31,8 @@ pub(super) fn what_keeps_apart(engine: &mut Engine, job: &Job) -> Option<String>
             relaxed.push((without, words));
         }
     }
-    let mut starts = |job: &Job| engine.what_if_job(job, &View::Now).is_ok_and(|go| go.is_some());
+    let mut starts =
+        |job: &Job| engine.ask().what_if_job(job, &View::Now).is_ok_and(|go| go.is_some());
     if let Some((_, words)) = relaxed.iter().find(|(without, _)| starts(without)) {
         return Some((*words).to_owned());
     }

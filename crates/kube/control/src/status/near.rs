@@ -33,7 +33,8 @@ impl<'r> Near<'r> {
 
     /// The nodes that are in all of the domains.
     pub(super) fn nodes(&self, engine: &Engine) -> BTreeSet<NodeName> {
-        let all = (0..engine.node_slots() as u32).filter_map(|slot| engine.node(NodeId(slot)));
+        let all = (0..engine.supply().node_slots() as u32)
+            .filter_map(|slot| engine.supply().node(NodeId(slot)));
         let inside = all.filter(|node| self.conditions.iter().all(|one| one.accepts(node)));
         inside.map(|node| node.name.clone()).collect()
     }

@@ -182,7 +182,7 @@ pub fn waiting(
 
 /// Which bound of which queue keeps a job waiting, with its numbers.
 fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
-    let Some(block) = engine.quota_block(job.id) else {
+    let Some(block) = engine.list().quota_block(job.id) else {
         let queue = shown_name(&job.queue);
         return format!("queue {queue}, or a queue above it, was at its bound a moment ago");
     };
@@ -209,7 +209,7 @@ fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
 
 /// What the queue of a job holds, if it is one that somebody described.
 fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String {
-    if !engine.queues().any(|queue| queue.name == job.queue) {
+    if !engine.list().queues().any(|queue| queue.name == job.queue) {
         return String::new();
     }
     let usage = engine.queue_use(&job.queue);
@@ -222,7 +222,7 @@ fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String
 
 /// For whom a job waits, and where.
 fn kept_for(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> bool) -> String {
-    let Some(claim) = engine.claim_of(job) else {
+    let Some(claim) = engine.list().claim_of(job) else {
         return "capacity is kept for it from a later time on".to_owned();
     };
     let mut nodes: Vec<&str> = claim.places.iter().map(|place| &*place.node).collect();
@@ -275,7 +275,7 @@ fn no_room(engine: &mut Engine, job: &Job, nodes: &[NodeName], rules: &Rules) ->
     let mut anywhere = job.clone();
     anywhere.topology.required = None;
     anywhere.pod_sets.iter_mut().for_each(|set| set.topology.required = None);
-    let would = match engine.what_if_job(&anywhere, &View::Now).ok().flatten() {
+    let would = match engine.ask().what_if_job(&anywhere, &View::Now).ok().flatten() {
         Some(_) => "without that requirement they would start now",
         None => "nor would they start without that requirement",
     };
@@ -294,8 +294,9 @@ fn required_levels(job: &Job) -> String {
 
 /// A sentence about settings that leave no node for anybody; empty if they leave some, or there is no node.
 fn no_node_is_selected(engine: &Engine, rules: &Rules) -> String {
-    let mut nodes = (0..engine.node_slots() as u32).filter_map(|slot| engine.node(NodeId(slot)));
-    let has_any = engine.node_slots() > 0 && nodes.clone().next().is_some();
+    let mut nodes = (0..engine.supply().node_slots() as u32)
+        .filter_map(|slot| engine.supply().node(NodeId(slot)));
+    let has_any = engine.supply().node_slots() > 0 && nodes.clone().next().is_some();
     if !has_any || nodes.any(|node| rules.selects(|label| node.label(label))) {
         return String::new();
     }
@@ -329,7 +330,7 @@ pub(super) fn look(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec
     let near = Near::of(&requirement);
     let inside = near.as_ref().map(|near| (near.nodes(engine), near.reason()));
     let against = |node: &NodeName| {
-        let refusals = engine.refusals(&requirement, node)?;
+        let refusals = engine.ask().refusals(&requirement, node)?;
         let outside = inside.as_ref().filter(|(inside, _)| !inside.contains(node));
         Some(Against { refusals, outside: outside.map(|(_, reason)| reason.clone()) })
     };

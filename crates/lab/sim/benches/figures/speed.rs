@@ -141,7 +141,7 @@ fn against_every_node(world: &FgdWorld<'_>, every: usize) {
     for (number, row) in world.arrivals.iter().enumerate() {
         let job = factory.job(JobId(number as u64), &world.pods[*row as usize]);
         let (id, compares) = (job.id, number % every == 0);
-        let best = compares.then(|| engine.best_of_every_node(&job).expect("a known level"));
+        let best = compares.then(|| engine.ask().best_of_every_node(&job).expect("a known level"));
         let plan = engine.step(Event::Submitted(Box::new(job)), 0).expect("a step");
         let bound = plan.actions.into_iter().find_map(|action| match action {
             Action::Bind { node, .. } => Some(node),

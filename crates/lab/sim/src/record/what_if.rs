@@ -111,7 +111,7 @@ fn follow(engine: &mut Engine, step: Step, line: u64, report: &mut WhatIf) -> Re
         };
         let known = engine.job(id).cloned();
         let job = known.ok_or_else(|| format!("job {} is placed and was never submitted", id.0))?;
-        let asked = engine.would_choose(id);
+        let asked = engine.ask().would_choose(id);
         let mut recorded: Vec<String> =
             placed.iter().map(|(_, node, _)| node.to_string()).collect();
         let chosen = asked.unwrap_or_default().into_iter().map(|pod| pod.node.to_string());

@@ -98,14 +98,14 @@ fn reason(
         return Ok(Some(format!("it asks for {whole}{part} GPUs and the cluster has {gpus}")));
     }
     let job = factory.job(JobId(0), trace);
-    if engine.what_if_job(&job, &View::Now)?.is_some() {
+    if engine.ask().what_if_job(&job, &View::Now)?.is_some() {
         return Ok(None);
     }
     for set in &job.pod_sets {
         let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
         let mut holds_one = false;
         for node in nodes {
-            match engine.refusals(&set.requirement, &node.name).unwrap_or_default().first() {
+            match engine.ask().refusals(&set.requirement, &node.name).unwrap_or_default().first() {
                 None => holds_one = true,
                 Some(refusal) => *causes.entry(in_words(refusal.cause)).or_default() += 1,
             }

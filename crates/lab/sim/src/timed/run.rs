@@ -313,7 +313,7 @@ impl Simulation {
                 }
                 NodeAction::Remove => {
                     self.lose_jobs(&change.node, now_ms, events);
-                    if self.engine.has_node(&change.node) {
+                    if self.engine.supply().has_node(&change.node) {
                         events.push(Event::NodeRemoved { node: change.node.as_str().into() });
                     }
                 }
@@ -348,7 +348,7 @@ impl Simulation {
     }
 
     fn condition(&self, node: &str, condition: Condition, events: &mut Vec<Event>) {
-        if self.engine.has_node(node) {
+        if self.engine.supply().has_node(node) {
             events.push(Event::NodeCondition { node: node.into(), condition });
         }
     }
@@ -388,7 +388,7 @@ impl Simulation {
 
     /// Takes a job off its machines.
     fn stop(&mut self, id: JobId) {
-        let mut nodes: Vec<NodeName> = self.engine.nodes_of(id);
+        let mut nodes: Vec<NodeName> = self.engine.list().nodes_of(id);
         nodes.dedup();
         for node in nodes {
             if let Some(jobs) = self.progress.running_on.get_mut(&node) {

@@ -107,7 +107,7 @@ impl Observer for SecondCount {
                 self.running.insert(pod.job, self.gpu_milli_of_job[pod.job.index()]);
             }
         }
-        self.waiting_jobs = engine.waiting_jobs() as i64;
+        self.waiting_jobs = engine.list().waiting_jobs() as i64;
     }
 }
 

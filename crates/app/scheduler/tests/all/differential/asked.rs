@@ -173,7 +173,7 @@ fn judge(
     let mut said: BTreeMap<String, Vec<Refusal>> = BTreeMap::new();
     for node in nodes {
         let refusals = match names.is_empty() || names.contains(&*node.name) {
-            true => engine.refusals(&asked, &node.name).expect("a node of the world"),
+            true => engine.ask().refusals(&asked, &node.name).expect("a node of the world"),
             false => vec![Refusal { cause: Cause::NodeName, resource: None }],
         };
         said.insert(node.name.to_string(), refusals);
@@ -186,7 +186,8 @@ fn judge(
     let chosen = match names.is_empty() {
         true => {
             let job = Job::single(JobId(u64::MAX - 1), "asked", 0, asked);
-            let chosen = engine.what_if_job(&job, &View::Now).expect("a job without topology");
+            let chosen =
+                engine.ask().what_if_job(&job, &View::Now).expect("a job without topology");
             chosen.map(|pods| pods[0].node.to_string())
         }
         false => said.iter().find(|(_, refusals)| refusals.is_empty()).map(|(n, _)| n.clone()),

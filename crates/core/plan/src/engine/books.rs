@@ -1,0 +1,225 @@
+//! What is known: what stands where, which jobs wait and run, and what is kept for whom. The parts own their fields;
+//! what changes several of them together stands here and in the files beside.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::{
+    Action, Bounds, Claim, HoldingId, Job, JobId, NodeId, Owner, PendingReason, Phase, Place, Plan,
+};
+
+use super::foreign::Foreign;
+use super::jobs::{JobRecord, Jobs};
+use super::placement::Placement;
+use super::queues::Capacity;
+use crate::cause::Help;
+use crate::gang::{Gang, PlacedPod};
+use crate::queue::quota::Quota;
+use crate::queue::{ClassKey, OrderKey};
+use crate::repair::{Bounded, Claims, Survey};
+use crate::view::View;
+
+/// All that decisions rest on.
+pub(crate) struct Books {
+    pub(crate) placement: Placement,
+    pub(crate) jobs: Jobs,
+    pub(crate) foreign: Foreign,
+    pub(crate) claims: Claims,
+    pub(crate) quota: Quota,
+    pub(crate) capacity: Capacity,
+    pub(crate) survey: Survey,
+    /// Whether any job may preempt others.
+    pub(crate) preempts: bool,
+}
+
+impl Books {
+    /// What the bounds of queues are held against.
+    pub(crate) fn bounded(&self) -> Bounded<'_> {
+        Bounded {
+            state: &self.placement.state,
+            jobs: &self.jobs,
+            claims: &self.claims,
+            quota: &self.quota,
+        }
+    }
+
+    /// The job to try next, among those behind `after` where the order is a fixed one. Whoever was tried in
+    /// vain sleeps.
+    pub(crate) fn next_job(&mut self, after: Option<OrderKey>) -> Option<(JobId, usize)> {
+        if !self.jobs.pending.looks_at_queues() {
+            return self.jobs.pending.next(after);
+        }
+        self.capacity.refresh(&self.placement.state);
+        let (quota, capacity) = (&self.quota, self.capacity.total());
+        self.jobs.pending.next_by(|queue| quota.rank(queue, capacity))
+    }
+
+    /// The class of a waiting job.
+    pub(crate) fn class_key(&self, job: &Job, gang: &Arc<Gang>) -> ClassKey {
+        let claim = self.claims.get(job.id).map(|claim| claim.reservation);
+        ClassKey { claim, ..self.placement.class_key(job, gang) }
+    }
+
+    /// A job without a place waits, in the class that it belongs to.
+    pub(crate) fn join(&mut self, job: JobId, plan: &mut Plan) {
+        let record = &self.jobs.records[&job];
+        let key = self.class_key(&record.job, &record.gang);
+        let (place, class) = self.jobs.pending.push(&record.job, key);
+        let record = self.jobs.records.get_mut(&job).expect("looked up above");
+        record.place = Some((place, class));
+        self.say_if_asleep(job, class, plan);
+    }
+
+    /// A job that joined a class that sleeps will not be tried now: it is told why it waits. One that goes before
+    /// all others there may stop more than they may, and is tried.
+    fn say_if_asleep(&mut self, job: JobId, class: usize, plan: &mut Plan) {
+        if let Some(sleep) = self.jobs.pending.asleep(class) {
+            let first = self.jobs.pending.first_of(class) == Some(job);
+            if first && self.might_preempt(&self.jobs.records[&job]) {
+                return self.jobs.pending.wake(class);
+            }
+            let reason = if first { sleep.reason } else { PendingReason::WaitingForTurn };
+            self.jobs.say(job, reason, plan);
+        }
+    }
+
+    /// Puts a waiting job into the class that it belongs to now.
+    fn change_class(&mut self, job: JobId, plan: &mut Plan) {
+        let Some(record) = self.jobs.records.get(&job) else { return };
+        let Some((place, class)) = record.place else { return };
+        self.jobs.leave(place, class, plan);
+        self.join(job, plan);
+    }
+
+    /// Whether a job might make room for itself; cheap, and never wrong when it says no.
+    pub(crate) fn might_preempt(&self, record: &JobRecord) -> bool {
+        let priority = record.job.priority;
+        let may = self.preempts && !record.job.preemption.never_preempts;
+        may && (self.jobs.running.first().is_some_and(|(lowest, _)| *lowest < priority)
+            || self.claims.below(&self.jobs, priority).next().is_some()
+            || self.foreign.has_room_below(priority))
+    }
+
+    /// Where a gang would be placed as if these holdings were gone, under a view; nothing changes.
+    pub(crate) fn what_if(
+        &mut self,
+        free: impl IntoIterator<Item = HoldingId>,
+        gang: &Gang,
+        view: &View,
+        growth_limit: Bounds,
+    ) -> Option<Vec<PlacedPod>> {
+        let Self { placement, claims, jobs, .. } = self;
+        // What those leave for whom room is kept is not for others.
+        placement.as_if_free(free, |placement| {
+            placement.what_if(gang, view, growth_limit, |state| claims.fill_all(state, jobs))
+        })
+    }
+
+    /// Whether a job would fit and be within its bounds once everybody has left who leaves anyway.
+    pub(crate) fn starts_when_others_have_left(&mut self, job: JobId) -> bool {
+        let gang = self.jobs.records[&job].gang.at_smallest();
+        self.bounded().growth_limit(job, &gang).is_some() && {
+            let own = self.room_held_for(job);
+            self.what_if(own, &gang, &View::AfterReleasing, Bounds::default()).is_some()
+        }
+    }
+
+    /// Keeps places for a waiting job until the others have left it: a claim, in the stead of the room under names that
+    /// it states.
+    pub(crate) fn keep_places(
+        &mut self,
+        job: JobId,
+        (places, awaited): (Vec<Place>, Vec<Owner>),
+        until_ms: u64,
+        plan: &mut Plan,
+    ) {
+        self.end_room_held_for(job);
+        let reservation = self.claims.unused();
+        self.claims.insert(Claim { job, reservation, places, awaited, until_ms });
+        self.keep_all();
+        self.change_class(job, plan);
+    }
+
+    /// Keeps for each claim what it needs and is free by now.
+    pub(crate) fn keep_all(&mut self) {
+        self.claims.keep_all(&mut self.placement.state, (&self.jobs, &self.foreign));
+    }
+
+    /// Gives back what was kept in vain, and keeps what has been freed since.
+    pub(crate) fn settle_claims(&mut self, plan: &mut Plan) {
+        for job in self.claims.late(self.placement.now_ms) {
+            self.give_back(job, plan);
+        }
+        if self.placement.state.helped != Help::NONE {
+            self.keep_all();
+        }
+    }
+
+    /// What is kept for a job is free again, and the job is one among others.
+    pub(crate) fn give_back(&mut self, job: JobId, plan: &mut Plan) {
+        let Some(claim) = self.claims.remove(job) else { return };
+        self.survey.clear();
+        for id in self.placement.state.holdings.kept_by(claim.reservation) {
+            self.placement.state.remove_holding(id);
+        }
+        plan.actions.push(Action::GivenBack { job });
+        self.change_class(job, plan);
+    }
+
+    /// A job that was placed runs.
+    pub(crate) fn start(&mut self, job: JobId, placed: Vec<PlacedPod>, plan: &mut Plan) {
+        let Placement { state, now_ms, .. } = &mut self.placement;
+        let record = self.jobs.records.get_mut(&job).expect("a pending job is known");
+        let (place, class) = record.place.take().expect("a pending job has a place");
+        self.jobs.pending.remove(place, class);
+        record.job.start_ms = Some(*now_ms);
+        record.reason = None;
+        let end_ms = record.job.estimate.map(|estimate| *now_ms + estimate.p50_ms);
+        for pod in placed {
+            self.survey.forget(pod.node);
+            let shape = record.gang.sets[usize::from(pod.pod.pod_set)].shape;
+            record.counted.add_times(&state.shapes.get(shape).charge, 1);
+            record.job.pod_sets[usize::from(pod.pod.pod_set)].present += 1;
+            record.holdings.push(pod.holding);
+            if end_ms.is_some() {
+                state.set_phase(pod.holding, Phase::Held { expected_end_ms: end_ms });
+            }
+            let node = state.nodes.cold(pod.node).node.name.clone();
+            plan.actions.push(Action::Bind { pod: pod.pod, node, devices: pod.devices });
+        }
+        self.quota.add(&record.job.queue, &record.counted, 1);
+        self.jobs.note_running(job);
+    }
+
+    /// Takes over what a decision keeps, gives back or gives up that somebody else made about the same world.
+    pub(crate) fn follow(&mut self, action: &Action) {
+        let mut plan = Plan::default();
+        match action {
+            Action::Bind { pod, .. } => self.end_room_held_for(pod.job),
+            Action::GivenBack { job } => self.give_back(*job, &mut plan),
+            Action::RoomGivenUp { job, name } => {
+                drop(self.give_up_room(*job, name.clone(), &mut plan));
+            }
+            Action::Preempt { job, victims, places, until_ms, .. } => {
+                let state = &mut self.placement.state;
+                let used: BTreeSet<NodeId> =
+                    places.iter().filter_map(|place| state.nodes.find(&place.node)).collect();
+                let leaving = state.holdings.leaving(self.placement.now_ms);
+                let leaving = leaving.map(|id| state.holdings.get(id));
+                let anyway = leaving.filter(|record| used.contains(&record.node));
+                let victims = victims.iter().copied().map(Owner::Pod);
+                let awaited: Vec<Owner> =
+                    victims.clone().chain(anyway.map(|record| record.owner.clone())).collect();
+                for owner in victims {
+                    if let Some(id) = self.jobs.held_by_owner(state, &self.foreign, &owner) {
+                        let expected_end_ms = Some(*until_ms);
+                        state.set_phase(id, Phase::Releasing { expected_end_ms });
+                    }
+                }
+                self.survey.clear();
+                self.keep_places(*job, (places.clone(), awaited), *until_ms, &mut plan);
+            }
+            Action::Lost { .. } | Action::Publish { .. } | Action::Wait { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What happens to jobs and their pods.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::{Action, Holding, Job, JobId, Owner, Plan, PodId};
+
+use super::EngineError;
+use super::books::Books;
+use super::jobs::JobRecord;
+use crate::cause::Help;
+use crate::gang::Gang;
+use crate::state::State;
+
+impl Books {
+    pub(super) fn submit(&mut self, job: Job, plan: &mut Plan) -> Result<(), EngineError> {
+        if self.jobs.records.contains_key(&job.id) {
+            return Err(EngineError::DuplicateJob { job: job.id, name: job.name });
+        }
+        if !job.pod_sets.iter().any(|set| set.min > 0) {
+            return Err(EngineError::EmptyJob { name: job.name });
+        }
+        let (state, policy) = (&mut self.placement.state, &mut self.placement.policy);
+        let gang = Arc::new(Gang::of(state, &job)?);
+        for set in &gang.sets {
+            policy.observe_arrival(state, set.shape, set.min);
+        }
+        if policy.publish(state) {
+            let (version, values) = (policy.version(), policy.published_values());
+            plan.actions.push(Action::Publish { version, values });
+            // Scores changed: a search that does not try everything may choose otherwise and succeed.
+            state.helped |= Help::HELD;
+        }
+        let id = job.id;
+        self.jobs.records.insert(id, JobRecord::new(job, gang));
+        self.join(id, plan);
+        Ok(())
+    }
+
+    /// A job that waits is described anew; it keeps nothing but its identity.
+    pub(super) fn change_job(&mut self, job: Job, plan: &mut Plan) -> Result<(), EngineError> {
+        let id = job.id;
+        let record = self.jobs.records.get(&id).ok_or(EngineError::UnknownJob { job: id })?;
+        record.place.ok_or(EngineError::NotWaiting { job: id })?;
+        if !job.pod_sets.iter().any(|set| set.min > 0) {
+            return Err(EngineError::EmptyJob { name: job.name });
+        }
+        let gang = Arc::new(Gang::of(&mut self.placement.state, &job)?);
+        if !asks_the_same(&self.placement.state, &self.jobs.records[&id], &job, &gang) {
+            self.give_back(id, plan);
+        }
+        let (place, class) = self.jobs.records[&id].place.expect("looked up above");
+        self.jobs.leave(place, class, plan);
+        let record = self.jobs.records.get_mut(&id).expect("looked up above");
+        (record.job, record.gang) = (job, gang);
+        self.join(id, plan);
+        Ok(())
+    }
+
+    /// Takes over a job that runs.
+    pub(super) fn adopt_running(
+        &mut self,
+        mut job: Job,
+        holdings: &[Holding],
+    ) -> Result<(), EngineError> {
+        if self.jobs.records.contains_key(&job.id) {
+            return Err(EngineError::DuplicateJob { job: job.id, name: job.name });
+        }
+        let state = &mut self.placement.state;
+        for holding in holdings {
+            let Owner::Pod(pod) = holding.owner else {
+                return Err(EngineError::NothingHeld { owner: holding.owner.clone() });
+            };
+            if pod.job != job.id || usize::from(pod.pod_set) >= job.pod_sets.len() {
+                return Err(EngineError::UnknownPod { pod });
+            }
+            if state.nodes.find(&holding.node).is_none() {
+                return Err(EngineError::UnknownNode { node: holding.node.clone() });
+            }
+        }
+        if holdings.is_empty() {
+            return Err(EngineError::EmptyJob { name: job.name });
+        }
+        let mut unplaced = job.clone();
+        unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
+        let gang = Arc::new(Gang::of(state, &unplaced)?);
+        job.start_ms.get_or_insert(self.placement.now_ms);
+        let (job_id, queue) = (job.id, job.queue.clone());
+        self.jobs.records.insert(job_id, JobRecord::new(job, gang));
+        for holding in holdings {
+            if let (Owner::Pod(pod), Some(id)) = (&holding.owner, state.add_holding(holding)) {
+                self.jobs.adopt(state, *pod, id);
+            }
+        }
+        self.quota.add(&queue, &self.jobs.records[&job_id].counted, 1);
+        self.jobs.note_running(job_id);
+        Ok(())
+    }
+
+    /// A job is over, and all that it holds is free.
+    pub(super) fn end(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
+        let record = self.jobs.records.remove(&job).ok_or(EngineError::UnknownJob { job })?;
+        self.jobs.running.remove(&(record.job.priority, job));
+        self.give_back(job, plan);
+        if let Some((place, class)) = record.place {
+            self.jobs.leave(place, class, plan);
+        }
+        self.placement.note_ends(&record);
+        for id in record.holdings {
+            self.placement.state.remove_holding(id);
+        }
+        self.quota.add(&record.job.queue, &record.counted, -1);
+        Ok(())
+    }
+
+    /// A pod holds nothing any more; with its last pod a job is over.
+    pub(super) fn end_pod(&mut self, pod: PodId, plan: &mut Plan) -> Result<(), EngineError> {
+        let placement = &mut self.placement;
+        self.jobs.held_by(&placement.state, pod)?;
+        let record = &self.jobs.records[&pod.job];
+        if let Some(start_ms) = record.job.start_ms {
+            let shape = record.gang.sets[usize::from(pod.pod_set)].shape;
+            let ran_ms = placement.now_ms.saturating_sub(start_ms);
+            placement.policy.observe_end(&placement.state, shape, ran_ms);
+        }
+        match self.free_pod(pod)? {
+            true => self.end(pod.job, plan),
+            false => Ok(()),
+        }
+    }
+
+    /// A pod does not run after all; a job that has none left waits again.
+    pub(super) fn fail_bind(&mut self, pod: PodId, plan: &mut Plan) -> Result<(), EngineError> {
+        if !self.free_pod(pod)? {
+            return Ok(());
+        }
+        let record = self.jobs.records.get_mut(&pod.job).expect("one of its pods held something");
+        record.job.start_ms = None;
+        record.reason = None;
+        self.jobs.running.remove(&(record.job.priority, pod.job));
+        self.join(pod.job, plan);
+        Ok(())
+    }
+
+    /// What a pod holds is another amount, or elsewhere, or ending.
+    pub(super) fn change_held(&mut self, holding: &Holding) -> Result<(), EngineError> {
+        let phase = self.jobs.change_held(&mut self.placement.state, holding)?;
+        if let (Owner::Pod(pod), true) = (&holding.owner, self.preempts) {
+            self.jobs.note_others_of(&mut self.placement.state, pod.job);
+        }
+        self.placement.note_late(phase);
+        Ok(())
+    }
+
+    /// Other selectors count what somebody holds.
+    pub(super) fn change_counts(
+        &mut self,
+        owner: Owner,
+        counts_into: &BTreeSet<String>,
+    ) -> Result<(), EngineError> {
+        let state = &mut self.placement.state;
+        let id = match &owner {
+            Owner::Pod(pod) => self.jobs.held_by(state, *pod)?,
+            Owner::Foreign(name) if self.foreign.count_unplaced(name, counts_into) => return Ok(()),
+            Owner::Foreign(name) => {
+                self.foreign.get(name).ok_or(EngineError::NothingHeld { owner })?
+            }
+            Owner::Reservation => return Err(EngineError::NothingHeld { owner }),
+        };
+        state.set_counts(id, counts_into);
+        Ok(())
+    }
+
+    /// Frees what a pod holds; true if it was the last of its job.
+    fn free_pod(&mut self, pod: PodId) -> Result<bool, EngineError> {
+        let state = &mut self.placement.state;
+        let is_last = self.jobs.free_pod(state, &mut self.quota, pod)?;
+        if self.preempts {
+            self.jobs.note_others_of(state, pod.job);
+        }
+        Ok(is_last)
+    }
+}
+
+/// Whether what is kept for a job is what it still needs: as many pods of the same amounts.
+fn asks_the_same(state: &State, before: &JobRecord, job: &Job, gang: &Gang) -> bool {
+    let asks = |gang: &Gang| -> Vec<_> {
+        let of = |shape| &state.shapes.get(shape).demand;
+        let sets = gang.sets.iter().map(|set| (set.min, of(set.shape)));
+        sets.map(|(min, demand)| (min, demand.amounts.clone(), demand.need)).collect()
+    };
+    let is_alike = before.job.priority == job.priority && before.job.queue == job.queue;
+    is_alike && asks(&before.gang) == asks(gang)
+}

@@ -1,0 +1,125 @@
+//! Lists of jobs and queues, for whoever shows them.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Claim, HoldingId, JobId, NodeId, NodeName, Owner, PodId, Queue, QueueName};
+
+use super::books::Books;
+use super::supply::{WaitingClass, WaitingSet};
+use crate::queue::quota::QuotaBlock;
+
+/// What waits in a queue and everything below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingBelow {
+    /// Jobs.
+    pub jobs: u64,
+    /// Their pods, at the smallest size of each.
+    pub pods: u64,
+}
+
+/// What is there of jobs and queues.
+#[derive(Clone, Copy)]
+pub struct Listing<'e> {
+    books: &'e Books,
+}
+
+impl<'e> Listing<'e> {
+    pub(super) fn of(books: &'e Books) -> Self {
+        Self { books }
+    }
+
+    /// How many jobs wait.
+    pub fn waiting_jobs(&self) -> usize {
+        self.books.jobs.pending.len()
+    }
+
+    /// Nodes of a running job's pods, one per pod.
+    pub fn nodes_of(&self, job: JobId) -> Vec<NodeName> {
+        let holdings = self.holdings_of(job).into_iter();
+        holdings
+            .map(|(node, _)| self.books.placement.state.nodes.cold(node).node.name.clone())
+            .collect()
+    }
+
+    /// The pods of a running job.
+    pub fn pods_of(&self, job: JobId) -> Vec<PodId> {
+        let owners = self
+            .holdings_of(job)
+            .into_iter()
+            .map(|(_, id)| &self.books.placement.state.holdings.get(id).owner);
+        let pods = owners.filter_map(|owner| match owner {
+            Owner::Pod(pod) => Some(*pod),
+            _ => None,
+        });
+        pods.collect()
+    }
+
+    /// Where a running job's pods are, as (node, holding).
+    pub fn holdings_of(&self, job: JobId) -> Vec<(NodeId, HoldingId)> {
+        let ids = self
+            .books
+            .jobs
+            .records
+            .get(&job)
+            .map(|record| record.holdings.as_slice())
+            .unwrap_or(&[]);
+        ids.iter().map(|id| (self.books.placement.state.holdings.get(*id).node, *id)).collect()
+    }
+
+    /// What is kept for a waiting job until others have left.
+    pub fn claim_of(&self, job: JobId) -> Option<&'e Claim> {
+        self.books.claims.get(job)
+    }
+
+    /// The queues as they were told, by name.
+    pub fn queues(&self) -> impl Iterator<Item = &'e Queue> + use<'e> {
+        self.books.quota.queues()
+    }
+
+    /// The bound of a queue that keeps a waiting job from starting, if one does.
+    pub fn quota_block(&self, job: JobId) -> Option<QuotaBlock> {
+        self.books.bounded().block(job)
+    }
+
+    /// What waits in each queue that somebody described, with everything below it.
+    pub fn waiting_below(&self) -> BTreeMap<QueueName, WaitingBelow> {
+        let mut all: BTreeMap<QueueName, WaitingBelow> = BTreeMap::new();
+        for (key, jobs) in self.books.jobs.pending.counts() {
+            let pods: u64 = key.gang.sets.iter().map(|set| u64::from(set.min)).sum();
+            for queue in self.books.quota.way_up(&key.queue) {
+                let below = all.entry(queue.name.clone()).or_default();
+                below.jobs += jobs;
+                below.pods += jobs * pods;
+            }
+        }
+        all
+    }
+
+    /// The jobs that wait, each with its queue, in the order in which they are tried within it.
+    pub fn waiting_by_queue(&self) -> impl Iterator<Item = (&'e str, JobId)> + use<'e> {
+        self.books.jobs.pending.places().map(|(queue, place)| (queue, place.2))
+    }
+
+    /// What waits, by class, best place first.
+    pub fn waiting(&self) -> impl Iterator<Item = WaitingClass<'e>> + use<'e> {
+        let books = self.books;
+        books.jobs.pending.heads().map(move |(job, class)| {
+            let record = &books.jobs.records[&job];
+            let asked = record.gang.smallest(&books.placement.state);
+            let quota =
+                books.quota.blocked_by(&record.job.queue, &asked, &books.bounded().quota_kept(job));
+            let set = |set: &crate::gang::GangSet| WaitingSet {
+                shape: set.shape,
+                pods: set.min,
+                level: record.gang.required.max(set.required),
+            };
+            WaitingClass {
+                first: &record.job,
+                jobs: books.jobs.pending.class_len(class) as u64,
+                tried: books.jobs.pending.asleep(class).is_some(),
+                blocked_by_quota: quota.is_some(),
+                sets: record.gang.sets.iter().map(set).collect(),
+            }
+        })
+    }
+}
