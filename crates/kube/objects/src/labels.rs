@@ -110,6 +110,10 @@ pub const EKS_CAPACITY_TYPE_LOWER: &str = "eks.amazonaws.com/capacitytype";
 pub const KARPENTER_CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
 /// Model of a node's GPUs, as Karpenter writes it on AWS.
 pub const KARPENTER_GPU: &str = "karpenter.k8s.aws/instance-gpu-name";
+/// Node label of Karpenter on AWS: how many GPUs the instance has.
+pub const KARPENTER_GPU_COUNT: &str = "karpenter.k8s.aws/instance-gpu-count";
+/// Node label of GKE: how many GPUs the machine has.
+pub const GKE_ACCELERATOR_COUNT: &str = "cloud.google.com/gke-accelerator-count";
 /// `spot` on spot nodes of AKS.
 pub const AZURE_PRIORITY: &str = "kubernetes.azure.com/scalesetpriority";
 

@@ -13,6 +13,7 @@ pub(crate) mod cluster;
 mod demand;
 mod detail;
 mod gathered;
+mod gpu_count;
 mod inventory;
 mod life;
 pub(crate) mod model;

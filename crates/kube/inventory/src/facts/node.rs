@@ -10,6 +10,7 @@ use dovetail_objects::{GpuLabels, Labels, Node as Object};
 
 use super::clamped::Clamped;
 use super::detail::NodeDetail;
+use super::gpu_count::gpu_count;
 use super::share::{
     HAMI_GPUS, counted_as, gpus_of_slices, hami_gpus, is_of_shares, single_mig, slice_of,
 };
@@ -194,6 +195,9 @@ fn node_gpus(
     let replicas = GpuLabels::read(|key| labels.get(key)).replicas.map_or(1, i64::from);
     let labelled = labelled(labels);
     let shared = shared.map(|gpus| if gpus > 0 { gpus } else { labelled });
+    // A plugin may offer replicas of GPUs that no label counts.
+    let is_whole = replicas == 1 && product.as_deref().and_then(single_mig).is_none();
+    let shared = shared.or_else(|| gpu_count(labels).filter(|_| is_whole));
     let mut units = Vec::new();
     let (mut usable_milli, mut built_in_milli, mut cut_from) = (0, 0, 0);
     let capacity = object.capacity.extended.iter().filter(|(name, _)| is_gpu_resource(name));
@@ -220,9 +224,10 @@ fn node_gpus(
     let gpus = labelled.max(built_in).max(cut_from).min(MOST_GPUS);
     // What a plugin counts and does not offer is broken; so is what the label counts and no plugin
     // does. What no slice is cut from is neither.
+    let is_cut = cut_from > 0 || units.iter().any(|of| of.resource.starts_with(labels::NVIDIA_MIG));
     let missing_milli = match built_in_milli {
         0 => gpus * 1000,
-        _ if cut_from > 0 => 0,
+        _ if is_cut => 0,
         _ => (gpus - built_in) * 1000,
     };
     let unavailable_milli = built_in_milli - usable_milli + missing_milli;

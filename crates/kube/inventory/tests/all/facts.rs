@@ -400,6 +400,36 @@ fn with_amounts(name: &str, amounts: &[(&str, &str)], labels: &[(&str, &str)]) -
     made
 }
 
+/// A slice is no evidence that the rest of its GPU is lost, and a replica is no GPU.
+#[test]
+fn only_what_a_node_has_and_does_not_offer_is_unavailable() {
+    let of = |amounts: &[(&str, &str)], labels: &[(&str, &str)]| {
+        let mut node = with_amounts("n", amounts, labels);
+        node["metadata"]["labels"]["nvidia.com/gpu.product"] = json!("NVIDIA-A100-SXM4-80GB");
+        let found = gathered(&[node]);
+        (found.moment.nodes[0].gpus, states(found))
+    };
+    let eight = ("nvidia.com/gpu.count", "8");
+    for (profile, count) in [("1g.20gb", "32"), ("3g.40gb", "16"), ("2g.20gb", "24")] {
+        let resource = format!("nvidia.com/mig-{profile}");
+        let (gpus, states) = of(&[(&resource, count)], &[eight]);
+        assert_eq!((gpus, states.get("unavailable")), (8, None), "{profile}: {states:?}");
+    }
+    let (_, lost) = of(&[(GPU, "7")], &[eight]);
+    expect(&lost, &[("free_no_demand", 7000), ("unavailable", 1000)]);
+    // Time-slicing without GPU Feature Discovery.
+    let labels = [
+        ("node.kubernetes.io/instance-type", "g5.12xlarge"),
+        ("karpenter.k8s.aws/instance-gpu-count", "4"),
+        ("cloud.google.com/gke-accelerator-count", "4"),
+    ];
+    for label in labels {
+        let (gpus, states) = of(&[(GPU, "16")], &[label]);
+        assert_eq!(gpus, 4, "{label:?}");
+        expect(&states, &[("free_no_demand", 4000)]);
+    }
+}
+
 /// A pod on a node that asks for these amounts.
 fn holding(node: &str, amounts: &[(&str, &str)]) -> Value {
     let mut made = pod("p", "", 0, node);
