@@ -6,6 +6,7 @@ use crate::cause::Cause;
 use crate::device::need::Request;
 use crate::device::table::DeviceFit;
 use crate::state::State;
+use crate::state::holdings::Amounts;
 use crate::state::masks::Verdict;
 use crate::state::nodes::Hot;
 use crate::state::shapes::{Demand, Rule};
@@ -116,10 +117,16 @@ impl State {
         if self.obstacle_aside_rules(demand, node) != Cause::None {
             return 0;
         }
-        let hot = *self.nodes.hot(node);
-        let cold = self.nodes.cold(node);
-        let amounts = &demand.amounts;
-        let mut room = i64::from(u32::MAX);
+        let room = self.times_left(&demand.amounts, node);
+        match self.devices.fit(demand.need, self.nodes.hot(node).set) {
+            DeviceFit::WrongKind => 0,
+            DeviceFit::Pods(pods) => room.min(i64::from(pods)) as u32,
+        }
+    }
+
+    /// How many times the node has these amounts left, at most `u32::MAX`; devices and rules aside.
+    pub(crate) fn times_left(&self, amounts: &Amounts, node: NodeId) -> i64 {
+        let (hot, cold) = (self.nodes.hot(node), self.nodes.cold(node));
         let pairs = [
             (hot.cpu_left_milli, amounts.cpu_milli),
             (hot.memory_left_bytes, amounts.memory_bytes),
@@ -128,14 +135,7 @@ impl State {
         ];
         let extended =
             amounts.extended.iter().map(|(name, amount)| (cold.extended_left(*name), *amount));
-        for (left, asked) in pairs.into_iter().chain(extended) {
-            if asked > 0 {
-                room = room.min(left / asked);
-            }
-        }
-        match self.devices.fit(demand.need, hot.set) {
-            DeviceFit::WrongKind => 0,
-            DeviceFit::Pods(pods) => room.min(i64::from(pods)) as u32,
-        }
+        let asked = pairs.into_iter().chain(extended).filter(|(_, asked)| *asked > 0);
+        asked.map(|(left, asked)| left / asked).min().unwrap_or(i64::MAX).min(i64::from(u32::MAX))
     }
 }

@@ -23,21 +23,9 @@ pub(super) fn importance(room: &HoldingRecord) -> (i32, i64, i64) {
 
 /// Whether what was held before can be held again, beside all that is held now.
 pub(super) fn has_room_for(state: &State, record: &HoldingRecord) -> bool {
-    let (hot, cold) = (state.nodes.hot(record.node), state.nodes.cold(record.node));
-    let amounts = &record.amounts;
-    let pairs = [
-        (hot.cpu_left_milli, amounts.cpu_milli),
-        (hot.memory_left_bytes, amounts.memory_bytes),
-        (cold.ephemeral_left_bytes, amounts.ephemeral_bytes),
-        (i64::from(hot.slots_left), amounts.pod_slots),
-    ];
-    let extended =
-        amounts.extended.iter().map(|(name, amount)| (cold.extended_left(*name), *amount));
-    let has_amounts =
-        pairs.into_iter().chain(extended).all(|(left, asked)| asked <= 0 || asked <= left);
-    let is_counted = cold.node.knowledge == Knowledge::Counted;
+    let is_counted = state.nodes.cold(record.node).node.knowledge == Knowledge::Counted;
     let mut cells = state.cells(record.node);
-    has_amounts
+    state.times_left(&record.amounts, record.node) >= 1
         && record.devices.iter().all(|(index, amount)| {
             load::add(&mut cells, *index, amount)
                 || (is_counted && load::give(&mut cells, amount).is_some())

@@ -1,11 +1,10 @@
-//! How many GPUs a node has, where more may be offered: a label of the provider or of GPU Feature
-//! Discovery, else its instance type.
+//! How many GPUs a node has, where more may be offered and GPU Feature Discovery does not say it: a
+//! label of the provider, else the instance type.
 
 use dovetail_objects::{Labels, labels};
 
-/// Labels that count physical GPUs, the most precise first.
-const COUNTS: [&str; 3] =
-    [labels::NVIDIA_COUNT, labels::KARPENTER_GPU_COUNT, labels::GKE_ACCELERATOR_COUNT];
+/// Labels by which providers count physical GPUs.
+const COUNTS: [&str; 2] = [labels::KARPENTER_GPU_COUNT, labels::GKE_ACCELERATOR_COUNT];
 
 /// Instance types by their number of GPUs: the price lists of AWS, Azure and Google that the price
 /// book is made from (NOTICE).
@@ -122,8 +121,9 @@ const INSTANCE_TYPES: [(i64, &[&str]); 5] = [
     (16, &["a2-megagpu-16g"]),
 ];
 
-/// Physical GPUs of a node; `None` if neither its labels nor its instance type tell.
-pub(super) fn gpu_count(of: &Labels) -> Option<i64> {
+/// Physical GPUs of a node as its provider counts them; `None` if neither labels nor its instance
+/// type tell.
+pub(super) fn counted_by_provider(of: &Labels) -> Option<i64> {
     let positive = |text: &str| text.parse::<i64>().ok().filter(|count| *count > 0);
     COUNTS.iter().find_map(|key| of.get(key).and_then(positive)).or_else(|| {
         let types = [labels::INSTANCE_TYPE, labels::OLD_INSTANCE_TYPE];

@@ -10,7 +10,7 @@ use dovetail_objects::{GpuLabels, Labels, Node as Object};
 
 use super::clamped::Clamped;
 use super::detail::NodeDetail;
-use super::gpu_count::gpu_count;
+use super::gpu_count::counted_by_provider;
 use super::share::{
     HAMI_GPUS, counted_as, gpus_of_slices, hami_gpus, is_of_shares, single_mig, slice_of,
 };
@@ -197,7 +197,9 @@ fn node_gpus(
     let shared = shared.map(|gpus| if gpus > 0 { gpus } else { labelled });
     // A plugin may offer replicas of GPUs that no label counts.
     let is_whole = replicas == 1 && product.as_deref().and_then(single_mig).is_none();
-    let shared = shared.or_else(|| gpu_count(labels).filter(|_| is_whole));
+    let counted =
+        || Some(labelled).filter(|gpus| *gpus > 0).or_else(|| counted_by_provider(labels));
+    let shared = shared.or_else(|| counted().filter(|_| is_whole));
     let mut units = Vec::new();
     let (mut usable_milli, mut built_in_milli, mut cut_from) = (0, 0, 0);
     let capacity = object.capacity.extended.iter().filter(|(name, _)| is_gpu_resource(name));
