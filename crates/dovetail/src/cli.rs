@@ -9,9 +9,11 @@ use dovetail_settings::form::Color;
 use dovetail_settings::{SettingFlags, Settings};
 
 use crate::commands::live;
-use crate::commands::{audit, collect, config, cost, demo, markdown_help, sim, trace, usage};
+use crate::commands::{
+    audit, collect, completion, config, cost, demo, markdown_help, sim, trace, usage, version,
+};
 use crate::exit::EXIT_CODES;
-use crate::form_flag::with_forms;
+use crate::form_flag::{with_forms, with_required};
 use crate::help::{options, with_groups};
 
 /// Find wasted GPUs, show what they cost, and schedule AI jobs without the waste.
@@ -56,6 +58,10 @@ enum Command {
     Scheduler(Box<crate::commands::scheduler::SchedulerFlags>),
     /// Print every setting with its value and where the value comes from.
     Config,
+    /// Print the version.
+    Version,
+    /// Print the completion script of a shell.
+    Completion(completion::CompletionFlags),
     /// Show the options of every command, and the exit codes.
     #[command(hide = true, after_help = EXIT_CODES)]
     Options,
@@ -77,12 +83,17 @@ enum Command {
 }
 
 impl Cli {
+    /// The command line as people see it.
+    pub(crate) fn built() -> clap::Command {
+        with_groups(with_required(with_forms(Self::command())))
+    }
+
     /// Reads the command line, or ends the program with what is wrong with it.
     pub(crate) fn read() -> Self {
         let words: Vec<String> =
             std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let variable = std::env::var("DOVETAIL_COLOR").ok();
-        let command = with_groups(with_forms(Self::command()));
+        let command = Self::built();
         let command = command.color(color_of_messages(&words, variable.as_deref()));
         let arguments = as_understood(std::env::args_os());
         let read = command
@@ -91,7 +102,7 @@ impl Cli {
         read.unwrap_or_else(|error| error.exit())
     }
 
-    /// When to colour what goes wrong, also where the settings themselves are wrong.
+    /// When to color errors, also where the settings themselves are wrong.
     pub(crate) fn color(&self) -> Color {
         let settings = Settings::resolve(&self.settings);
         settings.map_or(self.settings.color.unwrap_or_default(), |settings| settings.color.value)
@@ -114,6 +125,8 @@ impl Cli {
             Command::Queue(flags) => live::queue(&app, &flags),
             Command::Top(flags) => live::top(&app, &flags),
             Command::Config => config::run(&app),
+            Command::Version => version::run(&app),
+            Command::Completion(flags) => completion::run(&app, &flags),
             Command::Options => app.print(&options()),
             Command::MarkdownMetrics => crate::commands::scheduler::print_metrics(&app),
             Command::MonitoringRules => app.print(&dovetail_serve::monitoring::rules()),
@@ -124,8 +137,8 @@ impl Cli {
     }
 }
 
-/// `collect --output FILE` names its file, while every other `--output` names a form: it is read as
-/// `--to`.
+/// `collect --output FILE` once named its file, while every other `--output` names a format: it is
+/// read as `--to`.
 fn as_understood(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     if arguments.get(1).is_some_and(|command| command == "collect") {

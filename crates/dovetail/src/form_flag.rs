@@ -17,6 +17,22 @@ pub(crate) fn with_forms(root: Command) -> Command {
     }
 }
 
+/// The command line with `[required]` in the help of each flag that must be given.
+pub(crate) fn with_required(mut command: Command) -> Command {
+    let is_marked = |argument: &&Arg| argument.is_required_set() && !argument.is_positional();
+    let flags: Vec<String> =
+        command.get_arguments().filter(is_marked).map(|flag| flag.get_id().to_string()).collect();
+    for flag in flags {
+        command = command.mut_arg(flag, |argument| {
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            argument.help(format!("{help} [required]"))
+        });
+    }
+    let names: Vec<String> =
+        command.get_subcommands().map(|child| child.get_name().to_owned()).collect();
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_required))
+}
+
 fn of_children(mut command: Command, path: &str, output: &Arg) -> Command {
     let names: Vec<String> =
         command.get_subcommands().map(|child| child.get_name().to_owned()).collect();

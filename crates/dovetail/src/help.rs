@@ -19,7 +19,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// Where everything else is.
 const MORE: &str = "\
 `dovetail COMMAND --help` lists the flags of a command, `dovetail options` those
-of every command, and `dovetail config` prints the settings in effect.";
+of every command. Also: `dovetail config`, `version`, `completion SHELL`.";
 
 /// The program with its commands listed in groups.
 pub(crate) fn with_groups(root: Command) -> Command {
@@ -52,11 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_visible_command_but_the_settings_is_in_one_group() {
+    fn every_visible_command_about_clusters_is_in_one_group() {
         let root = Cli::command();
         let visible = root.get_subcommands().filter(|command| !command.is_hide_set());
         let mut visible: Vec<&str> = visible.map(Command::get_name).collect();
-        visible.retain(|name| *name != "config");
+        visible.retain(|name| !["config", "version", "completion"].contains(name));
         let grouped: Vec<&str> =
             GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         assert_eq!(visible, grouped);

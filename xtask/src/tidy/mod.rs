@@ -12,6 +12,7 @@ mod map_order;
 mod names;
 mod platform;
 mod purity;
+mod shown;
 mod sizes;
 mod source;
 mod spdx;

@@ -1,12 +1,11 @@
 //! Texts for people use the words of the Kubernetes documentation. Read are documents outside
-//! `docs/internals`; code spans, fenced blocks, quotations and link targets are exempt.
-//!
-//! A [`Passage`] is any text for people with its place, so that help texts and messages can be
-//! read by the same patterns.
+//! `docs/internals`, help of the command line, and literals that the program shows; code spans,
+//! fenced blocks, quotations, link targets and placeholders are exempt.
 
 use anyhow::Result;
 
 use super::links::outside_fences;
+use super::shown::shown;
 use super::workspace::TextFile;
 use super::{Outcome, Violation, Workspace};
 
@@ -87,8 +86,17 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
         let lines = outside_fences(&file.text);
         lines.map(|(index, text)| Passage { path: &file.path, line: index + 1, text })
     });
-    let violations = passages.flat_map(|passage| violations_of(&passage)).collect();
-    Ok(Outcome { violations, looked_at: format!("{} documents", documents.len()) })
+    let mut violations: Vec<Violation> =
+        passages.flat_map(|passage| violations_of(&passage)).collect();
+    let mut count = 0;
+    for file in &workspace.sources {
+        for (text, line) in shown(file) {
+            count += 1;
+            violations.extend(violations_of(&Passage { path: &file.path, line, text: &text }));
+        }
+    }
+    let looked_at = format!("{} documents and {count} texts of the program", documents.len());
+    Ok(Outcome { violations, looked_at })
 }
 
 /// A generated reference has the words of help texts, which are its source.

@@ -3,12 +3,12 @@
 
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
-    AuditReport, Brought, Check, FixKind, Layer, MONTH_MS, ObjectRef, Patch, Priced, PricedTime,
-    Severity, THRESHOLDS, Thresholds, UsagePeriod, Worth, check, patches,
+    AuditReport, Check, Finding, MONTH_MS, ObjectRef, Priced, PricedTime, THRESHOLDS, Thresholds,
+    UsagePeriod, Worth, check,
 };
 use dovetail_console::plain::plain;
-use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
+use dovetail_inventory::patches::safe_patches;
 use dovetail_model::Money;
 use dovetail_sources::doubts::{clamped_in_words, device_doubts_in_words, unjudged_by_reason};
 use dovetail_sources::node_prices::{PriceLine, Prices};
@@ -19,8 +19,9 @@ use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, Object, Worth as OldWorth};
 use super::confirmed::{ConfirmedOut, LedgerOut};
-use super::patch::PatchOut;
+use super::patch::{PatchOut, WithheldOut};
 use super::unconfirmed::why_unconfirmed;
+use super::words::{brings_words, fix_words, layer_words, severity_words};
 
 /// Name and version of the form.
 pub const SCHEMA: &str = "dovetail-audit/1";
@@ -126,7 +127,7 @@ pub struct RungOut {
 impl RungOut {
     /// Columns of the ladder for people.
     pub const HEADER: [&'static str; 5] =
-        ["after", "findings", "explain", "waste left", "paid GPUs held"];
+        ["after", "findings", "explain", "waste left", "allocated of paid GPUs"];
 
     /// Its cells.
     pub fn cells(&self) -> Vec<String> {
@@ -169,8 +170,16 @@ pub struct FindingOut {
     pub formula: Option<String>,
     pub also_affects_gpu_hours_per_month: f64,
     pub fix: FixOut,
+    /// The patch of an object is with the most valuable of its findings.
     pub patches: Vec<PatchOut>,
+    /// The check of the finding whose patch fixes this one too.
+    pub patched_with: Option<&'static str>,
+    /// Changes that would take from pods the last node that they could use.
+    pub withheld: Vec<WithheldOut>,
     pub suppressed: Option<SuppressedOut>,
+    /// The team of its namespace, by the labels that name teams.
+    #[serde(skip)]
+    pub team: Option<String>,
     pub is_new: Option<bool>,
 }
 
@@ -259,16 +268,9 @@ impl Document {
         prices: Prices,
         baseline: Option<&Baseline>,
     ) -> Self {
-        let source_of = |object: &ObjectRef| gathered.sources.source(object);
-        let finding = |priced: &Priced| {
-            // Nobody mends what somebody ignores.
-            let patches = match priced.finding.suppressed {
-                None => patches(&gathered.facts, &priced.finding, &source_of),
-                Some(_) => Vec::new(),
-            };
-            FindingOut::of(priced, patches)
-        };
-        let mut findings: Vec<FindingOut> = report.findings.iter().map(finding).collect();
+        let mut findings: Vec<FindingOut> = report.findings.iter().map(FindingOut::of).collect();
+        fix_safely(gathered, report, &mut findings);
+        name_teams(gathered, &mut findings);
         let mut fixed = None;
         if let Some(baseline) = baseline {
             let mut left = baseline.findings.clone();
@@ -302,6 +304,24 @@ impl Document {
         }
     }
 
+    /// Leaves only findings about a namespace, or about something in it. The headline and GPUs by
+    /// state stay those of the whole cluster.
+    pub fn keep_namespace(&mut self, namespace: &str) {
+        let is_in = |object: &Object| object.namespace == namespace;
+        let all = self.findings.len();
+        self.findings
+            .retain(|finding| is_in(&finding.object) || finding.affected.iter().any(is_in));
+        if let Some(fixed) = &mut self.fixed {
+            fixed.retain(|fixed| is_in(&fixed.object));
+        }
+        let left_out = all - self.findings.len();
+        self.notes.push(format!(
+            "findings are those of namespace {}, {left_out} of others are left out; capacity and states are the whole \
+             cluster's",
+            plain(namespace)
+        ));
+    }
+
     /// Says so where something is fixed and no ledger was asked.
     pub fn with_doubt(mut self, baseline: Option<&Baseline>, now_ms: u64) -> Self {
         let is_fixed = self.fixed.as_ref().is_some_and(|fixed| !fixed.is_empty());
@@ -309,73 +329,6 @@ impl Document {
             .filter(|_| is_fixed && self.ledger.is_none())
             .map(|baseline| why_unconfirmed(baseline, now_ms));
         self
-    }
-
-    /// The line at the top.
-    pub fn first_line(&self) -> String {
-        let head = &self.headline;
-        if let Some(unread) = self.unread_objects()
-            && head.installed_gpus == 0.0
-        {
-            return format!("No GPUs were seen, and {unread}: nothing can be said of waste.");
-        }
-        if head.installed_gpus == 0.0 {
-            return "No GPUs were seen: nothing can be wasted.".to_owned();
-        }
-        let share = percent(head.waste_share);
-        let blind = percent(head.blind_share);
-        let mut line = match (head.waste_usd_micros_per_month, head.bill_usd_micros_per_month) {
-            (Some(waste), Some(bill)) if bill > 0 => format!(
-                "Waste: {} a month, {} of a bill of {} and {share} of the GPU-time",
-                usd(Some(waste)),
-                percent(waste as f64 / bill as f64),
-                usd(Some(bill)),
-            ),
-            _ => format!("Waste: {share} of {} GPUs, of unknown price", head.installed_gpus),
-        };
-        line += &format!("; {blind} is blind. Method {}", head.method);
-        if let (Some(low), Some(high)) = (&head.lowest, &head.highest) {
-            let amount = |method: &MethodOut| usd(Some(method.waste_usd_micros_per_month));
-            line += &format!(
-                " ({} by {} to {} by {})",
-                amount(low),
-                low.method,
-                amount(high),
-                high.method
-            );
-        }
-        if head.waste_usd_micros_per_month.is_some() && head.priced_share < 1.0 {
-            line += &format!("; {} of the GPU-time has no price", percent(1.0 - head.priced_share));
-        }
-        line + "."
-    }
-
-    /// How many objects could not be read; `None` where all were.
-    pub fn unread_objects(&self) -> Option<String> {
-        let count = usize::try_from(self.skipped_objects).unwrap_or(usize::MAX);
-        (count > 0).then(|| format!("{} could not be read", counted(count, "object")))
-    }
-
-    /// What the figures rest on.
-    pub fn second_line(&self) -> String {
-        let measured = match &self.measured {
-            None => String::new(),
-            Some(measured) => format!(
-                " What GPUs did is that of {:.0} hours until {}, as if it went on.",
-                measured.hours, measured.until
-            ),
-        };
-        let set: Vec<String> =
-            self.thresholds.iter().map(|of| format!("{} = {}", of.name, of.value)).collect();
-        let set = match set.is_empty() {
-            true => String::new(),
-            false => format!(" Thresholds that were set: {}.", set.join(", ")),
-        };
-        format!(
-            "One snapshot of {}, as if that moment lasted {} days: list prices, no bill.{measured} Blind is \
-             held without a measurement of whether it computes: waste can be more, never less.{set}",
-            self.taken_at, self.month_days
-        )
     }
 }
 
@@ -403,7 +356,7 @@ impl HeadlineOut {
 }
 
 impl FindingOut {
-    fn of(priced: &Priced, patches: Vec<Patch>) -> Self {
+    fn of(priced: &Priced) -> Self {
         let Priced { finding, settled, brought } = priced;
         let check = finding.check;
         let is_risk = check.worth == Worth::Risk;
@@ -433,36 +386,49 @@ impl FindingOut {
             formula: (claimed.gpu_milli_ms > 0).then(|| formula(claimed)),
             also_affects_gpu_hours_per_month: hours(settled.contested.gpu_milli_ms),
             fix: FixOut { edits: fix_words(check.fix), example: finding.fix_example() },
-            patches: patches.into_iter().map(PatchOut::of).collect(),
+            patches: Vec::new(),
+            patched_with: None,
+            withheld: Vec::new(),
             suppressed: finding.suppressed.as_ref().map(|suppression| SuppressedOut {
                 by: plain(&suppression.by),
                 why: plain(&suppression.why),
             }),
+            team: None,
             is_new: None,
         }
     }
+}
 
-    /// Where it is mended, and how: by the patches that follow, else by an example that is one of
-    /// many.
-    pub fn mend_words(&self) -> String {
-        let edits = self.fix.edits;
-        match self.patches.len() {
-            0 => format!("mend the {edits}, for example: {}", self.fix.example),
-            1 => format!("mend the {edits} by this patch"),
-            _ => format!("mend the {edits} by these patches"),
+/// Gives findings the patches that fix them; those that are ignored get none.
+fn fix_safely(gathered: &Gathered, report: &AuditReport, findings: &mut [FindingOut]) {
+    let open = report.findings.iter().enumerate();
+    let open = open.filter(|(_, priced)| priced.finding.suppressed.is_none());
+    let (places, of): (Vec<usize>, Vec<&Finding>) =
+        open.map(|(place, priced)| (place, &priced.finding)).unzip();
+    let source_of = |object: &ObjectRef| gathered.sources.source(object);
+    let safe = safe_patches(&gathered.facts, &gathered.reach, &of, &source_of);
+    for (order, patched) in safe.written.into_iter().enumerate() {
+        let Some((first, others)) = patched.findings.split_first() else { continue };
+        let id = findings[places[*first]].check.id;
+        for other in others {
+            findings[places[*other]].patched_with = Some(id);
         }
+        findings[places[*first]].patches.push(PatchOut::of(patched.patch, order));
     }
-
-    /// The object as people write it.
-    pub fn object_words(&self) -> String {
-        object_words(&self.object)
+    for withheld in safe.withheld {
+        findings[places[withheld.finding]].withheld.push(WithheldOut::of(withheld));
     }
 }
 
-/// An object as people write it.
-pub fn object_words(object: &Object) -> String {
-    let slash = if object.namespace.is_empty() { "" } else { "/" };
-    format!("{} {}{slash}{}", object.kind, object.namespace, object.name).trim_end().to_owned()
+/// Notes the team of each finding: that of the labels of its namespace.
+fn name_teams(gathered: &Gathered, findings: &mut [FindingOut]) {
+    let facts = &gathered.facts;
+    let team = |finding: &FindingOut| {
+        let mut namespaces = facts.namespaces.iter();
+        let labels = &namespaces.find(|known| known.name == finding.object.namespace)?.labels;
+        facts.team_labels.iter().find_map(|label| labels.get(label)).map(|team| plain(team))
+    };
+    findings.iter_mut().for_each(|finding| finding.team = team(finding));
 }
 
 /// An object of the facts, harmless to show.
@@ -513,7 +479,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     let mut unseen = Vec::new();
     if measured < held.len() {
         let what = match gathered.facts.usage {
-            None => "use of held GPUs".to_owned(),
+            None => "use of allocated GPUs".to_owned(),
             Some(_) => {
                 format!("use of the GPUs of {} of {} pods", held.len() - measured, held.len())
             }
@@ -560,63 +526,6 @@ fn share(part: i128, whole: i128) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-fn micros(time: PricedTime) -> Option<i64> {
+pub(crate) fn micros(time: PricedTime) -> Option<i64> {
     time.cost().map(|cost| cost.usd_micros)
-}
-
-/// The word for a severity.
-pub fn severity_words(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Info => "info",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-    }
-}
-
-/// What mending a finding brings, with how much of it at once where that is not all.
-fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
-    let words = worth_words(brought.worth);
-    let returned = brought.returned;
-    if brought.worth != Worth::Returned || returned.gpu_milli_ms == claimed.gpu_milli_ms {
-        return words.to_owned();
-    }
-    let part = match micros(returned) {
-        Some(micros) => usd(Some(micros)),
-        None => format!("{:.1} GPU-hours", hours(returned.gpu_milli_ms)),
-    };
-    format!("{words}, for {part} of it a month; the rest are {}", worth_words(Worth::Capacity))
-}
-
-/// What mending brings.
-pub fn worth_words(worth: Worth) -> &'static str {
-    match worth {
-        Worth::Returned => "money: a node can go, or waiting work fits",
-        Worth::Capacity => "GPU-hours: money once somebody uses them",
-        Worth::Risk => "less risk, which has no price",
-    }
-}
-
-/// Where the mending is done.
-pub(crate) fn fix_words(fix: FixKind) -> &'static str {
-    match fix {
-        FixKind::OwnerTemplate => "template of the owner",
-        FixKind::NodePool => "node pool",
-        FixKind::Namespace => "namespace",
-        FixKind::Budget => "disruption budget",
-        FixKind::Autoscaler => "autoscaler of the workload",
-        FixKind::Scheduler => "configuration of the scheduler",
-        FixKind::ClusterPolicy => "policies of the cluster",
-    }
-}
-
-/// The name of a layer.
-pub(crate) fn layer_words(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Guard => "guard",
-        Layer::RightSize => "right-size",
-        Layer::Share => "share",
-        Layer::Schedule => "schedule",
-        Layer::ScaleToZero => "scale to zero",
-        Layer::SpotAndRegion => "spot and region",
-    }
 }

@@ -7,11 +7,16 @@ use dovetail_console::table::{facts, table, wrapped};
 use dovetail_settings::Origin;
 use dovetail_settings::errors::UsageError;
 
-use super::document::{fix_words, layer_words, severity_words, worth_words};
+use super::words::{fix_words, layer_words, severity_words, worth_words};
+
+/// Whether all checks are asked for.
+pub fn is_all(id: &str) -> bool {
+    id.eq_ignore_ascii_case("all")
+}
 
 /// A check, or all of them in a table.
 pub fn explain(app: &App, id: &str) -> Result<String> {
-    if id.eq_ignore_ascii_case("all") {
+    if is_all(id) {
         let rows = CATALOGUE.into_iter().flatten().map(|check| {
             let severity = severity_words(check.severity);
             vec![check.id.to_owned(), severity.to_owned(), check.title.to_owned()]
@@ -19,7 +24,7 @@ pub fn explain(app: &App, id: &str) -> Result<String> {
         return Ok(table(&["check", "severity", "what it finds"], rows.collect()));
     }
     let Some(check) = check(id) else {
-        let text = format!("--explain {id}: there is no such check: `--explain all` lists them");
+        let text = format!("--explain {id}: no such check: `--explain all` lists them");
         return Err(UsageError(text).into());
     };
     Ok(one(check) + &thresholds(app, check))
@@ -29,11 +34,13 @@ pub fn explain(app: &App, id: &str) -> Result<String> {
 fn brings(worth: Worth) -> String {
     match worth {
         Worth::Risk => worth_words(worth).to_owned(),
-        _ => format!("{}; else {}", worth_words(Worth::Returned), worth_words(Worth::Capacity)),
+        _ => {
+            format!("{}; otherwise {}", worth_words(Worth::Returned), worth_words(Worth::Capacity))
+        }
     }
 }
 
-/// What a ledger has less of once a finding is mended.
+/// What a ledger has less of once a finding is fixed.
 fn confirms(reach: Reach) -> String {
     let states: Vec<String> =
         reach.states().iter().map(|state| state.name().replace('_', " ")).collect();
@@ -42,10 +49,10 @@ fn confirms(reach: Reach) -> String {
         Reach::Nodes(_) => "on its nodes",
         Reach::Cluster(_) => "in the whole cluster",
         Reach::Nothing => {
-            return "confirms nothing: no wasted time ends with it for certain".to_owned();
+            return "cannot confirm the fix: no wasted time is sure to end with it".to_owned();
         }
     };
-    format!("confirms less GPU-time that is {}, {whose}", states.join(" or "))
+    format!("confirms the fix by less GPU-time in state {}, {whose}", states.join(" or "))
 }
 
 fn one(check: &Check) -> String {
@@ -54,13 +61,13 @@ fn one(check: &Check) -> String {
     text.push('\n');
     text += &facts(vec![
         ("severity", severity_words(check.severity).to_owned()),
-        ("shows", check.evidence.to_owned()),
-        ("brings", brings(check.worth)),
-        ("served", format!("with the layer `{}`", layer_words(check.layer))),
+        ("evidence", check.evidence.to_owned()),
+        ("fix", brings(check.worth)),
+        ("layer", layer_words(check.layer).to_owned()),
         ("edits", fix_words(check.fix).to_owned()),
         ("ledger", confirms(check.reach)),
     ]);
-    text += &format!("\nBy example:\n  {}\n", check.fix_example);
+    text += &format!("\nExample of a fix:\n  {}\n", check.fix_example);
     text
 }
 
@@ -80,6 +87,6 @@ fn thresholds(app: &App, check: &Check) -> String {
     }
     match text.is_empty() {
         true => text,
-        false => format!("\nThresholds, to be set in [audit] of dovetail.toml:\n{text}"),
+        false => format!("\nThresholds, set in [audit] of dovetail.toml:\n{text}"),
     }
 }

@@ -8,7 +8,8 @@ use dovetail_console::plain::plain_sentence;
 use dovetail_settings::errors::BadInput;
 use serde::Deserialize;
 
-use super::document::{object as object_out, object_words};
+use super::document::object as object_out;
+use super::words::object_words;
 
 /// As written, in TOML.
 #[derive(Debug, Deserialize)]

@@ -20,7 +20,8 @@ use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, defau
 use dovetail_units::time::time;
 
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};
-use super::document::{Document, FixedOut, hours, object_words};
+use super::document::{Document, FixedOut, hours};
+use super::words::object_words;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ struct Asked {
     cluster: String,
     before: Span,
     after: Span,
-    /// Whether nodes are told apart.
+    /// Whether nodes are distinguished.
     node: bool,
 }
 
@@ -267,7 +268,7 @@ fn said(found: &Confirmed, words: &[String]) -> ConfirmedOut {
         }
         Verdict::NoneBefore => ("not_confirmed", "the ledger saw no waste of its objects before"),
         Verdict::NotInLedger => ("unknown", "the ledger has nothing of its objects before"),
-        Verdict::Blind => ("unknown", "nobody measured what its GPUs did, before or since"),
+        Verdict::Blind => ("unknown", "GPU use was not measured, before or since"),
         Verdict::CountedWith(_) => ("counted_elsewhere", "its seconds are counted with"),
         Verdict::OfRisk => ("nothing_to_confirm", "it lowered a risk: no wasted time ends with it"),
     };

@@ -13,3 +13,4 @@ pub mod ledger;
 pub mod patch;
 pub mod spot;
 pub mod unconfirmed;
+pub mod words;

@@ -3,13 +3,15 @@
 
 use dovetail_audit::Patch;
 use dovetail_console::plain::plain;
+use dovetail_inventory::patches::Withheld;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::baseline::Object;
 use super::document::object;
+use super::words::object_words;
 
-/// A change that mends a finding.
+/// A change that fixes a finding.
 #[derive(Debug, Serialize)]
 pub struct PatchOut {
     pub object: Object,
@@ -20,13 +22,55 @@ pub struct PatchOut {
     pub command: Option<String>,
     pub body: Option<Box<RawValue>>,
     pub(crate) fragment: Option<Box<RawValue>>,
+    /// The checks whose findings it fixes.
+    pub fixes: Vec<&'static str>,
+    /// Its place, from 1, in the order in which patches are to be applied.
+    pub order: usize,
     #[serde(skip)]
     pub patch: Patch,
 }
 
+/// Pods that a change would make unschedulable are listed up to so many.
+const MOST_PODS: usize = 20;
+
+/// A change for which no patch is written, because it would do harm.
+#[derive(Debug, Serialize)]
+pub struct WithheldOut {
+    /// Pods that would lose the last node that they could use.
+    pub unschedulable: Vec<Object>,
+    pub unschedulable_pods: usize,
+    /// What to do first.
+    pub safe_order: String,
+}
+
+impl WithheldOut {
+    /// With harmless names.
+    pub fn of(withheld: Withheld) -> Self {
+        Self {
+            unschedulable: withheld.pods.iter().take(MOST_PODS).map(object).collect(),
+            unschedulable_pods: withheld.pods.len(),
+            safe_order: plain_long(&withheld.order),
+        }
+    }
+
+    /// In a sentence.
+    pub fn words(&self) -> String {
+        let named: Vec<String> = self.unschedulable.iter().take(5).map(object_words).collect();
+        let more = match self.unschedulable_pods.saturating_sub(named.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "no patch: it would leave no node for {}{more}; {}",
+            named.join(", "),
+            self.safe_order
+        )
+    }
+}
+
 impl PatchOut {
     /// A patch with its source, as JSON and text.
-    pub fn of(patch: Patch) -> Self {
+    pub fn of(patch: Patch, place: usize) -> Self {
         // What is written as JSON is JSON.
         let raw = |json: dovetail_audit::Json| RawValue::from_string(json.to_line()).ok();
         Self {
@@ -38,6 +82,8 @@ impl PatchOut {
             command: patch.command(None),
             body: patch.body().and_then(raw),
             fragment: patch.fragment.clone().and_then(raw),
+            fixes: patch.checks.clone(),
+            order: place + 1,
             patch,
         }
     }

@@ -1,6 +1,7 @@
 //! What every command is given: the settings, and where to write.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use dovetail_settings::Settings;
@@ -10,17 +11,34 @@ use serde::Serialize;
 
 use crate::forms::forms;
 use crate::style::{Stream, Style};
+use crate::table::{COLUMNS, cut, plural};
+use crate::yaml::yaml;
 
 /// Settings and the two streams.
 #[derive(Debug)]
 pub struct App {
     pub settings: Settings,
+    notes: NoteLimit,
+}
+
+/// How many notes are still written, where an answer has to fit one screen.
+#[derive(Debug)]
+struct NoteLimit {
+    left: AtomicUsize,
+    left_out: AtomicUsize,
+    /// Where those that are left out are found.
+    elsewhere: std::sync::OnceLock<&'static str>,
 }
 
 impl App {
     /// Commands under these settings.
     pub fn new(settings: Settings) -> Self {
-        Self { settings }
+        let notes = NoteLimit {
+            left: AtomicUsize::new(usize::MAX),
+            left_out: AtomicUsize::new(0),
+            elsewhere: std::sync::OnceLock::new(),
+        };
+        Self { settings, notes }
     }
 
     /// The form of output asked for, if the command has it.
@@ -28,17 +46,18 @@ impl App {
         self.output_of(command, forms(command).unwrap_or_default())
     }
 
-    /// The form of output asked for, if it is one of these.
+    /// The format asked for, if it is one of these. YAML has the keys of JSON, and counts as it:
+    /// [`Self::print_json`] writes either.
     pub fn output_of(&self, command: &str, known: &[Output]) -> Result<Output> {
         let wanted = self.settings.output.value;
         if known.contains(&wanted) {
-            return Ok(wanted);
+            return Ok(if wanted == Output::Yaml { Output::Json } else { wanted });
         }
         let known: Vec<&str> = known.iter().map(|output| output.name()).collect();
         let text = format!(
-            "`dovetail {command}` has no {} output: use --output {}",
+            "`dovetail {command}` has no {} output: use -o {}",
             wanted.name(),
-            known.join(" or ")
+            known.join(" or -o ")
         );
         Err(UsageError(text).into())
     }
@@ -50,15 +69,46 @@ impl App {
         written.context("cannot write to standard output")
     }
 
-    /// Writes a result as one JSON object on one line.
+    /// Writes a result as one JSON object on one line, or as YAML where that is asked for.
     pub fn print_json(&self, value: &impl Serialize) -> Result<()> {
-        let mut text = serde_json::to_string(value).context("cannot express the result as JSON")?;
+        if self.settings.output.value == Output::Yaml {
+            let value = serde_json::to_value(value).context("cannot write the result as YAML")?;
+            return self.print(&yaml(&value));
+        }
+        let mut text = serde_json::to_string(value).context("cannot write the result as JSON")?;
         text.push('\n');
         self.print(&text)
     }
 
-    /// Tells something beside the result.
+    /// Writes something beside the result to standard error.
     pub fn note(&self, text: &str) {
+        let limit = &self.notes;
+        let Some(_) = limit.elsewhere.get() else { return self.write_note(text) };
+        match limit.left.load(Ordering::Relaxed) {
+            0 => drop(limit.left_out.fetch_add(1, Ordering::Relaxed)),
+            left => {
+                limit.left.store(left - 1, Ordering::Relaxed);
+                self.write_note(&cut(text, COLUMNS - "note: ".len()));
+            }
+        }
+    }
+
+    /// From now on notes take at most so many lines; `elsewhere` says where the others are printed.
+    pub fn limit_notes(&self, lines: usize, elsewhere: &'static str) {
+        if self.notes.elsewhere.set(elsewhere).is_ok() {
+            self.notes.left.store(lines.saturating_sub(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Writes how many notes the limit left out.
+    pub fn tell_left_out_notes(&self) {
+        let count = self.notes.left_out.swap(0, Ordering::Relaxed);
+        if let (Some(elsewhere), 1..) = (self.notes.elsewhere.get(), count) {
+            self.write_note(&format!("{}; {elsewhere}", plural(count, "more note", "more notes")));
+        }
+    }
+
+    fn write_note(&self, text: &str) {
         let style = self.style(Stream::Error);
         to_stderr(&format!("{} {text}", style.strong("note:")));
     }

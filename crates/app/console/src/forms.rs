@@ -1,40 +1,43 @@
-//! Which forms of output each command has.
+//! Which output formats each command has.
 
 use dovetail_settings::form::{
-    Output, Output::Csv, Output::Html, Output::Json, Output::Markdown, Output::Sarif, Output::Table,
+    Output, Output::Csv, Output::Html, Output::Json, Output::Markdown, Output::Sarif,
+    Output::Table, Output::Yaml,
 };
 
-/// Forms by command; one that is not here only holds others.
+/// Formats by command; one that is not here only has subcommands.
 const FORMS: &[(&str, &[Output])] = &[
-    ("sim run", &[Table, Json, Html]),
-    ("sim replay", &[Table, Json]),
-    ("sim compare", &[Table, Json, Html]),
-    ("sim sweep", &[Table, Json, Csv]),
-    ("sim arena", &[Table, Json, Html]),
-    ("sim bounds", &[Table, Json]),
-    ("trace import", &[Table, Json]),
-    ("trace synth", &[Table, Json]),
-    ("trace stats", &[Table, Json]),
-    ("trace export", &[Table, Json]),
-    ("usage idle", &[Table, Json]),
-    ("usage gpus", &[Table, Json]),
-    ("audit", &[Table, Json, Html, Markdown, Sarif]),
-    ("cost", &[Table, Json, Csv]),
-    ("cost job", &[Table, Json]),
-    ("cost questions", &[Table, Json]),
-    ("cost digest", &[Table, Json, Html, Markdown]),
+    ("sim run", &[Table, Json, Yaml, Html]),
+    ("sim replay", &[Table, Json, Yaml]),
+    ("sim compare", &[Table, Json, Yaml, Html]),
+    ("sim sweep", &[Table, Json, Yaml, Csv]),
+    ("sim arena", &[Table, Json, Yaml, Html]),
+    ("sim bounds", &[Table, Json, Yaml]),
+    ("trace import", &[Table, Json, Yaml]),
+    ("trace synth", &[Table, Json, Yaml]),
+    ("trace stats", &[Table, Json, Yaml]),
+    ("trace export", &[Table, Json, Yaml]),
+    ("usage idle", &[Table, Json, Yaml]),
+    ("usage gpus", &[Table, Json, Yaml]),
+    ("audit", &[Table, Json, Yaml, Html, Markdown, Sarif]),
+    ("cost", &[Table, Json, Yaml, Csv]),
+    ("cost job", &[Table, Json, Yaml]),
+    ("cost questions", &[Table, Json, Yaml]),
+    ("cost digest", &[Table, Json, Yaml, Html, Markdown]),
     // It writes a file, and prints nothing.
     ("collect", &[]),
-    ("demo", &[Table, Json, Html]),
-    ("scheduler", &[Table, Json]),
+    ("completion", &[]),
+    ("demo", &[Table, Json, Yaml, Html]),
+    ("scheduler", &[Table, Json, Yaml]),
     ("serve", &[]),
-    ("why", &[Table, Json]),
-    ("queue", &[Table, Json, Csv]),
-    ("top", &[Table, Json]),
-    ("config", &[Table, Json]),
+    ("why", &[Table, Json, Yaml]),
+    ("queue", &[Table, Json, Yaml, Csv]),
+    ("top", &[Table, Json, Yaml]),
+    ("config", &[Table, Json, Yaml]),
+    ("version", &[Table, Json, Yaml]),
 ];
 
-/// The forms of a command, by its path without the program's name.
+/// The formats of a command, by its path without the program's name.
 pub fn forms(command: &str) -> Option<&'static [Output]> {
     FORMS.iter().find(|(name, _)| *name == command).map(|(_, forms)| *forms)
 }

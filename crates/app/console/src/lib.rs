@@ -17,3 +17,4 @@ pub mod progress;
 pub mod shortened;
 pub mod style;
 pub mod table;
+pub mod yaml;

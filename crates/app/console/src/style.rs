@@ -45,6 +45,15 @@ impl Style {
         self.wrapped("1;31", text)
     }
 
+    /// Text that belongs to something as bad as this: `error`, `warning` or `info`.
+    pub fn severity(self, severity: &str, text: &str) -> String {
+        match severity {
+            "error" => self.alarm(text),
+            "warning" => self.wrapped("33", text),
+            _ => self.wrapped("36", text),
+        }
+    }
+
     fn wrapped(self, code: &str, text: &str) -> String {
         if self.is_on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }

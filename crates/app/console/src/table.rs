@@ -4,7 +4,9 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Wi
 
 pub use dovetail_model::grouped as whole;
 
-const WIDTH: u16 = 100;
+/// Columns of everything that is printed for people.
+pub const COLUMNS: usize = 100;
+const WIDTH: u16 = COLUMNS as u16;
 /// What most terminals have at the least.
 const NARROW: u16 = 80;
 /// What a number begins with; a dash stands for one that is not known.
@@ -144,6 +146,14 @@ pub fn wrapped(text: &str, indent: usize) -> String {
         is_empty = false;
     }
     lines + &line + "\n"
+}
+
+/// At most so many characters of a text; a cut one ends in `…`.
+pub fn cut(text: &str, columns: usize) -> String {
+    match text.chars().count() > columns {
+        true => text.chars().take(columns.saturating_sub(1)).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
 }
 
 /// What no line is broken in: words, and a number with its sign of percent.

@@ -54,7 +54,7 @@ impl Account {
             };
             let named = plain(&named.join(", "));
             self.notes.push(format!(
-                "only pods of your namespaces, in which you may list pods: {named}{more}; what nobody has is not in it"
+                "only pods of your namespaces, in which you may list pods: {named}{more}; unallocated capacity is not included"
             ));
         }
         self.only = namespaces;

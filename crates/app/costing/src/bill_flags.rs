@@ -9,6 +9,7 @@ use dovetail_console::app::App;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
 use dovetail_settings::{Origin, Setting};
+use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_sources::own_namespaces::own_namespaces;
 
 use super::dimension::Dimension;
@@ -20,16 +21,16 @@ use super::top::Top;
 pub struct BillFlags {
     #[command(flatten)]
     pub account: AccountFlags,
-    /// A ledger: a file, or postgres://USER@HOST/DATABASE. What is read of --prometheus is kept in
-    /// it, only what it does not have of the period is read, and the answer comes out of it;
-    /// without --prometheus nothing is read
+    /// Ledger to answer from: a file, or postgres://USER@HOST/DATABASE; with --prometheus, what the
+    /// ledger lacks of the period is read and stored first
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example", "exporter", "exporters_in"])]
     pub store: Option<String>,
-    /// Only the pods of your namespaces: those in which the credentials of --kubeconfig may list
-    /// pods, as the cluster itself says
-    #[arg(long, requires = "kubeconfig", conflicts_with = "focus")]
+    /// Show only namespaces in which your credentials may list pods
+    #[arg(long, conflicts_with = "focus")]
     pub mine: bool,
-    /// One row for each of these; several, separated by commas, such as team,cause
+    #[command(flatten)]
+    pub namespace: NamespaceFlags,
+    /// One row per value of these, separated by commas, such as team,cause
     #[arg(
         long,
         value_enum,
@@ -38,11 +39,11 @@ pub struct BillFlags {
         default_value = "namespace"
     )]
     pub by: Vec<Dimension>,
-    /// Only so many rows, those that cost most, and one for all others
+    /// Show the N most expensive rows, and one row for the rest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "focus")]
     pub top: Option<u32>,
-    /// Print the bill in the FinOps form FOCUS instead, of this version: 1.2, 1.3 or 1.4; of one
-    /// snapshot an hour of it
+    /// Print the bill as FOCUS (FinOps) CSV of this version: 1.2, 1.3 or 1.4; a snapshot counts as
+    /// one hour
     #[arg(long, value_name = "VERSION", conflicts_with = "by")]
     pub focus: Option<Version>,
 }
@@ -63,21 +64,23 @@ impl BillFlags {
         Err(UsageError(text).into())
     }
 
-    /// Beside --from and --example, which stand in for a cluster, the parser no longer asks for
-    /// --kubeconfig.
+    /// Only a cluster knows whose namespaces are whose.
     pub fn refuse_mine_without_cluster(&self) -> Result<()> {
         if !self.mine || self.account.objects.server().is_some() {
             return Ok(());
         }
-        let text = "--mine needs --kubeconfig: whose namespaces are yours only a cluster says, objects of a file or \
-                    of the example do not; give --kubeconfig in their place, or leave out --mine";
+        let text = "--mine needs a cluster, which knows which namespaces are yours: leave out --from and --example, \
+                    or leave out --mine";
         Err(UsageError(text.to_owned()).into())
     }
 
-    /// The namespaces of who asks, where only they are asked for.
+    /// The namespaces to which rows are limited; `None` for all.
     pub fn own_namespaces(&self) -> Result<Option<BTreeSet<String>>> {
-        let kubeconfig = self.account.objects.server().filter(|_| self.mine);
-        kubeconfig.map(own_namespaces).transpose()
+        if let Some(namespace) = self.namespace.only() {
+            return Ok(Some(BTreeSet::from([namespace.to_owned()])));
+        }
+        let cluster = self.account.objects.server().filter(|_| self.mine);
+        cluster.map(own_namespaces).transpose()
     }
 
     /// How many rows are shown.

@@ -29,7 +29,7 @@ pub enum Dimension {
     Node,
     /// The cluster
     Cluster,
-    /// What the GPUs were, or why nobody had them
+    /// State of the GPUs, or why they were free
     Cause,
 }
 

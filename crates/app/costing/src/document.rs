@@ -162,7 +162,7 @@ impl Document {
         };
         let unused = match head.unused_cpu_memory_usd_micros {
             Some(micros) if micros > 0 => {
-                format!(" CPU and memory that nobody asked for: {} more.", usd(Some(micros)))
+                format!(" CPU and memory that no pod requested: {} more.", usd(Some(micros)))
             }
             _ => String::new(),
         };
@@ -199,8 +199,7 @@ impl Document {
                 Some(_) => &prices,
             };
             return format!(
-                "From {} to {} ({:.1} days), hour by hour out of a ledger, {prices}. Blind is time of which \
-                 nobody knows whether it is waste.",
+                "From {} to {} ({:.1} days), hour by hour out of a ledger, {prices}. Unmeasured time may be waste.",
                 self.from, self.to, self.days
             );
         }
@@ -225,8 +224,7 @@ impl Document {
             (_, None) => String::new(),
         };
         format!(
-            "From {} to {} ({:.1} days), in steps of {step_s:.0} s{within}; {prices}. Blind is time of which nobody \
-             knows whether it is waste.",
+            "From {} to {} ({:.1} days), in steps of {step_s:.0} s{within}; {prices}. Unmeasured time may be waste.",
             self.from, self.to, self.days
         )
     }

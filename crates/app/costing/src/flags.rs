@@ -36,8 +36,8 @@ pub struct AccountFlags {
     pub objects: ObjectFlags,
     #[command(flatten)]
     pub measured: UsageFileFlags,
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: the bill of a
-    /// period; `auto` looks for one in the cluster of --kubeconfig, `none` looks at objects alone
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, for the bill of a
+    /// period; `auto` looks for one in the cluster, `none` uses none
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     pub prometheus: ServerChoice,
     #[command(flatten)]
@@ -48,18 +48,17 @@ pub struct AccountFlags {
     /// opencost, datadog [default: residual where CPU and memory have list prices, else all-in]
     #[arg(long, value_name = "NAME")]
     pub method: Option<SplitMethod>,
-    /// Who pays for the parts of nodes that no pod has
+    /// Who pays for the parts of nodes that no pod uses
     #[arg(long, value_enum, value_name = "WHO", default_value = "shown")]
     pub unused: UnusedFlag,
-    /// Label that names the team, first the namespace's, then the pod's; can be given several times
-    /// [default: team, cost-center, owner, ...]
+    /// Label that names the team, on the namespace, then on the pod; repeatable [default: team,
+    /// cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
     /// Name of the cluster [default: the identity of its namespace kube-system]
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// What the provider billed, as CSV: a FOCUS file or an AWS cost and usage report; nodes that
-    /// are in it cost what was billed instead of list prices
+    /// Bill of the provider as CSV, FOCUS or AWS CUR: its nodes cost what was billed
     #[arg(long, value_name = "FILE", help_heading = "Prices")]
     pub bill: Option<PathBuf>,
     #[command(flatten)]
@@ -72,12 +71,12 @@ pub struct AccountFlags {
     gib_price: Option<String>,
 }
 
-/// Who pays for what nobody has.
+/// Who pays for what no pod uses.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum UnusedFlag {
-    /// Nobody: it has rows of its own
+    /// Rows of their own
     Shown,
-    /// The pods of the node, by what each has of the same resource
+    /// The pods of the node, by their share of the same resource
     Distributed,
 }
 
@@ -128,7 +127,7 @@ impl AccountFlags {
         Ok(Terms { teams: self.teams(app), list_prices, method, unused: self.unused() })
     }
 
-    /// How teams are told.
+    /// How teams are recognized.
     pub fn teams(&self, app: &App) -> Teams {
         Teams::new(&app.settings.cost, &self.team_label)
     }
@@ -139,7 +138,7 @@ impl AccountFlags {
         self.method.or_else(set)
     }
 
-    /// Who pays for what nobody has.
+    /// Who pays for what no pod uses.
     pub fn unused(&self) -> Unused {
         match self.unused {
             UnusedFlag::Shown => Unused::Shown,
@@ -171,8 +170,11 @@ impl AccountFlags {
             let choice = self.measured.or_else(&self.prometheus);
             let Chosen { asker, mut told } = self.server.chosen(choice, self.objects.server())?;
             if let Some(asker) = asker {
-                let is_given = self.objects.is_given();
-                let objects = is_given.then(|| self.gathered(app, teams)).transpose()?;
+                // A server in a cluster comes with the objects of the cluster.
+                let is_auto = *choice == ServerChoice::Auto;
+                let objects = (is_auto || self.objects.is_given())
+                    .then(|| self.gathered(app, teams))
+                    .transpose()?;
                 return Ok(Source::Server(Box::new(OverTime { asker, objects, told })));
             }
             told.extend(self.server.without_effect());
@@ -192,7 +194,7 @@ impl AccountFlags {
     }
 
     fn read_objects(&self, app: &App) -> Result<Read> {
-        self.objects.read(app, "split the cost of")
+        self.objects.read(app)
     }
 
     /// Objects, and where they were read, with what somebody saw of their GPUs.
@@ -223,7 +225,7 @@ impl AccountFlags {
         Ok(AtMoment { gathered, uses, sources, told })
     }
 
-    /// The account of whatever there is; of a moment for a month, or for its hour.
+    /// The account of the source; of a snapshot for a month, or for its hour.
     ///
     /// # Errors
     /// A server that does not answer, prices that cannot be, a bill that cannot be read.
@@ -245,7 +247,7 @@ impl AccountFlags {
         }
     }
 
-    /// The account of a moment.
+    /// The account of a snapshot.
     pub fn of_moment(
         &self,
         app: &App,

@@ -82,7 +82,8 @@ pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> R
     let (is_focus, own, mut top) = (flags.focus.is_some(), flags.own_namespaces()?, flags.top());
     let flags = &flags.account;
     let (teams, list_prices) = (&flags.teams(app), flags.list_prices(app)?);
-    let Chosen { asker, told } = flags.server.chosen(&flags.prometheus, flags.objects.server())?;
+    let Chosen { asker, told } =
+        flags.server.chosen(&flags.prometheus, flags.objects.named_server())?;
     refuse_what_does_nothing(flags, asker.is_some() || own.is_some())?;
     let address: Address = ledger.parse().map_err(|error| bad_address("--store", error))?;
     if let Address::File(path) = &address
@@ -476,7 +477,7 @@ fn free_looks(objects: &Gathered, asker: &Asker) -> Result<Vec<(String, FreeLook
 fn refuse_what_does_nothing(flags: &AccountFlags, is_read: bool) -> Result<()> {
     let refused = match () {
         () if !is_read && flags.objects.is_given() => Some(
-            "--store alone reads nothing else: leave out --from and --kubeconfig, or give --prometheus",
+            "--store alone reads nothing else: leave out --from, --kubeconfig and --context, or give --prometheus",
         ),
         () if !is_read && (flags.prices.is_given() || flags.vcpu_price.is_some()) => {
             Some("--store alone answers with the prices of the time it was read: leave out prices")

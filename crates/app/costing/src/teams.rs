@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_settings::cost::{CostSection, TeamFrom};
 
-/// How teams are told.
+/// How teams are recognized.
 #[derive(Clone, Debug)]
 pub struct Teams {
     mapping: BTreeMap<String, String>,

@@ -122,9 +122,10 @@ fn text(app: &App, report: &ComparisonReport) -> String {
     ]);
     text.push('\n');
     if report.idle.is_empty() {
-        return text + "no GPU stood free while a pod waited that dovetail would have put there\n";
+        return text
+            + "no GPU was free while a pod was pending that dovetail would have placed there\n";
     }
-    text += "GPUs that stood free while a pod waited that dovetail would have put there\n\n";
+    text += "GPUs that were free while a pod was pending that dovetail would have placed there\n\n";
     let usd = |micros: Option<u128>| {
         let micros = micros.and_then(|micros| i64::try_from(micros).ok());
         // To the cent: half a cent is rounded up.

@@ -182,8 +182,9 @@ fn of_the_lost(short: ShortLook) -> String {
         None => "the gang waits on".to_owned(),
     };
     format!(
-        ", {pods} fewer than start together: who is missing has not been made anew. A running scheduler keeps room for \
-         what it saw lost, for {} each, unless that was stopped for others; since when, no object says; {then}",
+        ", {pods} fewer than start together: the missing pods have not been created again. A running scheduler \
+         reserves room for pods that it saw lost, for {} each, unless they were preempted; no object records since \
+         when; {then}",
         seconds(short.keep_for_ms)
     )
 }

@@ -1,4 +1,4 @@
-//! `dovetail queue`: what each queue is given and holds; who waits in it, in order, and for what.
+//! `dovetail queue`: the quota and use of each queue, and its pending jobs in scheduling order.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use dovetail_control::schedule::Scheduler;
 use dovetail_objects as object;
 use dovetail_objects::harmless;
 use dovetail_settings::form::Output;
+use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
@@ -52,15 +53,18 @@ struct QueueLine {
     problem: Option<String>,
 }
 
-/// Prints queues and those who wait.
+/// Prints queues and pending jobs.
 ///
 /// # Errors
 /// A form that the command lacks, and output that cannot be written.
-pub fn answer(app: &App, seen: &mut Seen) -> Result<()> {
+pub fn answer(app: &App, seen: &mut Seen, namespace: &NamespaceFlags) -> Result<()> {
     let output = app.output("queue")?;
-    let waiting = line(&mut seen.scheduler, seen.now_ms);
+    let mut waiting = line(&mut seen.scheduler, seen.now_ms);
     let queues = queues(&mut seen.scheduler, &waiting);
-    let others = not_in_line(seen.scheduler.world());
+    let mut others = not_in_line(seen.scheduler.world());
+    let is_shown = |name: &str| name.split_once('/').is_none_or(|(of, _)| namespace.shows(of));
+    waiting.retain(|job| is_shown(&job.job));
+    others.retain(|other| is_shown(&other.name));
     match output {
         Output::Json => {
             let all =
@@ -134,12 +138,12 @@ fn missing(scheduler: &mut Scheduler) -> Vec<QueueLine> {
     missing.into_iter().filter_map(line).collect()
 }
 
-/// Who waits without being in line.
+/// Pending pods that are not in the scheduling order.
 fn beside(app: &App, others: &[NotInLine]) -> String {
     if others.is_empty() {
         return String::new();
     }
-    let title = format!("{} not in line", whole(others.len() as u64));
+    let title = format!("{} not in the scheduling order", whole(others.len() as u64));
     format!("\n{}\n\n{}", app.style(Stream::Result).strong(&title), not_in_line::text(others))
 }
 
@@ -164,11 +168,16 @@ fn text(
         }
     }
     if waiting.is_empty() {
-        return text + if is_all { "nothing waits\n" } else { "nothing waits in line\n" };
+        return text
+            + if is_all {
+                "no pending jobs\n"
+            } else {
+                "no pending jobs in the scheduling order\n"
+            };
     }
     let gpu_milli: i64 = waiting.iter().map(|job| job.gpu_milli).sum();
     let jobs = whole(waiting.len() as u64);
-    let title = format!("{jobs} waiting, for {} GPUs", gpus(gpu_milli));
+    let title = format!("{jobs} pending, for {} GPUs", gpus(gpu_milli));
     let row = |job: &InLine| {
         let gpus = gpus(job.gpu_milli);
         let waited = duration(job.waited_ms);
@@ -185,7 +194,7 @@ fn text(
     };
     let rows: Vec<Vec<String>> = waiting.iter().map(row).collect();
     let title = app.style(Stream::Result).strong(&title);
-    let hint = "`dovetail why NAME -n NAMESPACE` says more about one of them";
+    let hint = "`dovetail why NAME -n NAMESPACE` explains why one of them is pending";
     text + &format!("{title}\n\n{}\n{hint}\n", table_of_jobs(rows))
 }
 
@@ -244,7 +253,7 @@ fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
             queue.waiting_jobs.to_string(),
         ]
     };
-    let header = ["queue", "parent", "GPUs", "guaranteed", "limit", "weight", "share", "waits"];
+    let header = ["queue", "parent", "GPUs", "guaranteed", "limit", "weight", "share", "pending"];
     narrow_table(&header, queues.iter().map(row).collect())
 }
 

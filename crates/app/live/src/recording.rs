@@ -86,8 +86,7 @@ impl LiveRecording {
 
     fn is_missing(&self, problem: String) {
         error!(
-            "the recording is not whole: {problem}: what is decided is not in it any more; make room, then start anew \
-             with another --record"
+            "the recording is not whole: {problem}: later decisions are missing; free disk space, then restart with another --record"
         );
         // The first one is told again at the end.
         _ = self.problem.set(problem);

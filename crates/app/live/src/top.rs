@@ -1,4 +1,4 @@
-//! `dovetail top`: nodes and their GPUs, and who holds them.
+//! `dovetail top`: nodes, their GPUs, and the pods that use them.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use dovetail_console::table::{table, whole};
 use dovetail_model::{Condition, Owner, Phase, Snapshot};
 use dovetail_objects::{Pod, harmless};
 use dovetail_settings::form::Output;
+use dovetail_sources::namespace::NamespaceFlags;
 use serde::Serialize;
 
 use crate::Seen;
@@ -47,10 +48,16 @@ struct Holder {
 ///
 /// # Errors
 /// A form that the command lacks, and output that cannot be written.
-pub fn answer(app: &App, seen: &mut Seen, all: bool) -> Result<()> {
+pub fn answer(app: &App, seen: &mut Seen, namespace: &NamespaceFlags, all: bool) -> Result<()> {
     let output = app.output("top")?;
     let world = seen.scheduler.snapshot(seen.now_ms);
-    let nodes = nodes(&world, seen.scheduler.world(), all);
+    let mut nodes = nodes(&world, seen.scheduler.world(), all);
+    if namespace.only().is_some() {
+        let of_it =
+            |holder: &Holder| holder.pod.split_once('/').is_some_and(|(of, _)| namespace.shows(of));
+        nodes.iter_mut().for_each(|node| node.holders.retain(of_it));
+        nodes.retain(|node| !node.holders.is_empty());
+    }
     match output {
         Output::Json => app.print_json(&serde_json::json!({ "nodes": nodes })),
         _ => app.print(&text(app, &nodes)),
@@ -67,7 +74,7 @@ fn nodes(world: &Snapshot, objects: &World, all: bool) -> Vec<NodeLine> {
         let pod = match &holding.owner {
             Owner::Pod(pod) => objects.pod_of(*pod).map(full_name).unwrap_or_default(),
             Owner::Foreign(name) => name.clone(),
-            Owner::Reservation => "kept free".to_owned(),
+            Owner::Reservation => "reserved".to_owned(),
         };
         let is_ending = matches!(holding.phase, Phase::Releasing { .. });
         let holder = Holder { pod, gpus: holding.devices.len(), is_ending };
@@ -105,18 +112,18 @@ fn full_name(pod: &Pod) -> String {
 fn text(app: &App, nodes: &[NodeLine]) -> String {
     let sum = |of: fn(&NodeLine) -> usize| whole(nodes.iter().map(of).sum::<usize>() as u64);
     let (gpus, held) = (sum(|node| node.gpus), sum(|node| node.held));
-    let title = format!("{held} of {gpus} GPUs held, on {} nodes", whole(nodes.len() as u64));
+    let title = format!("{held} of {gpus} GPUs allocated, on {} nodes", whole(nodes.len() as u64));
     let row = |node: &NodeLine| {
         let holder = |holder: &Holder| {
-            let ending = if holder.is_ending { ", ending" } else { "" };
+            let ending = if holder.is_ending { ", terminating" } else { "" };
             format!("{} ({}{ending})", holder.pod, holder.gpus)
         };
         let holders: Vec<String> = node.holders.iter().map(holder).collect();
         let holders = match (holders.is_empty(), node.takes_pods) {
-            (true, true) => "nobody".to_owned(),
-            (true, false) => "nobody; takes no pods".to_owned(),
+            (true, true) => "-".to_owned(),
+            (true, false) => "- (node accepts no pods)".to_owned(),
             (false, true) => holders.join(", "),
-            (false, false) => format!("{}; takes no more", holders.join(", ")),
+            (false, false) => format!("{} (node accepts no more pods)", holders.join(", ")),
         };
         vec![
             node.node.clone(),
@@ -130,7 +137,7 @@ fn text(app: &App, nodes: &[NodeLine]) -> String {
             holders,
         ]
     };
-    let header = ["node", "model", "GPUs", "held", "free", "held by"];
+    let header = ["node", "model", "GPUs", "allocated", "free", "pods"];
     let title = app.style(Stream::Result).strong(&title);
     format!("{title}\n\n{}", table(&header, nodes.iter().map(row).collect()))
 }

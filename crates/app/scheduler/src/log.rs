@@ -101,7 +101,7 @@ fn log_news(news: &News, is_known: bool) {
         ) => debug!("{report}"),
         News::Object(report) => warn!("{report}"),
         News::Inconsistent(problem) => {
-            error!(%problem, "the engine starts anew from the objects; this is a bug: report it");
+            error!(%problem, "the engine restarts from the objects; this is a bug: report it");
         }
     }
 }

@@ -146,7 +146,7 @@ impl Metrics {
         let help =
             "Times that a gang stayed below its smallest size and its pods were ordered deleted";
         self.add("dovetail_gangs_given_up", help, self.given_up.clone());
-        let help = "Times that the engine was started anew because of a bug; report it";
+        let help = "Times that the engine was restarted because of a bug; report it";
         self.add("dovetail_inconsistencies", help, self.inconsistencies.clone());
         let help =
             "1 if something that was decided could not be written into the file of `--record`";
@@ -161,14 +161,13 @@ impl Metrics {
         let help = "Pods that wait, by `queue`: active, unschedulable (no present node takes them), \
                     backoff (their bind had no effect)";
         self.add("scheduler_pending_pods", help, self.pending.clone());
-        let help = "Searches for pods to stop for one of a higher priority";
+        let help = "Searches for pods to preempt for one of a higher priority";
         self.add("scheduler_preemption_attempts", help, self.preemption_attempts.clone());
-        let help = "Pods stopped for one pod or gang of a higher priority";
+        let help = "Pods preempted for a pod or gang of a higher priority";
         self.add("scheduler_preemption_victims", help, self.preemption_victims.clone());
-        let help = "Pods stopped beyond what PodDisruptionBudgets allow";
+        let help = "Pods preempted beyond what PodDisruptionBudgets allow";
         self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
-        let help =
-            "Pods that were to be stopped and that the server does not let go, or says nothing of";
+        let help = "Pods whose eviction the server refused or did not answer";
         self.add("dovetail_stops_refused", help, self.stops_refused.clone());
         let help = "One decision over all that changed";
         self.add("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());

@@ -179,7 +179,7 @@ impl CostSection {
         Ok(())
     }
 
-    /// Labels of nodes that say which machine they are, for readers that must ask for them by name.
+    /// Labels that name the machine of a node, for readers that must ask for them by name.
     pub fn hardware_labels(&self) -> Vec<String> {
         let labels = self.hardware.iter().flatten().filter_map(|machine| machine.labels().ok());
         let keys = |pairs: LabelPairs| pairs.keys().map(str::to_owned).collect::<Vec<_>>();

@@ -1,9 +1,9 @@
-//! Forms of output.
+//! Output formats.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// The form of a result.
+/// The format of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Output {
@@ -13,13 +13,15 @@ pub enum Output {
     Table,
     /// One object with stable keys (docs/reference/json.md)
     Json,
+    /// The same object as YAML
+    Yaml,
     /// Rows with a header, where the result has rows
     Csv,
     /// One file with plots that needs nothing else
     Html,
-    /// For a pull request or a page of notes
+    /// For a pull request or a wiki page
     Markdown,
-    /// SARIF 2.1.0, for tools that show findings
+    /// SARIF 2.1.0, for code scanning tools
     Sarif,
 }
 
@@ -29,6 +31,7 @@ impl Output {
         match self {
             Self::Table => "table",
             Self::Json => "json",
+            Self::Yaml => "yaml",
             Self::Csv => "csv",
             Self::Html => "html",
             Self::Markdown => "markdown",
@@ -37,7 +40,7 @@ impl Output {
     }
 }
 
-/// When to colour.
+/// When to use color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Color {

@@ -43,19 +43,19 @@ const MAX_THREADS: u64 = 4096;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings")]
 pub struct SettingFlags {
-    /// Form of the result [default: table]
-    #[arg(long, global = true, value_enum, value_name = "FORM")]
+    /// Output format [default: table]
+    #[arg(long, short = 'o', global = true, value_enum, value_name = "FORMAT")]
     pub output: Option<Output>,
-    /// Seed of everything that is drawn by chance [default: 42]
+    /// Seed of random draws [default: 42]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_SEED))]
     pub seed: Option<u64>,
-    /// Threads for work that is divided; results do not depend on it [default: all cores]
+    /// Number of threads; results do not depend on it [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_THREADS))]
     pub threads: Option<u64>,
-    /// When to colour messages and headings [default: auto]
+    /// When to color messages and headings [default: auto]
     #[arg(long, global = true, value_enum, value_name = "WHEN", alias = "colour")]
     pub color: Option<Color>,
-    /// File with settings; without it, dovetail.toml of the current folder if there is one
+    /// Settings file [default: dovetail.toml of the current folder, if it exists]
     #[arg(long, global = true, value_name = "FILE", env = "DOVETAIL_CONFIG", hide_env = true)]
     pub config: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ pub struct SettingFlags {
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
+    /// No source sets it.
     Default,
     /// A file.
     File(PathBuf),
@@ -110,7 +110,7 @@ pub struct Settings {
     pub prices: PriceSection,
     /// From where on something is a finding.
     pub audit: AuditSection,
-    /// Who is told what.
+    /// Which reports go where.
     pub notices: NoticeSection,
 }
 
@@ -124,7 +124,7 @@ impl Settings {
         Self::stacked(flags, path, &file, &|name| std::env::var(name).ok())
     }
 
-    /// What holds where nobody says anything.
+    /// The values where no source sets any.
     pub fn of_nothing() -> Self {
         let flags =
             SettingFlags { output: None, seed: None, threads: None, color: None, config: None };
@@ -233,7 +233,7 @@ mod tests {
         let error = Settings::stacked(&flags(), PathBuf::new(), &file, &variable).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "DOVETAIL_OUTPUT=xml: expected one of table, json, csv, html, markdown, sarif"
+            "DOVETAIL_OUTPUT=xml: expected one of table, json, yaml, csv, html, markdown, sarif"
         );
     }
 }

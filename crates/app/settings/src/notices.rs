@@ -52,7 +52,7 @@ impl NoticeSection {
         duration("repeat", &self.repeat, 60 * MINUTE_MS, 365 * DAY_MS)?;
         if self.weekly_digest == Some(true) && self.webhooks.as_ref().is_none_or(BTreeMap::is_empty)
         {
-            return Err("notices.weekly_digest = true: nobody to send it to: name addresses in \
+            return Err("notices.weekly_digest = true: no address to send it to: set some in \
                         [notices.webhooks], as TEAM = \"https://HOST/PATH\""
                 .to_owned());
         }

@@ -41,7 +41,7 @@ pub struct SchedulerSection {
     pub preemption: Option<bool>,
     /// Whether pods of other schedulers may be stopped, too.
     pub preempt_foreign: Option<bool>,
-    /// Whether nobody is stopped beyond what PodDisruptionBudgets allow.
+    /// Whether no pod is preempted beyond what PodDisruptionBudgets allow.
     pub respect_pdb: Option<bool>,
     /// A gang that has its smallest size starts when no further pod has appeared for so long.
     pub(crate) gang_quiet_ms: Option<u64>,

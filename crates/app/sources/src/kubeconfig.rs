@@ -1,19 +1,28 @@
-//! The connection to a cluster.
+//! The connection to a cluster: the file and context that kubectl would use, unless others are
+//! named.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use dovetail_console::plain::plain;
 use dovetail_settings::errors::UsageError;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+/// The variable that names files in the place of `~/.kube/config`.
+const VARIABLE: &str = "KUBECONFIG";
+
 /// Flags as written.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct ConnectionFlags {
-    /// Connection to the cluster; without it, that of kubectl or of the pod this runs in.
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the account of the pod]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current context]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     #[arg(skip)]
     is_of_pod: bool,
 }
@@ -21,56 +30,172 @@ pub struct ConnectionFlags {
 impl ConnectionFlags {
     /// The connection that a file describes.
     pub fn of_file(path: PathBuf) -> Self {
-        Self { kubeconfig: Some(path), is_of_pod: false }
+        Self { kubeconfig: Some(path), ..Self::default() }
     }
 
     /// The connection of the pod that this runs in.
     pub fn of_pod() -> Self {
-        Self { kubeconfig: None, is_of_pod: true }
+        Self { is_of_pod: true, ..Self::default() }
+    }
+
+    /// Whether a file or a context is named.
+    pub fn is_given(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
     }
 
     /// As messages name it.
     pub fn name(&self) -> String {
-        match &self.kubeconfig {
+        let file = match &self.kubeconfig {
             Some(path) => format!("kubeconfig {}", path.display()),
             None if self.is_of_pod => "the cluster of this pod".to_owned(),
-            None => "the cluster of kubectl".to_owned(),
+            None => "the default kubeconfig".to_owned(),
+        };
+        match &self.context {
+            Some(context) => format!("context {} of {file}", plain(context)),
+            None => file,
         }
     }
 
     /// The settings of a client.
     ///
     /// # Errors
-    /// Names the file that cannot be used, or says how to name one.
+    /// Names the file that cannot be used, or where a file was looked for.
     pub async fn connect(&self) -> Result<Config> {
         if self.is_of_pod {
-            return Config::incluster().context("no connection to a cluster: this runs in no pod");
+            return Config::incluster()
+                .context("no connection to a cluster: this process does not run in a pod");
         }
-        let Some(path) = &self.kubeconfig else {
-            if let Ok(file) = Kubeconfig::read() {
-                refuse_unknown_user(&file, &self.name())?;
-            }
-            let found = Config::infer().await;
-            return found.context("no connection to a cluster: name a file with --kubeconfig");
-        };
         let named = || self.name();
-        let file = Kubeconfig::read_from(path).with_context(named)?;
-        refuse_unknown_user(&file, &self.name())?;
-        let options = KubeConfigOptions::default();
+        let file = match &self.kubeconfig {
+            Some(path) => Kubeconfig::read_from(path).with_context(named)?,
+            None => match self.of_kubectl()? {
+                Some(file) => file,
+                None => return Ok(Config::incluster()?),
+            },
+        };
+        let options = KubeConfigOptions { context: self.context.clone(), ..Default::default() };
+        check_context(&file, self.context.as_deref(), &self.name())?;
         Config::from_custom_kubeconfig(file, &options).await.with_context(named)
+    }
+
+    /// The file that kubectl would read; `None` where there is none and this runs in a pod.
+    fn of_kubectl(&self) -> Result<Option<Kubeconfig>> {
+        let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
+        let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+        let places = places(variable.as_deref(), home.map(PathBuf::from).as_deref());
+        if places.files.iter().any(|file| file.exists()) {
+            let file = Kubeconfig::read();
+            return Ok(Some(file.with_context(|| places.words())?));
+        }
+        if self.context.is_none() && Config::incluster().is_ok() {
+            return Ok(None);
+        }
+        let text = format!(
+            "no kubeconfig: {}: name a file with --kubeconfig FILE, or see a report of a generated \
+             cluster with `dovetail audit --example`",
+            places.words()
+        );
+        Err(UsageError(text).into())
     }
 }
 
-/// Refuses a context whose user is not there: the server would take whoever asks for nobody.
-fn refuse_unknown_user(file: &Kubeconfig, name: &str) -> Result<()> {
-    let current = file.current_context.as_deref().unwrap_or_default();
+/// Where kubectl looks for its file.
+struct Places {
+    is_by_variable: bool,
+    files: Vec<PathBuf>,
+}
+
+fn places(variable: Option<&std::ffi::OsStr>, home: Option<&Path>) -> Places {
+    match variable {
+        Some(paths) => {
+            let files = std::env::split_paths(&OsString::from(paths)).collect();
+            Places { is_by_variable: true, files }
+        }
+        None => {
+            let files = home.map(|home| home.join(".kube").join("config"));
+            Places { is_by_variable: false, files: files.into_iter().collect() }
+        }
+    }
+}
+
+impl Places {
+    fn words(&self) -> String {
+        let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
+        let files = plain(&files.join(", "));
+        match (self.is_by_variable, self.files.is_empty()) {
+            (true, _) => format!("${VARIABLE} names {files}"),
+            (false, false) => format!("${VARIABLE} is not set, and the default is {files}"),
+            (false, true) => format!("neither ${VARIABLE} nor $HOME is set"),
+        }
+    }
+}
+
+/// Refuses a context that the file lacks, and one whose user is missing: the server would treat
+/// requests as anonymous.
+fn check_context(file: &Kubeconfig, wanted: Option<&str>, name: &str) -> Result<()> {
+    let current = wanted.or(file.current_context.as_deref()).unwrap_or_default();
     let context = file.contexts.iter().find(|one| one.name == current);
+    if context.is_none() {
+        let known: Vec<&str> = file.contexts.iter().map(|one| one.name.as_str()).collect();
+        let known = match known.is_empty() {
+            true => "it has none".to_owned(),
+            false => format!("it has {}", plain(&known.join(", "))),
+        };
+        let problem = match current.is_empty() {
+            true => "no current context is set".to_owned(),
+            false => format!("there is no context {}", plain(current)),
+        };
+        let text = format!("{name}: {problem}: choose one with --context NAME; {known}");
+        return Err(UsageError(text).into());
+    }
     let user = context.and_then(|one| one.context.as_ref()?.user.as_deref()).unwrap_or_default();
     if user.is_empty() || file.auth_infos.iter().any(|one| one.name == user) {
         return Ok(());
     }
     let text = format!(
-        "{name}: its context {current} names user {user}, which is not among its users: add it, or name another there"
+        "{name}: its context {current} names user {user}, which is not among its users: add the user, or choose another \
+         context"
     );
     Err(UsageError(text).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Kubeconfig {
+        Kubeconfig::from_yaml(text).expect("a kubeconfig")
+    }
+
+    #[test]
+    fn a_context_that_is_not_there_is_named_with_those_that_are() {
+        let text = "contexts: [{name: dev, context: {cluster: c, user: u}}, {name: prod, context: {cluster: c}}]\n\
+                    current-context: dev\nusers: [{name: u, user: {}}]\n";
+        assert!(check_context(&file(text), None, "kubeconfig k").is_ok());
+        assert!(check_context(&file(text), Some("prod"), "kubeconfig k").is_ok());
+        let told = check_context(&file(text), Some("stage"), "kubeconfig k").unwrap_err();
+        assert_eq!(
+            told.to_string(),
+            "kubeconfig k: there is no context stage: choose one with --context NAME; it has dev, prod"
+        );
+        let told = check_context(&file("contexts: []\n"), None, "kubeconfig k").unwrap_err();
+        assert_eq!(
+            told.to_string(),
+            "kubeconfig k: no current context is set: choose one with --context NAME; it has none"
+        );
+    }
+
+    #[test]
+    fn files_are_looked_for_where_kubectl_looks() {
+        let home = Path::new("/home/me");
+        let by_default = places(None, Some(home));
+        assert_eq!(
+            by_default.words(),
+            "$KUBECONFIG is not set, and the default is /home/me/.kube/config"
+        );
+        let several = places(Some("/a:/b".as_ref()), Some(home));
+        assert_eq!(several.words(), "$KUBECONFIG names /a, /b");
+        assert_eq!(several.files.len(), 2);
+        assert_eq!(places(None, None).words(), "neither $KUBECONFIG nor $HOME is set");
+    }
 }

@@ -11,6 +11,7 @@ pub mod exporters;
 pub mod found_prometheus;
 pub mod hangs;
 pub mod kubeconfig;
+pub mod namespace;
 pub mod node_prices;
 pub mod objects;
 pub mod old_prices;

@@ -282,8 +282,8 @@ fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
     };
     let at = format!("{provider} {region}");
     plain_sentence(&format!(
-        "{} of model {model} on nodes whose {whose} nobody knows: at the price of {}, which is an estimate; a row \
-         without {without} in --prices, or --gpu-price, says theirs",
+        "{} of model {model} on nodes of unknown {whose}: at the price of {}, which is an estimate; a row \
+         without {without} in --prices, or --gpu-price, sets theirs",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
         at.trim()
     ))

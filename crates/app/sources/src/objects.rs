@@ -11,9 +11,9 @@ use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_console::plain::plain;
-use dovetail_inventory::dump::{DumpError, Sink, collected_at, dump_files, read_paths};
+use dovetail_inventory::dump::{DumpError, STDIN, Sink, collected_at, dump_files, read_paths};
 use dovetail_inventory::facts::Inventory;
-use dovetail_settings::errors::{BadInput, UsageError};
+use dovetail_settings::errors::BadInput;
 
 use crate::example;
 use crate::kubeconfig::ConnectionFlags;
@@ -21,19 +21,19 @@ use crate::kubeconfig::ConnectionFlags;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct ObjectFlags {
-    /// Dumps of `kubectl get nodes,pods,... -A -o json`: files, or folders with them, plain or gzip
-    #[arg(long, value_name = "PATH", num_args = 1..)]
+    /// Dumps of `kubectl get nodes,pods,... -A -o json` instead of a cluster: files or folders,
+    /// plain or gzip; `-` is standard input
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["kubeconfig", "context"])]
     from: Vec<PathBuf>,
-    /// When the objects were read, such as 2026-11-20T12:00:00Z [default: when they were collected,
-    /// else when the newest file was written]
+    /// Time of the dump, such as 2026-11-20T12:00:00Z [default: when it was collected, else when
+    /// the newest file was written]
     #[arg(long, value_name = "TIME", requires = "from")]
     at: Option<jiff::Timestamp>,
-    /// Look at a generated cluster of 32 nodes, with what its GPUs did: no files, no network
-    #[arg(long, conflicts_with = "from")]
+    /// Use a generated cluster of 32 nodes with GPU activity: no files, no network
+    #[arg(long, conflicts_with_all = ["from", "kubeconfig", "context"])]
     pub example: bool,
-    /// Read the objects from the cluster that this file leads to
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "example"])]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    connection: ConnectionFlags,
 }
 
 /// Objects, and where they were read.
@@ -47,14 +47,15 @@ pub struct Read {
 impl Read {
     /// # Errors
     /// When the credentials hide nodes or pods: what is left would look like a cluster without
-    /// GPUs, or like GPUs that nobody holds.
+    /// GPUs, or like free GPUs.
     pub fn with_all_nodes_and_pods(self) -> Result<Self> {
         if self.hidden.is_empty() {
             return Ok(self);
         }
         bail!(
-            "{}: the credentials may not list {} in all namespaces, so that it is not known which GPUs there are and who \
-             holds them: use credentials that may, or ask a ledger that others fill (`dovetail cost --mine --store`)",
+            "{}: your credentials may not list {} in all namespaces, so the GPUs and the pods that use them are \
+             unknown: use credentials with the ClusterRole of deploy/viewer.yaml, or ask a ledger that others fill \
+             (`dovetail cost --mine --store LEDGER`)",
             self.sources.join(", "),
             self.hidden.join(" and ")
         )
@@ -62,23 +63,27 @@ impl Read {
 }
 
 impl ObjectFlags {
-    /// Whether any objects are named.
+    /// Whether any objects are named; without, those of kubectl's current context are read.
     pub fn is_given(&self) -> bool {
-        self.example || !self.from.is_empty() || self.server().is_some()
+        self.example || !self.from.is_empty() || self.connection.is_given()
     }
 
-    /// The kubeconfig of the cluster that is read, if one is.
-    pub fn server(&self) -> Option<&Path> {
-        self.kubeconfig.as_deref()
+    /// The cluster that is read, if one is named.
+    pub fn named_server(&self) -> Option<&ConnectionFlags> {
+        self.server().filter(|cluster| cluster.is_given())
+    }
+
+    /// The cluster that is read, if one is.
+    pub fn server(&self) -> Option<&ConnectionFlags> {
+        (!self.example && self.from.is_empty()).then_some(&self.connection)
     }
 
     /// Reads all objects.
     ///
     /// # Errors
-    /// Names the file that cannot be read, or what to give where there is none; `what` is done with
-    /// them.
-    pub fn read(&self, app: &App, what: &str) -> Result<Read> {
-        let mut inventory = Inventory::new(self.now_ms(what)?);
+    /// Names the file or cluster that cannot be read.
+    pub fn read(&self, app: &App) -> Result<Read> {
+        let mut inventory = Inventory::new(self.now_ms()?);
         let complete = self.read_into(app, &mut inventory)?;
         complete.iter().for_each(|kind| inventory.all_of(kind));
         let (skipped, count) = inventory.left_out();
@@ -86,7 +91,7 @@ impl ObjectFlags {
             app.note(&format!("left out {}", plain(&skipped.to_string())));
         }
         if count > 10 {
-            app.note(&format!("{count} objects left out; --output json lists them"));
+            app.note(&format!("{count} objects left out; -o json lists them"));
         }
         let is_hidden = |kind: &&str| self.server().is_some() && !complete.contains(kind);
         let hidden = ["Node", "Pod"].into_iter().filter(is_hidden).collect();
@@ -97,14 +102,7 @@ impl ObjectFlags {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn now_ms(&self, what: &str) -> Result<u64> {
-        if !self.is_given() {
-            let text = format!(
-                "name what to {what}: --kubeconfig with a cluster, --from with files of `kubectl get nodes,pods,... -A -o json`, \
-                 or --example"
-            );
-            return Err(UsageError(text).into());
-        }
+    pub fn now_ms(&self) -> Result<u64> {
         if self.example {
             return Ok(example::AT_MS);
         }
@@ -123,31 +121,34 @@ impl ObjectFlags {
         if self.example {
             return example::read_into(sink).map(|()| Vec::new());
         }
-        if let Some(path) = self.server() {
-            return served(app, path, sink);
+        if let Some(cluster) = self.server() {
+            return served(app, cluster, sink);
         }
         let objects = read_paths(&self.from, sink).map_err(told)?;
         if objects == 0 {
-            let text = "--from: there is no object in it: write it with `kubectl get nodes,pods -A -o json`";
+            let text =
+                "--from: it contains no object: write it with `kubectl get nodes,pods -A -o json`";
             return Err(BadInput(text.to_owned()).into());
         }
         Ok(Vec::new())
     }
 
     fn sources(&self) -> Vec<String> {
-        let paths = self.from.iter().map(PathBuf::as_path).chain(self.server());
-        let paths = paths.map(|path| path.display().to_string());
-        paths.chain(self.example.then(|| example::NAME.to_owned())).collect()
+        let path = |path: &PathBuf| match path == Path::new(STDIN) {
+            true => "standard input".to_owned(),
+            false => path.display().to_string(),
+        };
+        let sources = self.from.iter().map(path).chain(self.server().map(ConnectionFlags::name));
+        sources.chain(self.example.then(|| example::NAME.to_owned())).collect()
     }
 }
 
 /// All objects of a server.
-fn served(app: &App, path: &Path, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
-    let cluster = ConnectionFlags::of_file(path.to_owned());
-    let lists = connection_runtime()?.block_on(lists_of(&cluster, sink))?;
+fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
+    let lists = connection_runtime()?.block_on(lists_of(cluster, sink))?;
     if !lists.refused.is_empty() {
         app.note(&format!(
-            "the credentials may not list {}: what that hides is told under what was not seen",
+            "your credentials may not list {}; the ClusterRole of deploy/viewer.yaml allows it",
             lists.refused.join(", ")
         ));
     }
@@ -176,6 +177,11 @@ fn newest(paths: &[PathBuf]) -> Result<u64> {
     let mut newest_ms = 0;
     for path in paths {
         for file in dump_files(path).map_err(told)? {
+            if file == Path::new(STDIN) {
+                newest_ms =
+                    newest_ms.max(collected_at(&file).map_err(told)?.unwrap_or_else(now_ms));
+                continue;
+            }
             let written = || {
                 let metadata = fs::metadata(&file)?;
                 metadata.modified().map(ms)

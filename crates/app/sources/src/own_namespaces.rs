@@ -2,7 +2,6 @@
 //! says.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use dovetail_console::connection::connection_runtime;
@@ -17,13 +16,12 @@ use kube::{Api, Client};
 
 use crate::kubeconfig::ConnectionFlags;
 
-/// Asks the cluster of a kubeconfig. Who may not list namespaces has at most the one that the
+/// Asks a cluster. Credentials that may not list namespaces have at most the one that the
 /// kubeconfig names.
 ///
 /// # Errors
 /// A cluster that does not answer, and credentials that may list no pods anywhere.
-pub fn own_namespaces(kubeconfig: &Path) -> Result<BTreeSet<String>> {
-    let connection = ConnectionFlags::of_file(kubeconfig.to_owned());
+pub fn own_namespaces(connection: &ConnectionFlags) -> Result<BTreeSet<String>> {
     let runtime = connection_runtime()?;
     runtime.block_on(async {
         let config = connection.connect().await?;

@@ -90,7 +90,7 @@ impl<'g> OwnTime<'g> {
         let later = later.pods_in_words().map(|pods| {
             format!(
                 "{source}: left out {what_later} of {pods}, from more than 5 minutes after {}, the moment of the objects: \
-                 read the objects anew, or name the moment of a dump with --at",
+                 read the objects again, or name the time of a dump with --at",
                 at_second(self.now_ms)
             )
         });

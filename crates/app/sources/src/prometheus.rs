@@ -1,7 +1,7 @@
 //! What GPUs did over a period, from whatever answers Prometheus' query API.
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -32,15 +32,13 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// Flags as written: how a server is reached.
 #[derive(Debug, Args)]
 pub struct WayFlags {
-    /// File with a bearer token that is sent to the server of --prometheus
+    /// File with a bearer token for the server of --prometheus
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// File with the certificates (PEM) that the server's own must be signed by, instead of the
-    /// system's
+    /// File with CA certificates (PEM) for the server of --prometheus, instead of the system's
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// HTTP header that is sent to the server, such as X-Scope-OrgID=team-a; can be given several
-    /// times
+    /// HTTP header for the server of --prometheus, such as X-Scope-OrgID=team-a; repeatable
     #[arg(long, value_name = "NAME=VALUE", action = ArgAction::Append)]
     header: Vec<String>,
 }
@@ -52,13 +50,13 @@ const DAY_MS: u64 = 86_400_000;
 pub struct ServerFlags {
     #[command(flatten)]
     way: WayFlags,
-    /// How far back is read, such as 24h or 14d: from now, in an audit from when the objects were
-    /// read. Or which day (2026-10-14) or month (2026-10), UTC, or from one of those or a moment to
-    /// another (2026-10-01T08:00:00Z..2026-10-14), whenever it is asked for [default: 24h]
+    /// Period to read: a length back from now (24h, 14d), a day (2026-10-14), a month (2026-10), or
+    /// START..END of days, months or times (2026-10-01T08:00:00Z..2026-10-14), in UTC [default:
+    /// 24h]
     #[arg(long, value_name = "PERIOD")]
     period: Option<PeriodFlag>,
-    /// Time between two readings of a GPU, such as 30s; each is the mean over that time [default:
-    /// 1m, and 5m for a --period of more than 3d]
+    /// Time between two samples of a GPU, such as 30s; each is the mean over that time [default:
+    /// 1m, or 5m for a --period of more than 3d]
     #[arg(long, value_name = "DURATION")]
     step: Option<DurationFlag>,
 }
@@ -127,19 +125,22 @@ impl ServerFlags {
         Ok(Asker { client, period, begins_ms, step_ms, runtime })
     }
 
-    /// Who asks the chosen server; nobody where there is none.
+    /// The client of the chosen server; none where there is no server.
     ///
     /// # Errors
     /// As [`Self::asker`], and a kubeconfig that cannot be used.
-    pub fn chosen(&self, choice: &ServerChoice, kubeconfig: Option<&Path>) -> Result<Chosen> {
-        let cluster = kubeconfig.map(|path| ConnectionFlags::of_file(path.to_owned()));
-        match (choice, &cluster) {
+    pub fn chosen(
+        &self,
+        choice: &ServerChoice,
+        cluster: Option<&ConnectionFlags>,
+    ) -> Result<Chosen> {
+        match (choice, cluster) {
             (ServerChoice::None, _) | (ServerChoice::Auto, None) => {
                 Ok(Chosen { asker: None, told: Vec::new() })
             }
             _ => {
                 let (period, step_ms) = (self.span()?, self.step_ms()?);
-                let mut chosen = self.way.chosen(choice, cluster.as_ref(), period, step_ms)?;
+                let mut chosen = self.way.chosen(choice, cluster, period, step_ms)?;
                 if let Some(asker) = &mut chosen.asker {
                     asker.begins_ms = self.begins_ms(period);
                 }
@@ -148,7 +149,7 @@ impl ServerFlags {
         }
     }
 
-    /// What is said of a time that was asked for where nobody is asked who knows a past.
+    /// The note where a period is asked for and no server knows the past.
     pub fn without_effect(&self) -> Option<String> {
         let flags = [("--period", self.period.is_some()), ("--step", self.step.is_some())];
         let (flag, _) = flags.into_iter().find(|(_, is_given)| *is_given)?;
@@ -203,7 +204,7 @@ impl ServerFlags {
 }
 
 impl WayFlags {
-    /// Who asks the chosen server about a period; nobody where there is none.
+    /// The client of the chosen server for a period; none where there is no server.
     ///
     /// # Errors
     /// Flags that cannot be, an address that is none, and a connection to a cluster that cannot be

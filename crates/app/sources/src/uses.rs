@@ -156,13 +156,12 @@ fn known_step_ms(samples: &UsageSamples, source: &str) -> Result<u64> {
     let step_ms = step_ms(samples).ok_or_else(|| {
         let file = plain(source);
         BadInput(format!(
-            "{file}: no GPU of a pod has two samples, so nobody knows how long one lasts"
+            "{file}: no GPU of a pod has two samples, so the time of a sample is unknown"
         ))
     })?;
     if step_ms > MOST_STEP_MS {
         let (file, apart) = (plain(source), duration_of_seconds((step_ms / 1_000) as f64));
-        let problem =
-            "of the time between nobody knows anything: check `timestamp_s`, or give more samples";
+        let problem = "the time between is unknown: check `timestamp_s`, or give more samples";
         return Err(
             BadInput(format!("{file}: samples of a GPU lie {apart} apart: {problem}")).into()
         );

@@ -72,7 +72,7 @@ struct LedgerExport {
     cut_at_begin: usize,
     cut_at_end: usize,
     cut_at_both: usize,
-    /// Jobs of which nobody kept what they asked for.
+    /// Jobs whose requests were not recorded.
     jobs_without_cpu: usize,
     jobs_without_memory: usize,
     nodes: usize,

@@ -80,6 +80,11 @@ impl Finding {
         self
     }
 
+    /// The changes that would fix it.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.remedies.iter().map(|remedy| &remedy.change)
+    }
+
     /// What is edited, by example.
     pub fn fix_example(&self) -> String {
         match self.examples.is_empty() {

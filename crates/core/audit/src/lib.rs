@@ -55,7 +55,9 @@ pub use moment::{
     Demand, DeviceStates, GpuTimes, Held, HeldState, MONTH_MS, Moment, NodeGpus, NodeStates, Part,
     Slice, Started, Units, Untold, device_states, gpu_times, node_parts,
 };
-pub use patch::{Form, Json, Manager, Operation, Patch, Remedy, Source, Tool, patches};
+pub use patch::{
+    Edited, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, Source, Tool, patches,
+};
 pub use report::{AuditReport, Brought, NodePrice, Priced, Rung, report};
 pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};

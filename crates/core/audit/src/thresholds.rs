@@ -12,7 +12,7 @@ pub struct Threshold {
     pub name: &'static str,
     /// The same behind the name of the section of settings.
     pub setting: &'static str,
-    /// What holds where nobody says anything.
+    /// The values where no source sets any.
     pub default: u64,
     /// The least that makes sense.
     pub least: u64,

@@ -23,7 +23,7 @@ pub struct GpuUse {
     pub contradicted_ms: u64,
     /// Part of it, too: the API server has the pod on another node, or with fewer GPUs.
     pub misplaced_ms: u64,
-    /// Part of it, too: the GPU computed, and nobody knows for which of its pods.
+    /// Part of it, too: the GPU computed, but it is unknown for which of its pods.
     pub for_any_holder_ms: u64,
     /// The best signal that any of it rests on; `None` where nobody said which it was.
     pub signal: Option<Signal>,

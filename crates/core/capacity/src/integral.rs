@@ -44,7 +44,7 @@ pub struct UsageIntegral {
 pub enum ClockError {
     /// Time goes forward.
     #[error(
-        "the account is at {now_ms} ms and was told of {told_ms} ms: tell it of times in order"
+        "the account is at {now_ms} ms and got a change of {told_ms} ms: give changes in order of time"
     )]
     WentBack {
         /// Time of the account.

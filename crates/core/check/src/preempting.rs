@@ -25,7 +25,8 @@ impl World {
         let priority = booked.job.priority;
         let set: BTreeSet<PodId> = victims.iter().copied().collect();
         if cost.pods != set.len() as u64 {
-            found.push(Violation::InVain { job, problem: format!("{} pods are said", cost.pods) });
+            found
+                .push(Violation::InVain { job, problem: format!("{} pods are listed", cost.pods) });
         }
         let victims = set.iter();
         found.extend(victims.filter_map(|pod| {

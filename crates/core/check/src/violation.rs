@@ -62,7 +62,7 @@ pub enum Violation {
         problem: VictimProblem,
     },
     /// Pods are stopped for a job that does not start by that.
-    #[error("pods are stopped for job {job:?} in vain: {problem}")]
+    #[error("pods are preempted for job {job:?} without effect: {problem}")]
     InVain {
         /// For whom.
         job: JobId,

@@ -24,6 +24,36 @@ pub fn about_usd(amount: Money) -> String {
     }
 }
 
+/// An amount for tables and headlines: three significant digits, grouped; cents below $100.
+pub fn rounded_usd(usd_micros: i64) -> String {
+    let sign = if usd_micros < 0 { "-" } else { "" };
+    let micros = usd_micros.unsigned_abs();
+    if micros < 99_950_000 {
+        // From $10 on the third digit is that of ten cents.
+        let step = if micros >= 9_995_000 { 100_000 } else { 10_000 };
+        let cents = (micros + step / 2) / step * (step / 10_000);
+        return format!("{sign}${}.{:02}", cents / 100, cents % 100);
+    }
+    format!("{sign}${}", grouped(three_digits((micros + 500_000) / 1_000_000)))
+}
+
+/// A number for tables and headlines: three significant digits, grouped; one digit behind the point
+/// below 100.
+pub fn rounded(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    match value.abs() {
+        value if value < 99.95 => format!("{sign}{value:.1}"),
+        value => format!("{sign}{}", grouped(three_digits(value.round() as u64))),
+    }
+}
+
+/// Rounded to its first three digits, half up.
+fn three_digits(number: u64) -> u64 {
+    let digits = number.checked_ilog10().map_or(1, |log| log + 1);
+    let step = 10_u64.pow(digits.saturating_sub(3));
+    (number + step / 2) / step * step
+}
+
 /// A share of one as a percentage with one digit behind the point: `35.8 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
@@ -75,6 +105,17 @@ mod tests {
         );
         assert_eq!(about(1_234_567_890_000), "$1,234,568");
         assert_eq!([gpus(1_000), gpus(16_000), gpus(500)], ["1 GPU", "16 GPUs", "0.5 GPUs"]);
+        let rounded_of = |micros| rounded_usd(micros);
+        assert_eq!(
+            [rounded_of(636_889_470_000), rounded_of(99_940_000), rounded_of(99_960_000)],
+            ["$637,000", "$99.90", "$100"]
+        );
+        assert_eq!(
+            [rounded_of(41_340_000), rounded_of(9_996_000), rounded_of(4_125_000), rounded_of(0)],
+            ["$41.30", "$10.00", "$4.13", "$0.00"]
+        );
+        assert_eq!(rounded_of(-999_600_000), "-$1,000");
+        assert_eq!([rounded(21_349.6), rounded(31.54), rounded(0.0)], ["21,300", "31.5", "0.0"]);
         assert_eq!(gpus(-250), "-0.25 GPUs");
         assert_eq!(gpu_hours(12_345 * GPU_HOUR), "12,345.0");
         assert_eq!(percent(0.3579), "35.8 %");

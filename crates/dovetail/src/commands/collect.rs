@@ -1,4 +1,4 @@
-//! `dovetail collect`: a dump of what `audit` and `cost` read, and of nothing else.
+//! `dovetail collect`: writes what `audit` and `cost` read, and nothing else.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -21,20 +21,18 @@ use serde_json::{Value, json};
 pub(crate) struct CollectFlags {
     #[command(flatten)]
     objects: ObjectFlags,
-    /// Where to write it, one object a line, compressed if the name ends in .gz (--output says the
-    /// same here)
+    /// File to write, one object per line, compressed if its name ends in .gz [required unless
+    /// --translate]
     #[arg(long, value_name = "FILE", required_unless_present = "translate")]
     to: Option<PathBuf>,
-    /// Replace names by hashes; the table to read them back is written to --names and stays with
-    /// you
-    #[arg(long, requires = "names")]
-    anonymise: bool,
-    /// Table of names and the key of their hashes: written by --anonymise, and used again if it is
-    /// there
+    /// Replace names by hashes; --names keeps the table to restore them
+    #[arg(long, requires = "names", alias = "anonymise")]
+    anonymize: bool,
+    /// File with the names and the key of their hashes: written by --anonymize, reused if it exists
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
-    /// Print a report about an anonymous collection with the true names of --names
-    #[arg(long, value_name = "REPORT", requires = "names", conflicts_with_all = ["to", "anonymise"])]
+    /// Print a report about an anonymized collection with the names of --names restored
+    #[arg(long, value_name = "REPORT", requires = "names", conflicts_with_all = ["to", "anonymize"])]
     translate: Option<PathBuf>,
 }
 
@@ -47,11 +45,11 @@ pub(crate) fn run(app: &App, flags: &CollectFlags) -> Result<()> {
         return app.print(&names.translate(&text));
     }
     let to = flags.to.as_deref().context("the command line asks for it")?;
-    let names_file = flags.names.as_deref().filter(|_| flags.anonymise);
+    let names_file = flags.names.as_deref().filter(|_| flags.anonymize);
     refuse_shared(&[], &[("--to", Some(to)), ("--names", names_file)])?;
     let names = names_file.map(names).transpose()?;
     check_place(to)?;
-    let at_ms = flags.objects.now_ms("collect")?;
+    let at_ms = flags.objects.now_ms()?;
     let written = write_whole(to, |file| -> Result<(u64, Option<Names>)> {
         let mut writer =
             Writer { app, file, keeper: Keeper::default(), names, objects: 0, error: None };
@@ -66,9 +64,9 @@ pub(crate) fn run(app: &App, flags: &CollectFlags) -> Result<()> {
     let (objects, names) = written?;
     if let (Some(path), Some(names)) = (names_file, names) {
         write_secret(path, &names.to_json())?;
-        app.note(&format!("{} translates reports back: keep it to yourself", path.display()));
+        app.note(&format!("{} restores the names in reports: keep it private", path.display()));
     }
-    app.note(&format!("{} objects in {}", whole(objects), to.display()));
+    app.note(&format!("wrote {} objects to {}", whole(objects), to.display()));
     Ok(())
 }
 
@@ -78,8 +76,8 @@ fn names(path: &Path) -> Result<Names> {
         return read_names(path);
     }
     let mut key = [0; 32];
-    let mut random = File::open("/dev/urandom").context("cannot draw a key")?;
-    random.read_exact(&mut key).context("cannot draw a key")?;
+    let mut random = File::open("/dev/urandom").context("cannot read random bytes for a key")?;
+    random.read_exact(&mut key).context("cannot read random bytes for a key")?;
     Ok(Names::new(key))
 }
 

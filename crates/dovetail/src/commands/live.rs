@@ -1,4 +1,4 @@
-//! Questions about a cluster as it is: `dovetail why`, `dovetail queue`, `dovetail top`.
+//! Questions about the state of a cluster: `dovetail why`, `dovetail queue`, `dovetail top`.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use clap::Args;
 use dovetail_console::app::App;
 use dovetail_live::{Seen, queue, top, why};
 use dovetail_sources::kubeconfig::ConnectionFlags;
+use dovetail_sources::namespace::NamespaceFlags;
 
 use crate::commands::scheduler;
 
@@ -15,10 +16,10 @@ use crate::commands::scheduler;
 pub(crate) struct LookFlags {
     #[command(flatten)]
     connection: ConnectionFlags,
-    /// Ask about the pods whose `spec.schedulerName` is this [default: dovetail]
+    /// Scheduler whose pods to show, by `spec.schedulerName` [default: dovetail]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
-    /// Give up after so many seconds without all objects.
+    /// Seconds to wait for all objects
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
     timeout: u64,
@@ -27,10 +28,10 @@ pub(crate) struct LookFlags {
 /// About what.
 #[derive(Debug, Args)]
 pub(crate) struct WhyFlags {
-    /// Name of a pod or of a gang; a namespace may stand before it (team/train)
+    /// Name of a pod or gang, or NAMESPACE/NAME
     #[arg(value_name = "NAME")]
     name: String,
-    /// Its namespace [default: that of the connection]
+    /// Namespace of the pod or gang [default: that of the context]
     #[arg(long, short = 'n', value_name = "NAMESPACE")]
     namespace: Option<String>,
     #[command(flatten)]
@@ -42,6 +43,8 @@ pub(crate) struct WhyFlags {
 pub(crate) struct QueueFlags {
     #[command(flatten)]
     look: LookFlags,
+    #[command(flatten)]
+    namespace: NamespaceFlags,
 }
 
 /// Which cluster.
@@ -49,7 +52,9 @@ pub(crate) struct QueueFlags {
 pub(crate) struct TopFlags {
     #[command(flatten)]
     look: LookFlags,
-    /// Nodes without GPUs, too.
+    #[command(flatten)]
+    namespace: NamespaceFlags,
+    /// Include nodes without GPUs
     #[arg(long)]
     all: bool,
 }
@@ -69,12 +74,12 @@ pub(crate) fn why(app: &App, flags: &WhyFlags) -> Result<()> {
     why::answer(app, &mut seen, &flags.name, flags.namespace.as_deref())
 }
 
-/// Prints queues and who waits in them.
+/// Prints queues and their pending pods.
 pub(crate) fn queue(app: &App, flags: &QueueFlags) -> Result<()> {
-    queue::answer(app, &mut flags.look.look(app, "queue")?)
+    queue::answer(app, &mut flags.look.look(app, "queue")?, &flags.namespace)
 }
 
-/// Prints nodes and who holds their GPUs.
+/// Prints nodes and the pods that use their GPUs.
 pub(crate) fn top(app: &App, flags: &TopFlags) -> Result<()> {
-    top::answer(app, &mut flags.look.look(app, "top")?, flags.all)
+    top::answer(app, &mut flags.look.look(app, "top")?, &flags.namespace, flags.all)
 }

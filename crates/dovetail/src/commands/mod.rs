@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod collect;
+pub(crate) mod completion;
 pub(crate) mod config;
 pub(crate) mod cost;
 pub(crate) mod demo;
@@ -13,3 +14,4 @@ pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod trace;
 pub(crate) mod usage;
+pub(crate) mod version;

@@ -142,7 +142,9 @@ async fn schedule(
         comparison::print(app, output, of, &compared.until(now_ms()), &flags.prices)?;
     }
     match unrecorded.get() {
-        Some(problem) => bail!("the recording is not whole: {problem}: make room, and record anew"),
+        Some(problem) => {
+            bail!("the recording is not whole: {problem}: free disk space, and record again")
+        }
         None => Ok(()),
     }
 }

@@ -88,7 +88,8 @@ impl FgdTrace {
     }
 
     /// The orders of a seed, from the files given or computed. A file does not say which pods its
-    /// rows are of, so an order that is not the computed one is told: it may be of another trace.
+    /// rows are of, so an order that is not the computed one gets a note: it may be of another
+    /// trace.
     pub(crate) fn orders_from(
         &self,
         app: &App,

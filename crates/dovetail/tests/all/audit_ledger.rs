@@ -162,7 +162,7 @@ fn what_stopped_is_confirmed_in_dollars_and_every_form_says_so() {
     assert_eq!(periods, [("2026-10-30T00:00:00Z", 1080.0), ("2026-11-13T00:00:00Z", 540.0)]);
     assert_eq!(usd(&ledger["confirmed"]), 540.0);
     for form in ["table", "markdown", "html"] {
-        let done = folder.call(&format!("{} --output {form}", call()));
+        let done = folder.call(&format!("{} --all-findings --output {form}", call()));
         assert_eq!(done.code, Some(0), "{}", done.err);
         let at = |text: &str| done.out.find(text).unwrap_or_else(|| panic!("{text}: {}", done.out));
         let begin = match form {

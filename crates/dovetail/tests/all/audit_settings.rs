@@ -40,11 +40,11 @@ fn a_threshold_of_the_file_moves_a_finding_and_is_told() {
     let told = json!([{"name": "cordoned_minutes", "value": 119, "default": 240}]);
     assert_eq!(document["thresholds"], told);
     for form in ["table", "markdown", "html"] {
-        let text = folder.call(&format!("{CALL} --output {form}")).out;
+        let text = folder.call(&format!("{CALL} --all-findings --output {form}")).out;
         let text = text.replace("\\_", "_").replace("&#58;", ":");
         let text: Vec<&str> = text.split_whitespace().collect();
         let text = text.join(" ");
-        assert!(text.contains("Thresholds that were set: cordoned_minutes = 119."), "{text}");
+        assert!(text.contains("Thresholds that you set: cordoned_minutes = 119."), "{text}");
     }
     let settings = folder.json("config");
     let lines = settings["settings"].as_array().expect("settings");

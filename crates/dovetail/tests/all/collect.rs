@@ -105,7 +105,7 @@ fn an_anonymous_collection_costs_the_same_and_is_translated_back() {
         ids
     };
     assert_eq!(ids(&anonymous), ids(&full));
-    let report = folder.call(&format!("audit --from anon.json {AT} --fail-on never")).out;
+    let report = folder.call(&format!("audit --from anon.json {AT} --all-findings")).out;
     assert!(report.contains("NodePool anon-") && !report.contains("g1"), "{report}");
     folder.write("report.txt", &report);
     let told = folder.call("collect --translate report.txt --names names.json");
@@ -135,7 +135,7 @@ fn what_cannot_be_collected_is_told() {
         assert_eq!(done.code, Some(code), "{flags}: {}", done.err);
         assert!(done.err.contains(text) && done.out.is_empty(), "{flags}: {}", done.err);
     };
-    told("--to kept.json", 2, "name what to collect: ");
+    told("--to kept.json", 2, "no kubeconfig: ");
     told("--from dump.json", 2, "--to <FILE>");
     told("--from dump.json --to kept.json --anonymise", 2, "--names <FILE>");
     told("--from dump.json --to x.json --anonymise --names x.json", 2, "both name x.json");

@@ -274,7 +274,7 @@ fn what_cannot_be_split_is_told() {
         assert_eq!(done.code, Some(code), "{flags}: {}", done.err);
         assert!(done.err.contains(text) && done.out.is_empty(), "{flags}: {}", done.err);
     };
-    told("", 2, "name what to split the cost of: ");
+    told("", 2, "no kubeconfig: ");
     let from = "--from dump.json";
     told(&format!("{from} --method residual"), 2, "residual needs list prices");
     told(&format!("{from} --method best"), 2, "`best` is no split method");

@@ -131,7 +131,7 @@ fn a_job_without_a_signal_is_told_by_what_became_of_its_pods() {
         "Job vision/slow: 720 GPU-hours a month, $4,953.60; none of the GPU-time computed.",
         "nothing was read of what",
         "image_and_start",
-        "nothing of its GPUs was read: its parts are told by what became of its pods alone.",
+        "nothing of its GPUs was read: its parts follow from the states of its pods alone.",
     ] {
         assert!(told.contains(said), "{said}: {told}");
     }
@@ -146,7 +146,7 @@ fn what_cannot_be_told_is_said() {
         ("tarin", 2, "no job called `tarin` held a GPU: most was held by `Job vision/train`"),
         ("tune -n vision", 2, "no job called `tune` in namespace `vision`"),
         // The others were not measured.
-        ("tune", 3, "Job nlp/tune: nobody measured what its GPUs did in their 720.0 GPU-hours"),
+        ("tune", 3, "Job nlp/tune: GPU use was not measured in its 720.0 GPU-hours"),
     ] {
         let done = folder.call(&format!("cost job {name} {SOURCE} --usage usage.csv"));
         assert_eq!(done.code, Some(code), "{name}: {}", done.err);

@@ -156,7 +156,7 @@ fn without_objects_what_is_not_known_is_told() {
     let rows = found["rows"].as_array().expect("rows");
     assert!(rows.iter().any(|row| row["key"]["job"] == "vision/train"), "{found:#}");
     let notes = found["notes"].to_string();
-    for part in ["jobs are told by their pods' names", "CPU and memory of 1 node: unknown"] {
+    for part in ["jobs are recognized by their pods' names", "CPU and memory of 1 node: unknown"] {
         assert!(notes.contains(part), "{notes}");
     }
     let blind = FakePrometheus::start(|_| Vec::new());

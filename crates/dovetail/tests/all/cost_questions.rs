@@ -154,13 +154,13 @@ fn where_there_is_nothing_it_is_said_what_was_looked_for() {
     write(&[node("g1", 8, "h100")]);
     let none = folder.json(call);
     for (name, said) in [
-        ("top", "no pod held a GPU in this snapshot"),
-        ("teams", "no pod held a GPU in this snapshot"),
-        ("idle", "no pod held a GPU in this snapshot"),
-        ("low", "no pod held a GPU in this snapshot"),
+        ("top", "no pod had a GPU in this snapshot"),
+        ("teams", "no pod had a GPU in this snapshot"),
+        ("idle", "no pod had a GPU in this snapshot"),
+        ("low", "no pod had a GPU in this snapshot"),
         ("beside", "nothing but pods with GPUs and pods of DaemonSets stands on 1 node with GPUs"),
-        ("spot", "no training held a GPU in this snapshot"),
-        ("runs", "no training held a GPU in this snapshot"),
+        ("spot", "no training had a GPU in this snapshot"),
+        ("runs", "no training had a GPU in this snapshot"),
         ("wait", "no pod that is still there asked for GPUs"),
     ] {
         assert_eq!(sentence(&none, name, "none_because"), said);
@@ -168,7 +168,7 @@ fn where_there_is_nothing_it_is_said_what_was_looked_for() {
     }
     let told = folder.call(call).out;
     assert!(
-        told.contains("(spot)\nNone: no training held a GPU in this snapshot.\nHow: "),
+        told.contains("(spot)\nNone: no training had a GPU in this snapshot.\nHow: "),
         "{told}"
     );
     write(&[node("c1", 0, "web"), pod("nlp", "web-0", 0, "c1")]);
@@ -215,7 +215,7 @@ fn of_one_thing_it_is_said_in_the_singular() {
     assert!(beside.contains("all-in puts the whole price of a node on its GPUs"), "{beside}");
     assert_eq!(
         sentence(&one, "runs", "unknown_because"),
-        "nobody says since when 1 pod of training holds whole GPUs: --prometheus would tell"
+        "it is unknown since when 1 pod of training holds whole GPUs: add --prometheus URL"
     );
     for answer in one["answers"].as_array().expect("answers") {
         assert_eq!(answer["none_because"], Value::Null, "{answer:#}");

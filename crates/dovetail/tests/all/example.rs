@@ -44,11 +44,11 @@ fn the_example_has_findings_of_most_checks_and_they_are_no_more_than_the_waste()
     let bill = micros(&head["bill_usd_micros_per_month"]);
     assert!(0 < claimed && claimed <= waste && waste <= bill, "{claimed} {waste} {bill}");
     assert_eq!(document["measured"]["hours"], 24.0);
-    let table = folder.call("audit --example");
+    let table = folder.call("audit --example --all-findings --fail-on error");
     assert_eq!(table.code, Some(5), "{}", table.err);
     assert!(table.out.lines().all(|line| line.chars().count() <= 100), "{}", table.out);
     // Measured time is idle or active, and what nobody measures is still blind.
-    for state in ["idle ", "active not separable", "unknown"] {
+    for state in ["idle ", "active (work not separable)", "use not measured"] {
         assert!(table.out.contains(state), "{state}: {}", table.out);
     }
 }

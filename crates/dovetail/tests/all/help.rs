@@ -2,7 +2,7 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 29] = [
     "",
     "sim",
     "sim run",
@@ -30,6 +30,8 @@ const COMMANDS: [&str; 27] = [
     "queue",
     "top",
     "config",
+    "version",
+    "completion",
 ];
 
 #[test]
@@ -97,7 +99,8 @@ fn help_fits_100_columns_and_names_every_flag_with_a_meaning() {
             assert!(line.chars().count() <= 100, "{command}: {line}");
         }
         let lines: Vec<&str> = done.out.lines().collect();
-        for (number, line) in lines.iter().enumerate().filter(|(_, l)| l.trim().starts_with("--")) {
+        let is_flag = |line: &str| line.trim().starts_with('-');
+        for (number, line) in lines.iter().enumerate().filter(|(_, line)| is_flag(line)) {
             let has_meaning = lines.get(number + 1).is_some_and(|next| !next.trim().is_empty());
             assert!(has_meaning || line.trim().contains("  "), "{command}: {line}");
         }
@@ -109,24 +112,51 @@ fn help_lists_the_forms_that_a_command_takes_and_no_others() {
     let folder = Folder::new();
     let listed = |command: &str| -> Vec<String> {
         let help = folder.call(&format!("{command} --help")).out;
-        let (_, after) = help.split_once("--output <FORM>").unwrap_or_default();
+        let (_, after) = help.split_once("--output <FORMAT>").unwrap_or_default();
         let after = after.split("\n      --").next().unwrap_or_default();
         let items = after.lines().filter_map(|line| line.trim().strip_prefix("- "));
         items.filter_map(|item| Some(item.split_once(':')?.0.to_owned())).collect()
     };
-    assert_eq!(listed("audit"), ["table", "json", "html", "markdown", "sarif"]);
-    assert_eq!(listed("cost"), ["table", "json", "csv"]);
-    assert_eq!(listed("cost job"), ["table", "json"]);
+    assert_eq!(listed("audit"), ["table", "json", "yaml", "html", "markdown", "sarif"]);
+    assert_eq!(listed("cost"), ["table", "json", "yaml", "csv"]);
+    assert_eq!(listed("cost job"), ["table", "json", "yaml"]);
     assert_eq!(listed("collect"), [""; 0]);
     let done = folder.call("cost --example --output xml");
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("[possible values: table, json, csv]"), "{}", done.err);
+    assert!(done.err.contains("[possible values: table, json, yaml, csv]"), "{}", done.err);
     let done = folder.call("cost --example --output sarif");
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("has no sarif output: use --output table or json or csv"));
+    assert!(done.err.contains("has no sarif output: use -o table or -o json or -o yaml or -o csv"));
     // Before the command, too.
     let done = folder.call("--output json config");
     assert!(done.out.starts_with('{'), "{}{}", done.out, done.err);
+}
+
+#[test]
+fn flags_are_those_that_kubectl_users_know() {
+    let folder = Folder::new();
+    assert_eq!(folder.call("version").out, format!("dovetail {}\n", env!("CARGO_PKG_VERSION")));
+    let version = folder.call("version -o json").out;
+    assert_eq!(version, format!("{{\"version\":\"{}\"}}\n", env!("CARGO_PKG_VERSION")));
+    for shell in ["bash", "zsh", "fish"] {
+        let script = folder.call(&format!("completion {shell}")).out;
+        assert!(script.contains("dovetail") && script.contains("audit"), "{shell}: {script}");
+    }
+    for command in ["audit", "cost", "top", "queue"] {
+        let help = folder.call(&format!("{command} --help")).out;
+        for flag in ["-o, --output", "-n, --namespace", "-A, --all-namespaces", "--context"] {
+            assert!(help.contains(flag), "{command}: {flag}: {help}");
+        }
+    }
+    // A flag that must be given says so.
+    let help = folder.call("usage gpus --help").out;
+    let after = help.split_once("--prometheus <URL>").expect("the flag").1;
+    let after = after.split("\n      --").next().unwrap_or_default();
+    assert!(after.contains("[required]"), "{help}");
+    // Old names still work, and no help shows them.
+    let old = folder.call("audit --example --look-for 1m --output json");
+    assert_eq!(old.code, Some(0), "{}", old.err);
+    assert!(!folder.call("audit --help").out.contains("look-for"));
 }
 
 #[test]
@@ -159,8 +189,6 @@ fn help_names_the_forms_that_a_command_has_and_no_others() {
     }
     let done = folder.call("config --output csv");
     assert_eq!(done.code, Some(2));
-    assert!(
-        done.whole().contains("`dovetail config` has no csv output: use --output table or json")
-    );
-    assert!(!folder.call("collect --help").out.contains("--output FORM"));
+    assert!(done.whole().contains("`dovetail config` has no csv output: use -o table or -o json"));
+    assert!(!folder.call("collect --help").out.contains("--output FORMAT"));
 }

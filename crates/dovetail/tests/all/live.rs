@@ -509,7 +509,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
 fn who_waits_for_room_that_is_kept_for_others_says_so() {
     let api = cluster(&[pod("fits", 1), pod("large", 9)]);
     let kept = "the room for it is kept for what gang team/train has lost: it starts when that has \
-                started elsewhere, or is not made anew in time";
+                started elsewhere, or is not created again in time";
     for name in ["fits", "large"] {
         let condition = json!({"type": "PodScheduled", "status": "False",
             "reason": "WaitingForReservation", "message": kept});

@@ -198,21 +198,27 @@ fn play_karpenter(server: &Server, after: &Value) {
 fn apply(server: &Server, document: &Value, cases: &[&Case]) -> BTreeMap<String, Vec<Value>> {
     let all = findings(document);
     let mut fragments: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let patches = |finding: &&Value| finding["patches"].as_array().expect("patches").clone();
     for case in cases {
         let key = (case.check.to_owned(), case.object());
         let finding =
             all.get(&key).unwrap_or_else(|| panic!("{key:?} is not among {:?}", all.keys()));
-        let patches = finding["patches"].as_array().expect("patches");
-        assert!(patches.iter().any(|patch| !patch["body"].is_null()), "{key:?}: {finding:#}");
-        for patch in patches {
-            let command = patch["command"].as_str().unwrap_or_else(|| panic!("{key:?}: {patch:#}"));
-            server.shell(command, "");
-            let object = &patch["object"];
-            let name = [&object["kind"], &object["namespace"], &object["name"]]
-                .map(|part| part.as_str().expect("text").to_owned())
-                .join("/");
-            fragments.entry(name).or_default().push(patch["fragment"].clone());
-        }
+        let has_body = patches(finding).iter().any(|patch| !patch["body"].is_null());
+        // Else the patch of another finding of its object has its change.
+        assert!(has_body || finding["patched_with"].is_string(), "{key:?}: {finding:#}");
+    }
+    let objects: BTreeSet<String> = cases.iter().map(|case| case.object()).collect();
+    let of_cases = all.iter().filter(|((_, object), _)| objects.contains(object));
+    let mut in_order: Vec<Value> = of_cases.flat_map(|(_, finding)| patches(finding)).collect();
+    in_order.sort_by_key(|patch| patch["order"].as_u64());
+    for patch in in_order {
+        let command = patch["command"].as_str().unwrap_or_else(|| panic!("{patch:#}"));
+        server.shell(command, "");
+        let object = &patch["object"];
+        let name = [&object["kind"], &object["namespace"], &object["name"]]
+            .map(|part| part.as_str().expect("text").to_owned())
+            .join("/");
+        fragments.entry(name).or_default().push(patch["fragment"].clone());
     }
     fragments
 }
@@ -258,8 +264,8 @@ fn patches_are_files_with_their_commands_and_nothing_in_them_acts() {
     folder.write("dump.json", &hostile().to_string());
     let call = "audit --from dump.json --at 2026-11-20T12:00:00Z --fail-on never";
     for form in ["table", "json", "markdown", "html", "sarif"] {
-        let done = folder.call(&format!("{call} --output {form} --patches {form}"));
-        assert!(done.err.contains("patches: begin with"), "{}", done.err);
+        let done = folder.call(&format!("{call} --all-findings --output {form} --patches {form}"));
+        assert!(done.err.contains("wrote 1 patch: start with"), "{}", done.err);
         let unsafe_letters = |letter: char| letter.is_control() && letter != '\n';
         assert!(!done.out.contains(unsafe_letters) && !done.out.contains('\u{202e}'), "{form}");
         assert!(!done.out.contains("canary"), "{form}: {}", done.out);
@@ -271,12 +277,10 @@ fn patches_are_files_with_their_commands_and_nothing_in_them_acts() {
     }
     let index = folder.read("json/index.md");
     assert!(!index.contains("canary") && !index.contains('\u{1b}'), "{index}");
+    // One patch of the object for both findings: one rollout.
+    assert!(index.contains("## 1. SCH-04, REQ-03 Deployment prod/serve"), "{index}");
     assert!(
-        index.contains("--type=merge --patch-file 001-SCH-04-Deployment-prod-serve.json"),
-        "{index}"
-    );
-    assert!(
-        index.contains("--type=strategic --patch-file 002-REQ-03-Deployment-prod-serve.json"),
+        index.contains("--type=strategic --patch-file 001-SCH-04-Deployment-prod-serve.json"),
         "{index}"
     );
     // The list as it was, with what is new, under the version that was read.
@@ -287,14 +291,15 @@ fn patches_are_files_with_their_commands_and_nothing_in_them_acts() {
     let list = body["spec"]["template"]["spec"]["tolerations"].as_array().expect("a list");
     let hostile = &hostile()["items"][0]["spec"]["template"]["spec"]["tolerations"][0];
     assert_eq!((list.len(), &list[0]), (3, hostile));
-    let yaml = folder.read("json/002-REQ-03-Deployment-prod-serve.yaml");
-    assert!(yaml.ends_with("nvidia.com/gpu: \"8\"\n"), "{yaml}");
+    let yaml = folder.read("json/001-SCH-04-Deployment-prod-serve.yaml");
+    assert!(yaml.contains("nvidia.com/gpu: \"8\"\n"), "{yaml}");
     // What a shell makes of the command is the body again.
     let document = folder.json(call);
     let patches = document["findings"].as_array().expect("findings").iter();
     let patches: Vec<&Value> =
         patches.flat_map(|f| f["patches"].as_array().expect("patches")).collect();
-    for patch in patches.iter().filter(|patch| patch["form"] == "merge") {
+    assert_eq!(patches.len(), 1, "{patches:#?}");
+    for patch in patches {
         let command =
             patch["command"].as_str().expect("a command").replacen("kubectl", "printf '%s\\n'", 1);
         let output = Command::new("sh").args(["-euc", &command]).output().expect("a shell");
@@ -304,7 +309,7 @@ fn patches_are_files_with_their_commands_and_nothing_in_them_acts() {
     }
     let again = folder.call(&format!("{call} --patches json"));
     assert_eq!(again.code, Some(2), "{}", again.err);
-    assert!(again.err.contains("is in it: name a new or an empty folder"), "{}", again.err);
+    assert!(again.err.contains("name a new or an empty folder"), "{}", again.err);
 }
 
 #[test]
@@ -322,7 +327,9 @@ fn who_writes_an_object_is_read_off_it() {
         let call = "audit --from dump.json --at 2026-11-20T12:00:00Z --fail-on never";
         let document = folder.json(call);
         let warnings = &document["findings"][0]["patches"][0]["warnings"];
-        warnings[0].as_str().map(|text| text.split(" writes").next().unwrap_or_default().to_owned())
+        warnings[0]
+            .as_str()
+            .map(|text| text.split(" manages").next().unwrap_or_default().to_owned())
     };
     let by = |text: &str| Some(text.to_owned());
     assert_eq!(told(json!({})), None);

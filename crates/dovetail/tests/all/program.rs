@@ -101,6 +101,11 @@ impl Folder {
         fs::write(self.0.path().join(name), text).expect("a file in a temporary folder");
     }
 
+    /// Adds or replaces a file that is no text.
+    pub(crate) fn write_bytes(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.0.path().join(name), bytes).expect("a file in a temporary folder");
+    }
+
     /// Makes a folder in it.
     pub(crate) fn make_folder(&self, name: &str) {
         fs::create_dir(self.0.path().join(name)).expect("a folder in a temporary folder");
@@ -152,7 +157,11 @@ pub(crate) fn command(folder: &Path) -> Command {
     for name in ours {
         command.env_remove(format!("DOVETAIL_{name}"));
     }
-    command.env_remove("NO_COLOR").env("COLUMNS", "100").current_dir(folder);
+    // No cluster but the one that a test names.
+    for name in ["NO_COLOR", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"] {
+        command.env_remove(name);
+    }
+    command.env("COLUMNS", "100").env("HOME", folder).current_dir(folder);
     command
 }
 

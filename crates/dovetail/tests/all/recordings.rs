@@ -127,10 +127,6 @@ impl Folder {
         fs::read(self.path(name)).expect("a file that the program wrote")
     }
 
-    fn write_bytes(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.path(name), bytes).expect("a file in a temporary folder");
-    }
-
     fn rename(&self, from: &str, to: &str) {
         fs::rename(self.path(from), self.path(to)).expect("both in a temporary folder");
     }

@@ -126,8 +126,7 @@ pub enum StoreError {
     },
     /// Devices so far back were forgotten.
     #[error(
-        "cluster `{cluster}`: what each GPU was is kept from {floor} on: shorten --period so that it begins there \
-         or later"
+        "cluster `{cluster}`: states of single GPUs are stored from {floor} on: shorten --period so that it starts there or later"
     )]
     DevicesForgotten {
         /// The cluster.

@@ -228,7 +228,7 @@ impl Reading {
                 }
                 () if kept.hour_ms % HOUR_MS != 0 => Some("something is kept of no whole hour"),
                 () if !is_amount(cpu_milli_ms) || !is_amount(memory_byte_ms) => {
-                    Some("an amount is kept that nobody can have")
+                    Some("an impossible amount is stored")
                 }
                 () => None,
             }
@@ -251,7 +251,7 @@ impl Reading {
                     Some("something is free before it begins, or after the time of the reading")
                 }
                 () if amounts.any(|amount| !(1..=MOST_MILLI).contains(&amount)) => {
-                    Some("an amount is free that nobody can have")
+                    Some("an impossible amount is free")
                 }
                 () => None,
             }

@@ -130,8 +130,8 @@ fn left(mut all: BTreeMap<Key, Sum>, some: &BTreeMap<Key, Sum>) -> BTreeMap<Key,
     all
 }
 
-/// The statement that ranks jobs, each of one cluster: of the dearest and of those that have their
-/// names in other clusters each workload with its cluster, the job as it stands in the name of the
+/// The statement that ranks jobs, each of one cluster: of the costliest and of those that have
+/// their names in other clusters each workload with its cluster, the job as it stands in the name of the
 /// workload, and how many jobs there are.
 ///
 /// The name of a workload is JSON that begins with its job (`{"job":"Job a/b","queue":...`). A
@@ -170,10 +170,10 @@ fn ranking(
          JOIN names ON names.cluster = amounts.cluster AND names.id = amounts.workload), \
          jobs AS (SELECT cluster, job, SUM(cost) AS cost, SUM(gpu_milli_ms) AS gpu_milli_ms FROM named \
          GROUP BY cluster, job), \
-         dearest AS (SELECT job FROM jobs \
+         costliest AS (SELECT job FROM jobs \
          ORDER BY (job = '{{\"job\":\"\"') DESC, cost DESC, gpu_milli_ms DESC, job LIMIT ${}) \
          SELECT cluster, workload, job, (SELECT COUNT(*) FROM jobs) FROM named \
-         WHERE job IN (SELECT job FROM dearest)",
+         WHERE job IN (SELECT job FROM costliest)",
         selects.join(" UNION ALL "),
         cells.len()
     );

@@ -75,7 +75,7 @@ fn beyond_in_words(account: &Account, name: &str, replaced: &Replaced) -> Option
     let is_told = beyond * 6.0 >= replaced.beyond.len() as f64;
     is_told.then(|| {
         format!(
-            "{name}: {beyond:.1} node-hours of {}, {cost}, lie in time of the period in which nobody saw these: they are \
+            "{name}: {beyond:.1} node-hours of {}, {cost}, are in parts of the period without data of these nodes: they are \
              in no amount, {} first",
             counted(replaced.beyond.len(), "node"),
             plain(&account.nodes[*first].name)

@@ -20,7 +20,7 @@ pub fn ask_kept(
         let series = match asker.instant(&query, span.to_ms.saturating_sub(1)) {
             Ok(series) => series,
             Err(error) => {
-                notes.push(format!("what pods kept of {resource} could not be read: {error}"));
+                notes.push(format!("allocations of {resource} could not be read: {error}"));
                 return false;
             }
         };

@@ -199,7 +199,7 @@ impl LeftOpen {
 fn too_fine((step_ms, apart_ms): (u64, u64)) -> String {
     let [step, apart] = [step_ms, apart_ms].map(|ms| ms.div_ceil(1000));
     format!(
-        "samples lie {apart} s apart, so with --step {step}s most of what held GPUs did is unknown: ask with --step \
+        "samples lie {apart} s apart, so with --step {step}s most use of allocated GPUs is unknown: ask with --step \
          {apart}s or more"
     )
 }

@@ -135,7 +135,7 @@ impl Look {
         }
         if kube.is_empty() && sources.gathered.is_none() {
             notes.push(
-                "neither objects nor series of kube-state-metrics: jobs are told by their pods' names, and labels \
+                "neither objects nor series of kube-state-metrics: jobs are recognized by their pods' names, and labels \
                  are unknown; objects of the cluster add both (--from, --kubeconfig)"
                     .to_owned(),
             );

@@ -199,10 +199,10 @@ fn never_worked(job: &JobTime) -> Option<String> {
         (0, _) => None,
         (1, 1) => Some("its GPU never worked while it was read: it may need none".to_owned()),
         (_, all) if idle == all => Some(format!(
-            "none of the {all} GPUs that its pods held worked while they were read: it may need none"
+            "none of the {all} GPUs allocated to its pods worked while they were sampled: it may need none"
         )),
         (_, all) => Some(format!(
-            "{idle} of the {all} GPUs that its pods held never worked while they were read: it may need fewer"
+            "{idle} of the {all} GPUs allocated to its pods never worked while they were sampled: it may need fewer"
         )),
     }
 }
@@ -213,7 +213,7 @@ fn for_any_holder(job: &JobTime) -> Option<String> {
     let gpus = plural(count, "GPU that it shares", "GPUs that it shares");
     (count > 0).then(|| {
         format!(
-            "{gpus} with other pods computed, and nobody knows for which of them: that time is unknown, though it was read"
+            "{gpus} with other pods computed, but it is unknown for which of them: that time is unknown, though it was read"
         )
     })
 }
@@ -248,7 +248,7 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
     }
     if signals.is_empty() {
         notes.push(
-            "nothing of its GPUs was read: its parts are told by what became of its pods alone"
+            "nothing of its GPUs was read: its parts follow from the states of its pods alone"
                 .to_owned(),
         );
         return notes;

@@ -150,7 +150,7 @@ impl JobTime {
         }
         let time: i128 = self.members.iter().map(|member| member.gpu_milli_ms).sum();
         let text = format!(
-            "{}: nobody measured what its GPUs did in their {:.1} GPU-hours, so nobody knows where these went: \
+            "{}: GPU use was not measured in its {:.1} GPU-hours, so their parts are unknown: \
              {way}",
             plain(&self.job.name),
             time as f64 / 3.6e9

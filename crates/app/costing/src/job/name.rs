@@ -111,7 +111,7 @@ impl Wanted<'_> {
             false => format!("most was held by {}", names.join(", ")),
         };
         let text = format!(
-            "no job called `{}`{} held a GPU: {known}; `dovetail cost --by job` lists all",
+            "no job called `{}`{} had a GPU: {known}; `dovetail cost --by job` lists all",
             plain(self.name),
             place.unwrap_or_default()
         );

@@ -75,11 +75,11 @@ pub fn top(asked: &Asked) -> Answer {
     Answer {
         name: Name::Top.text(),
         question: Name::Top.words(),
-        how: "GPU-time that a workload's pods held while idle, starting, waiting for their gang or repeating \
-              work, at the price of its node (docs/internals/cost.md); dearest first"
+        how: "GPU-time allocated to a workload's pods while idle, starting, waiting for their gang or repeating \
+              work, at the price of its node (docs/internals/cost.md); most expensive first"
             .to_owned(),
         uncertainty: format!(
-            "{}of {:.0} % of the held GPU-time nobody knows whether it is waste, and it is not counted",
+            "{}of {:.0} % of the allocated GPU-time it is unknown whether it is waste, and it is not counted",
             match wasters.len() {
                 0 => String::new(),
                 1..=MOST_NAMED => "these are all of which waste was seen; ".to_owned(),
@@ -103,14 +103,14 @@ pub fn top(asked: &Asked) -> Answer {
 /// Why nothing is known of what held GPUs did.
 pub(crate) fn blind_reason(asked: &Asked) -> String {
     match asked.sampled {
-        None => "nobody measured what GPUs did: --usage FILE or --prometheus would tell".to_owned(),
+        None => "GPU use was not measured: add --usage FILE or --prometheus URL".to_owned(),
         Some(_) => "no signal says what GPUs did".to_owned(),
     }
 }
 
 /// What is said where there is nothing to be asked about.
 pub(crate) fn nobody_held(asked: &Asked) -> String {
-    format!("no pod held a GPU {}", asked.when())
+    format!("no pod had a GPU {}", asked.when())
 }
 
 /// Idle GPU-hours by team.
@@ -145,7 +145,7 @@ pub fn idle(asked: &Asked) -> Answer {
     Answer {
         name: Name::Idle.text(),
         question: Name::Idle.words(),
-        how: "every second in which a held GPU did not work by the best signal there is, however short, at the price \
+        how: "every second in which an allocated GPU did not work by the best signal there is, however short, at the price \
               of its node"
             .to_owned(),
         uncertainty: format!(
@@ -164,7 +164,7 @@ type PodsBeside = (BTreeSet<u32>, Option<Money>);
 
 /// What is said where no training is.
 pub(crate) fn no_training(asked: &Asked) -> String {
-    format!("no training held a GPU {}", asked.when())
+    format!("no training had a GPU {}", asked.when())
 }
 
 /// Pods that hold no GPU on nodes that have some, by the place of the node.
@@ -227,7 +227,7 @@ pub fn beside(asked: &Asked, method: SplitMethod) -> Answer {
             .to_owned(),
         uncertainty: beside_but(order.len(), nodes, method),
         unknown_because: (!asked.knows_tenants).then(|| {
-            "neither objects nor kube-state-metrics say which pods stand where: --from would tell".to_owned()
+            "neither objects nor kube-state-metrics say which pods run where: add --from".to_owned()
         }),
         none_because: (order.is_empty() && asked.knows_tenants).then(|| match nodes {
             0 => "no node has GPUs".to_owned(),
@@ -286,12 +286,13 @@ pub fn spot(asked: &Asked) -> Answer {
         name: Name::Spot.text(),
         question: Name::Spot.words(),
         how: format!(
-            "GPU-time held by training, by the labels with which nodes say how they are bought, at the price of its \
+            "GPU-time allocated to training, by the labels that name the purchase option of nodes, at the price of its \
              node; {}",
             asked.training.definition()
         ),
-        uncertainty: "a node that says nothing of how it is bought counts as on demand; what has no price has a dash"
-            .to_owned(),
+        uncertainty:
+            "a node without a purchase option counts as on demand; what has no price has a dash"
+                .to_owned(),
         unknown_because: None,
         none_because: (all == 0).then(|| no_training(asked)),
         rows: sums.iter().map(row).collect(),

@@ -83,7 +83,7 @@ pub fn teams(asked: &Asked) -> Answer {
         unknown_because: (is_held && all_fair.mean_micro_percent().is_none()).then(|| {
             match all_busy.mean_micro_percent() {
                 None => blind_reason(asked),
-                Some(_) => "GPUs computed for one of several pods that have them, and nobody knows for which".to_owned(),
+                Some(_) => "GPUs computed for one of several pods that have them, but it is unknown for which".to_owned(),
             }
         }),
         none_because: (!is_held).then(|| nobody_held(asked)),

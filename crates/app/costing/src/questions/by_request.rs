@@ -42,12 +42,11 @@ pub fn answer(asked: &Asked) -> Answer {
               (vLLM, SGLang, TGI, NIM, Triton); tokens are those of questions and of answers together"
             .to_owned(),
         uncertainty: format!(
-            "counts are estimates (increase over the period); what a server counted while nobody scraped it is not \
-             in them, so that costs are at most these{}{}",
+            "counts are estimates (increase over the period); what a server counted between scrapes that failed is not in them, so that costs are at most these{}{}",
             match unknown {
                 0 => String::new(),
                 some => format!(
-                    "; of {} nobody counts requests",
+                    "; requests of {} are not counted",
                     plural(some, "workload that serves", "workloads that serve")
                 ),
             },
@@ -68,7 +67,7 @@ pub fn answer(asked: &Asked) -> Answer {
             _ => None,
         },
         none_because: (found.is_empty() && !served.is_empty())
-            .then(|| format!("no workload that serves held a GPU {}", asked.when())),
+            .then(|| format!("no workload that serves had a GPU {}", asked.when())),
         rows: found.iter().take(MOST_NAMED).map(|(job, sum)| row(job, sum, served)).collect(),
     }
 }

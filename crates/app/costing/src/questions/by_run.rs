@@ -41,7 +41,7 @@ pub fn answer(asked: &Asked) -> Answer {
         uncertainty: uncertainty(known, &held),
         unknown_because: (held.is_empty() && known.left_out > 0).then(|| {
             format!(
-                "nobody says since when {} whole GPUs: --prometheus would tell",
+                "it is unknown since when {} whole GPUs: add --prometheus URL",
                 plural(known.left_out, "pod of training holds", "pods of training hold")
             )
         }),
@@ -99,14 +99,14 @@ fn uncertainty(known: &RunPods, held: &[&Run]) -> String {
         ));
     }
     if of_unknown > 0 {
-        told.push(format!("how {} ended nobody knows", counted(of_unknown, "attempt")));
+        told.push(format!("how {} ended is unknown", counted(of_unknown, "attempt")));
     }
     if !known.is_of_bill {
         told.push("pods that were deleted are not in it: --prometheus has them".to_owned());
     }
     if known.left_out > 0 && !held.is_empty() {
         let left_out = plural(known.left_out, "pod is left out", "pods are left out");
-        told.push(format!("{left_out}: nobody says how many whole GPUs, and since when"));
+        told.push(format!("{left_out}: whole GPUs and start are unknown"));
     }
     let more = held.len().saturating_sub(MOST_NAMED);
     if more > 0 {

@@ -30,7 +30,7 @@ pub fn answer(asked: &Asked) -> Answer {
     }
     let meanwhile = match waits.free {
         Free::Now(_) => {
-            "what is free now, by cause, is told of those that wait now; what was free while others waited is unknown"
+            "what is free now, by cause, is shown for jobs that are pending now; what was free while others waited is unknown"
         }
         Free::Over(_) => {
             "what stood free meanwhile is the mean over the time in which any start of the team waited, of all \
@@ -40,7 +40,7 @@ pub fn answer(asked: &Asked) -> Answer {
     let left_out = match waits.left_out {
         0 => String::new(),
         some => format!(
-            "; {} left out: nobody says when made or placed",
+            "; {} left out: creation or scheduling time unknown",
             plural(some, "pod is", "pods are")
         ),
     };
@@ -57,7 +57,7 @@ pub fn answer(asked: &Asked) -> Answer {
         ),
         unknown_because: match waits.free {
             Free::Now(_) if waits.left_out > 0 => Some(
-                "no pod with GPUs says when it was made and placed: --prometheus would tell".to_owned(),
+                "creation and scheduling times of pods with GPUs are unknown: add --prometheus URL".to_owned(),
             ),
             Free::Now(_) => None,
             Free::Over(_) => Some(

@@ -78,8 +78,7 @@ impl Training {
             }
             None => {
                 "training is work with GPUs that ends by itself (Jobs, the kinds of training operators, bare pods, \
-                 owners of unknown kind), not Deployments, StatefulSets, notebooks and the like; without objects it \
-                 is told by the owner's kind alone: --from adds them"
+                 owners of unknown kind), not Deployments, StatefulSets, notebooks and the like; without objects only the owner's kind counts: --from adds them"
             }
         }
     }

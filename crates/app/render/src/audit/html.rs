@@ -1,161 +1,197 @@
 //! An audit as one HTML file that needs nothing else: no script, no font, no request.
 
 use dovetail_auditing::confirmed::ConfirmedOut;
-use dovetail_auditing::document::{Document, FindingOut, RungOut, object_words};
-use dovetail_auditing::patch::PatchOut;
+use dovetail_auditing::document::{Document, RungOut, StateOut};
+use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
-use dovetail_units::amount::usd;
+use dovetail_units::amount::{percent, rounded, rounded_usd, usd};
 
+use super::html_findings;
+use super::states::state_words;
 use crate::frame;
 use crate::text::html as safe;
 
-const STYLE: &str = "\
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.3rem; }
-h2 { font-size: 1.1rem; margin-top: 2rem; }
-.first { font-size: 1.25rem; font-weight: 600; }
-table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #8886; vertical-align: top; }
-td.number, th.number { text-align: right; white-space: nowrap; }
-details { border: 1px solid #8886; border-radius: .4rem; padding: .5rem .8rem; margin: .5rem 0; }
-summary { cursor: pointer; overflow-wrap: anywhere; }
-li { overflow-wrap: anywhere; }
-code { overflow-wrap: anywhere; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; }
-.bar { background: #8883; height: .6rem; border-radius: .3rem; }
-.bar div { background: #c2410c; height: 100%; border-radius: .3rem; }
-";
+const STYLE: &str = include_str!("report.css");
 
 /// The whole audit.
 pub fn html(document: &Document) -> String {
-    let mut page = frame::start("GPU audit", STYLE);
-    page +=
-        &format!("<h1>GPU audit</h1>\n<p class=\"first\">{}</p>\n", safe(&document.first_line()));
-    page += &format!("<p>{}</p>\n", safe(&document.second_line()));
-    page += "<h2>After each layer of findings</h2>\n";
-    page += &table(&RungOut::HEADER, 1, document.ladder.iter().map(RungOut::cells));
-    page += "<h2>What GPUs are</h2>\n";
+    let style = format!("{STYLE}{}", html_findings::filter_style(document));
+    let mut page = frame::start("GPU audit", &style);
+    page += "<h1>GPU audit</h1>\n";
+    page += &format!("<p class=\"first\">{}</p>\n", safe(&document.first_line()));
+    if let Some(outlook) = document.outlook() {
+        page += &format!("<p>{}</p>\n", safe(&outlook));
+    }
+    page += &tiles(document);
+    page += "<h2>GPUs by state</h2>\n";
+    page += "<p class=\"quiet\">Each bar is a share of all GPUs. Orange is waste, green is work, grey is free \
+             without demand, dark grey was not measured.</p>\n";
     page += &states(document);
-    page += "<h2>Not seen</h2>\n";
-    let unseen = document.unseen.iter();
-    let unseen = unseen.map(|u| vec![shortened(&u.what), u.hides.clone(), u.command.clone()]);
-    page += &table(&["what", "hides", "to see it"], 3, unseen);
-    if !document.notes.is_empty() {
-        let notes = document.notes.iter().map(|note| format!("<li>{}</li>\n", safe(note)));
-        page += &format!("<h2>Notes</h2>\n<ul>\n{}</ul>\n", notes.collect::<String>());
-    }
-    if let Some(unread) = document.unread_objects() {
-        page += &format!("<p>{unread}.</p>\n");
-    }
     page += "<h2>Findings</h2>\n";
-    let listed = document.findings.iter().filter(|finding| finding.suppressed.is_none());
-    listed.for_each(|of| page += &finding(of));
+    page += &html_findings::findings(document);
+    page += &ignored(document);
+    page += &since_baseline(document);
+    page += "<h2>Waste after each layer of fixes</h2>\n";
+    page += &table(&RungOut::HEADER, 1, document.ladder.iter().map(RungOut::cells));
+    page += &missing(document);
+    page += &prices_and_methods(document);
+    page + frame::END
+}
+
+fn tiles(document: &Document) -> String {
+    let head = &document.headline;
+    let open = || document.findings.iter().filter(|finding| finding.suppressed.is_none());
+    let mut tiles: Vec<(String, &str, String)> = Vec::new();
+    let share = percent(head.waste_share);
+    match document.waste_usd_micros() {
+        Some(waste) => {
+            tiles.push((rounded_usd(waste), "wasted a month", format!("{share} of the GPU-time")));
+        }
+        None => tiles.push((share, "of the GPU-time is wasted", "no price is known".to_owned())),
+    }
+    let returned: i64 = open().filter_map(|finding| finding.returned_usd_micros_per_month).sum();
+    tiles.push((
+        rounded_usd(returned),
+        "a month returned by fixes",
+        "a node can be removed, or pending work fits".to_owned(),
+    ));
+    let freed: f64 = open().map(|finding| finding.gpu_hours_per_month).sum();
+    tiles.push((
+        rounded(freed),
+        "GPU-hours a month freed by fixes",
+        "they save money only if other work uses them".to_owned(),
+    ));
+    let unmeasured = percent(head.blind_share);
+    tiles.push((unmeasured, "not measured", "part of no figure of waste".to_owned()));
+    let tile = |(value, label, note): (String, &str, String)| {
+        let (value, note) = (safe(&value), safe(&note));
+        format!("<li><strong>{value}</strong><span>{label}</span><small>{note}</small></li>\n")
+    };
+    format!("<ul class=\"tiles\">\n{}</ul>\n", tiles.into_iter().map(tile).collect::<String>())
+}
+
+fn states(document: &Document) -> String {
+    let all = document.headline.installed_gpus.max(f64::MIN_POSITIVE);
+    let line = |state: &StateOut| {
+        let kind = match state.state.as_str() {
+            _ if state.is_waste => "waste",
+            name if name.starts_with("active") => "busy",
+            "unknown" | "free_of_unknown_cause" => "unknown",
+            _ => "free",
+        };
+        let waste = if state.is_waste { " (waste)" } else { "" };
+        let money = state
+            .usd_micros_per_month
+            .map_or_else(String::new, |micros| format!(", {} a month", rounded_usd(micros)));
+        let share = state.gpus / all;
+        format!(
+            "<li><div class=\"line\"><span>{}{waste}</span><span class=\"number\">{:.1} GPUs, {}{money}</span></div>\
+             <div class=\"bar {kind}\"><div style=\"width:{:.1}%\"></div></div></li>\n",
+            safe(&state_words(&state.state)),
+            state.gpus,
+            percent(share),
+            100.0 * share
+        )
+    };
+    let lines: String = document.states.iter().map(line).collect();
+    match lines.is_empty() {
+        true => "<p>No GPUs.</p>\n".to_owned(),
+        false => format!("<ul class=\"bars\">\n{lines}</ul>\n"),
+    }
+}
+
+fn ignored(document: &Document) -> String {
     let ignored = document.findings.iter().filter_map(|finding| {
         let by = finding.suppressed.as_ref()?;
         let id = finding.check.id.to_owned();
         Some(vec![id, finding.object_words(), by.by.clone(), by.why.clone()])
     });
     let ignored: Vec<Vec<String>> = ignored.collect();
-    if !ignored.is_empty() {
-        page += "<h2>Ignored, still part of the waste</h2>\n";
-        page += &table(&["finding", "object", "by", "why"], 4, ignored.into_iter());
-    }
-    if let Some(fixed) = &document.fixed {
-        page += "<h2>Fixed</h2>\n";
-        let fixed = fixed.iter().map(|fixed| {
-            let object = object_words(&fixed.object);
-            let mut cells = vec![fixed.id.clone(), object, fixed.worth_words()];
-            cells.extend(fixed.ledger.as_ref().map(ConfirmedOut::words));
-            cells
-        });
-        let header = ["finding", "object", "by the earlier audit", "by the ledger"];
-        let columns = if document.ledger.is_some() { 4 } else { 3 };
-        page += &table(&header[..columns], 4, fixed);
-        if let Some(ledger) = &document.ledger {
-            page += &format!("<p>{}</p>\n", safe(&ledger.sentence()));
-        }
-        if let Some(why) = &document.unconfirmed_because {
-            page += &format!("<p>{}</p>\n", safe(&format!("Not confirmed: {why}.")));
+    match ignored.is_empty() {
+        true => String::new(),
+        false => {
+            "<h2>Ignored, still part of the waste</h2>\n".to_owned()
+                + &table(&["finding", "object", "by", "why"], 4, ignored.into_iter())
         }
     }
-    page + frame::END
 }
 
-/// A table; columns from `numbers` on stand to the right.
-fn table(header: &[&str], numbers: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
+fn since_baseline(document: &Document) -> String {
+    let Some(fixed) = &document.fixed else { return String::new() };
+    let mut text = "<h2>Fixed</h2>\n".to_owned();
+    let fixed = fixed.iter().map(|fixed| {
+        let object = object_words(&fixed.object);
+        let mut cells = vec![fixed.id.clone(), object, fixed.worth_words()];
+        cells.extend(fixed.ledger.as_ref().map(ConfirmedOut::words));
+        cells
+    });
+    let header = ["finding", "object", "by the earlier audit", "by the ledger"];
+    let columns = if document.ledger.is_some() { 4 } else { 3 };
+    text += &table(&header[..columns], 4, fixed);
+    if let Some(ledger) = &document.ledger {
+        text += &format!("<p>{}</p>\n", safe(&ledger.sentence()));
+    }
+    if let Some(why) = &document.unconfirmed_because {
+        text += &format!("<p>{}</p>\n", safe(&format!("Not confirmed: {why}.")));
+    }
+    text
+}
+
+fn missing(document: &Document) -> String {
+    let mut text = String::new();
+    if !document.unseen.is_empty() {
+        text += "<h2>Missing data</h2>\n";
+        let missing = document.unseen.iter();
+        let missing = missing.map(|u| vec![shortened(&u.what), u.hides.clone(), u.command.clone()]);
+        text += &table(&["what", "hides", "to add it"], 3, missing);
+    }
+    if let Some(unread) = document.unread_objects() {
+        text += &format!("<p>{unread}.</p>\n");
+    }
+    text
+}
+
+fn prices_and_methods(document: &Document) -> String {
+    let mut text = "<h2>Prices and methods</h2>\n".to_owned();
+    text += &format!("<p>{}</p>\n", safe(&document.second_line()));
+    let prices = document.prices.iter().map(|line| {
+        let place = [line.provider.as_deref(), line.region.as_deref()];
+        vec![
+            line.model.clone().unwrap_or_else(|| "unknown model".to_owned()),
+            place.into_iter().flatten().collect::<Vec<_>>().join(" "),
+            line.purchase.replace('_', " "),
+            line.as_of.clone().unwrap_or_default(),
+            line.gpus.to_string(),
+            usd(line.usd_micros_per_gpu_hour),
+        ]
+    });
+    let header = ["model", "provider and region", "purchase", "as of", "GPUs", "per GPU-hour"];
+    if !document.prices.is_empty() {
+        text += &table(&header, 4, prices);
+    }
+    if !document.notes.is_empty() {
+        let notes = document.notes.iter().map(|note| format!("<li>{}</li>\n", safe(note)));
+        text += &format!("<h3>Notes</h3>\n<ul>\n{}</ul>\n", notes.collect::<String>());
+    }
+    text
+}
+
+/// A table that scrolls where it is too wide; columns from `numbers` on are right-aligned.
+pub(super) fn table(
+    header: &[&str],
+    numbers: usize,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
     let cell = |tag: &str, column: usize, text: &str| {
         let class = if column >= numbers { " class=\"number\"" } else { "" };
         format!("<{tag}{class}>{}</{tag}>", safe(text))
     };
     let heads = header.iter().enumerate().map(|(column, text)| cell("th", column, text));
-    let mut text = format!("<table>\n<tr>{}</tr>\n", heads.collect::<String>());
+    let mut text =
+        format!("<div class=\"scroll\"><table>\n<tr>{}</tr>\n", heads.collect::<String>());
     for row in rows {
         let cells = row.iter().enumerate().map(|(column, text)| cell("td", column, text));
         text += &format!("<tr>{}</tr>\n", cells.collect::<String>());
     }
-    text + "</table>\n"
-}
-
-fn states(document: &Document) -> String {
-    let mut text = String::from("<table>\n");
-    for state in &document.states {
-        let share = state.gpus / document.headline.installed_gpus.max(f64::MIN_POSITIVE);
-        let waste = if state.is_waste { " (waste)" } else { "" };
-        text += &format!(
-            "<tr><td>{}{waste}</td><td class=\"number\">{:.1} GPUs</td><td class=\"number\">{}</td>\
-             <td style=\"width:30%\"><div class=\"bar\"><div style=\"width:{:.1}%\"></div></div></td></tr>\n",
-            safe(&state.state.replace('_', " ")),
-            state.gpus,
-            safe(&usd(state.usd_micros_per_month)),
-            100.0 * share
-        );
-    }
-    text + "</table>\n"
-}
-
-fn finding(finding: &FindingOut) -> String {
-    let price =
-        finding.usd_micros_per_month.map(|micros| format!(", {} a month", usd(Some(micros))));
-    let new = if finding.is_new == Some(true) { ", new" } else { "" };
-    let mut text = format!(
-        "<details><summary><strong>{}</strong> {}{new}{}: {}: {}</summary>\n<ul>\n",
-        finding.check.id,
-        finding.severity,
-        safe(&price.unwrap_or_default()),
-        safe(&finding.object_words()),
-        safe(finding.title)
-    );
-    let mut item = |what: &str, value: &str| {
-        text += &format!("<li>{}: {}</li>\n", safe(what), safe(value));
-    };
-    if let Some(formula) = &finding.formula {
-        item("formula", formula);
-    }
-    finding.evidence.iter().for_each(|evidence| item(evidence.what, &evidence.value));
-    if finding.affected_objects > 0 {
-        let named: Vec<String> = finding.affected.iter().map(object_words).collect();
-        let more = match finding.affected_objects - finding.affected.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        item("affects", &format!("{}{more}", named.join(", ")));
-    }
-    item("brings", &finding.brings);
-    item("confidence", finding.confidence);
-    text += &format!("<li>{}</li>\n</ul>\n", safe(&finding.mend_words()));
-    finding.patches.iter().for_each(|of| text += &patch(of));
-    text + "</details>\n"
-}
-
-fn patch(patch: &PatchOut) -> String {
-    let what = format!("{} of {}", patch.words(), object_words(&patch.object));
-    let mut text =
-        format!("<p>{}; restarts or evicts: {}</p>\n", safe(&what), safe(&patch.restarts));
-    for warning in &patch.warnings {
-        text += &format!("<p><strong>{}</strong></p>\n", safe(warning));
-    }
-    for lines in patch.yaml().iter().chain(&patch.command) {
-        text += &format!("<pre>{}</pre>\n", safe(lines.trim_end()));
-    }
-    text
+    text + "</table></div>\n"
 }

@@ -1,11 +1,13 @@
 //! An audit as Markdown: tables and a section for each finding.
 
 use dovetail_auditing::confirmed::ConfirmedOut;
-use dovetail_auditing::document::{Document, FindingOut, RungOut, object_words};
+use dovetail_auditing::document::{Document, FindingOut, RungOut};
 use dovetail_auditing::patch::PatchOut;
+use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
 use dovetail_units::amount::usd;
 
+use super::states::state_words;
 use crate::text::markdown as safe;
 
 /// The whole audit.
@@ -14,16 +16,16 @@ pub fn markdown(document: &Document) -> String {
     text += &format!("{}\n\n", safe(&document.second_line()));
     text += &format!("| {} |\n|---|--:|--:|--:|--:|\n", RungOut::HEADER.join(" | "));
     document.ladder.iter().for_each(|rung| text += &row(&rung.cells()));
-    text += "\n| GPUs that are | waste | GPUs | a month |\n|---|---|--:|--:|\n";
+    text += "\n| state | waste | GPUs | a month |\n|---|---|--:|--:|\n";
     for state in &document.states {
         text += &row(&[
-            state.state.replace('_', " ").as_str(),
+            state_words(&state.state).as_str(),
             if state.is_waste { "yes" } else { "" },
             format!("{:.1}", state.gpus).as_str(),
             usd(state.usd_micros_per_month).as_str(),
         ]);
     }
-    text += "\n## Not seen\n\n| what | hides | to see it |\n|---|---|---|\n";
+    text += "\n## Missing data\n\n| what | hides | to add it |\n|---|---|---|\n";
     for unseen in &document.unseen {
         text += &row(&[&shortened(&unseen.what), &unseen.hides, &unseen.command]);
     }
@@ -106,12 +108,13 @@ fn section(finding: &FindingOut) -> String {
         text += &format!("- affects {}{more}\n", safe(&named.join(", ")));
     }
     if finding.gpu_hours_per_month > 0.0 {
-        text += &format!("- brings {}\n", safe(&finding.brings));
+        text += &format!("- {}\n", safe(&finding.brings));
     }
     if finding.confidence == "likely" {
-        text += "- likely: it rests on what the workload seems to do\n";
+        text += "- confidence: medium (inferred from the workload's kind)\n";
     }
-    text += &format!("- {}\n", safe(&finding.mend_words()));
+    text += &format!("- {}\n", safe(&finding.fix_words()));
+    finding.withheld.iter().for_each(|of| text += &format!("- {}\n", safe(&of.words())));
     finding.patches.iter().for_each(|of| text += &patch(of));
     text
 }

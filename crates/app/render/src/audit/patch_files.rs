@@ -1,12 +1,13 @@
 //! `dovetail audit --patches DIR`: each patch as a file for kubectl, each changed part of a source
-//! as YAML, and an index that says what each of them restarts.
+//! as YAML, and an index of what each of them restarts and risks.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dovetail_auditing::document::{Document, FindingOut, object_words};
-use dovetail_auditing::patch::PatchOut;
+use dovetail_auditing::document::{Document, FindingOut};
+use dovetail_auditing::patch::{PatchOut, WithheldOut};
+use dovetail_auditing::words::object_words;
 use dovetail_console::plain::plain;
 use dovetail_settings::errors::UsageError;
 
@@ -24,7 +25,7 @@ const INDEX: &str = "index.md";
 pub fn check(folder: &Path) -> Result<()> {
     let name = folder.display();
     fs::create_dir_all(folder)
-        .with_context(|| format!("--patches {name}: cannot make the folder"))?;
+        .with_context(|| format!("--patches {name}: cannot create the folder"))?;
     let mut files = fs::read_dir(folder)
         .with_context(|| format!("--patches {name}: cannot read the folder"))?;
     match files.next() {
@@ -32,8 +33,9 @@ pub fn check(folder: &Path) -> Result<()> {
         Some(file) => {
             let file = file.map(|file| file.file_name()).unwrap_or_default();
             let file = file.to_string_lossy();
-            let text =
-                format!("--patches {name}: `{file}` is in it: name a new or an empty folder");
+            let text = format!(
+                "--patches {name}: the folder contains `{file}`: name a new or an empty folder"
+            );
             Err(UsageError(plain(&text)).into())
         }
     }
@@ -49,30 +51,47 @@ pub fn write(folder: &Path, document: &Document) -> Result<usize> {
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))
     };
     let mut index = format!(
-        "# Patches\n\nOf the audit of {}. Read a patch before you apply it; commands are for this folder. \
-         A patch that the server refuses (conflict, test failed) was made for an object that has changed since: audit \
-         again. `.yaml` is the part of the object's own source that changes, `null` in it removes a field.\n",
+        "# Patches\n\nFrom the audit of {}. Apply them in this order: any first part of the list leaves every pod a node \
+         that it can use. Read a patch before you apply it; commands are for this folder. If the server refuses a patch \
+         (conflict, test failed), its object has changed since: audit again. `.yaml` is the part of the object's own \
+         source that changes, `null` in it removes a field.\n",
         document.taken_at
     );
-    let mut number = 0;
-    for finding in &document.findings {
-        for patch in &finding.patches {
-            number += 1;
-            let base = base_name(number, finding, patch);
-            let file = format!("{base}.json");
-            if let Some(body) = &patch.body {
-                put(&file, &format!("{}\n", body.get()))?;
-            }
-            let source = patch.yaml().map(|yaml| (format!("{base}.yaml"), yaml));
-            if let Some((name, yaml)) = &source {
-                put(name, yaml)?;
-            }
-            let source = source.as_ref().map(|(name, _)| name.as_str());
-            index += &entry(number, finding, patch, &file, source);
+    let all = document.findings.iter();
+    let all = all.flat_map(|finding| finding.patches.iter().map(move |patch| (finding, patch)));
+    let mut all: Vec<(&FindingOut, &PatchOut)> = all.collect();
+    all.sort_by_key(|(_, patch)| patch.order);
+    let number = all.len();
+    for (place, (finding, patch)) in all.into_iter().enumerate() {
+        let base = base_name(place + 1, finding, patch);
+        let file = format!("{base}.json");
+        if let Some(body) = &patch.body {
+            put(&file, &format!("{}\n", body.get()))?;
         }
+        let source = patch.yaml().map(|yaml| (format!("{base}.yaml"), yaml));
+        if let Some((name, yaml)) = &source {
+            put(name, yaml)?;
+        }
+        let source = source.as_ref().map(|(name, _)| name.as_str());
+        index += &entry(place + 1, finding, patch, &file, source);
     }
+    index += &withheld(document);
     put(INDEX, &index)?;
     Ok(number)
+}
+
+/// Changes that would do harm, with what comes first.
+fn withheld(document: &Document) -> String {
+    let all = document.findings.iter();
+    let all = all.flat_map(|finding| finding.withheld.iter().map(move |of| (finding, of)));
+    let line = |(finding, of): (&FindingOut, &WithheldOut)| {
+        let object = safe(&finding.object_words());
+        format!("- {} {object}: {}\n", finding.check.id, safe(&of.words()))
+    };
+    match all.map(line).collect::<String>() {
+        lines if lines.is_empty() => lines,
+        lines => format!("\n## Not written\n\n{lines}"),
+    }
 }
 
 fn entry(
@@ -83,7 +102,7 @@ fn entry(
     source: Option<&str>,
 ) -> String {
     let object = safe(&object_words(&patch.object));
-    let mut text = format!("\n## {number}. {} {object}\n\n", finding.check.id);
+    let mut text = format!("\n## {number}. {} {object}\n\n", patch.fixes.join(", "));
     text += &format!("{}: {}\n\n", safe(finding.title), patch.words());
     text += &format!("- restarts or evicts: {}\n", safe(&patch.restarts));
     for warning in &patch.warnings {
@@ -94,7 +113,7 @@ fn entry(
     }
     match patch.patch.command(Some(file)) {
         Some(command) => text + &format!("\n```\n{command}\n```\n"),
-        None => text + "- nothing to run: the change belongs into the object's source\n",
+        None => text + "- no command: change the object's source\n",
     }
 }
 

@@ -1,77 +1,118 @@
-//! An audit for people, at most 100 columns wide.
+//! Every finding of an audit for people, at most 100 columns wide.
 
-use dovetail_auditing::document::{Document, FindingOut, RungOut, object_words};
+use dovetail_auditing::document::{Document, FindingOut, RungOut};
+use dovetail_auditing::words::{object_words, severity_words};
 use dovetail_console::shortened::shortened;
+use dovetail_console::style::Style;
 use dovetail_console::table::{table, wrapped};
 use dovetail_sources::node_prices::PriceLine;
-use dovetail_units::amount::{percent, usd};
+use dovetail_units::amount::{percent, rounded_usd, usd};
+
+use super::grouped::{CheckGroup, grouped};
+use super::states::state_words;
 
 /// Names of affected objects in one line.
 const NAMED: usize = 5;
 
 /// The whole audit.
-pub fn terminal(document: &Document) -> String {
+pub fn terminal(document: &Document, style: Style) -> String {
     let mut text = wrapped(&document.first_line(), 0);
+    text += &document.outlook().map(|line| wrapped(&line, 0)).unwrap_or_default();
     text += &wrapped(&document.second_line(), 0);
     text += &prices(document);
     text += &notes(document);
     text += &states(document);
     text += &ladder(document);
-    text += "\nNot seen\n";
-    for unseen in &document.unseen {
-        let what = shortened(&unseen.what);
-        text += &wrapped(&format!("{what}: hides {}", unseen.hides), 2);
-        text += &wrapped(&format!("to see it: {}", unseen.command), 6);
-    }
-    if let Some(unread) = document.unread_objects() {
-        text += &wrapped(&format!("{unread}; --output json lists them"), 2);
-    }
-    let (ignored, listed): (Vec<&FindingOut>, Vec<&FindingOut>) =
-        document.findings.iter().partition(|finding| finding.suppressed.is_some());
-    text += &format!("\nFindings: {}\n", listed.len());
-    listed.iter().for_each(|of| text += &finding(of));
-    let patches: usize = listed.iter().map(|finding| finding.patches.len()).sum();
+    text += &missing(document);
+    let groups = grouped(document);
+    let count: usize = groups.iter().map(|group| group.findings.len()).sum();
+    text += &format!("\nFindings: {count}\n");
+    groups.iter().for_each(|group| text += &group_of(group, style));
+    let listed = groups.iter().flat_map(|group| &group.findings);
+    let patches: usize = listed.map(|finding| finding.patches.len()).sum();
     if patches > 0 {
-        let line = format!(
-            "\nPatches: {patches}; --patches DIR writes them as files, with their commands."
-        );
+        let line = format!("\nPatches: {patches}; --patches DIR writes them as files.");
         text += &wrapped(&line, 0);
     }
     if document.unexplained_waste_gpu_hours_per_month > 0.05 {
         let hours = document.unexplained_waste_gpu_hours_per_month;
-        text +=
-            &wrapped(&format!("\n{hours:.1} wasted GPU-hours a month belong to no finding."), 0);
+        text += &wrapped(&format!("\nNo finding explains {hours:.1} wasted GPU-hours a month."), 0);
     }
-    if !ignored.is_empty() {
-        text += &format!("\nIgnored: {}, still part of the waste\n", ignored.len());
-        for finding in ignored {
-            let Some(by) = &finding.suppressed else { continue };
-            let line = format!(
-                "{} {}: by {}: {}",
-                finding.check.id,
-                finding.object_words(),
-                by.by,
-                by.why
-            );
-            text += &wrapped(&line, 2);
+    text += &ignored(document);
+    text + &since_baseline(document)
+}
+
+/// What one check found.
+pub fn findings_of(document: &Document, id: &str, style: Style) -> String {
+    let groups = grouped(document);
+    match groups.iter().find(|group| group.check.id.eq_ignore_ascii_case(id)) {
+        Some(group) => group_of(group, style),
+        None => format!("\n{id} has no open finding here.\n"),
+    }
+}
+
+fn group_of(group: &CheckGroup<'_>, style: Style) -> String {
+    let check = group.check;
+    let worth = match group.worth() {
+        worth if worth.is_empty() => worth,
+        worth => format!(", {worth} a month"),
+    };
+    let severity = severity_words(check.severity);
+    let head = format!("{} {severity}{worth}: {}", check.id, check.title);
+    let mut text = "\n".to_owned() + &style.severity(severity, wrapped(&head, 0).trim_end()) + "\n";
+    group.findings.iter().for_each(|of| text += &finding(of));
+    text
+}
+
+fn missing(document: &Document) -> String {
+    if document.unseen.is_empty() && document.unread_objects().is_none() {
+        return String::new();
+    }
+    let mut text = "\nMissing data\n".to_owned();
+    for unseen in &document.unseen {
+        let what = shortened(&unseen.what);
+        text += &wrapped(&format!("{what}: hides {}", unseen.hides), 2);
+        text += &wrapped(&format!("to add it: {}", unseen.command), 6);
+    }
+    if let Some(unread) = document.unread_objects() {
+        text += &wrapped(&format!("{unread}; -o json lists them"), 2);
+    }
+    text
+}
+
+fn ignored(document: &Document) -> String {
+    let ignored = document.findings.iter();
+    let ignored = ignored.filter_map(|finding| Some((finding, finding.suppressed.as_ref()?)));
+    let lines: Vec<String> = ignored
+        .map(|(finding, by)| {
+            let object = finding.object_words();
+            wrapped(&format!("{} {object}: by {}: {}", finding.check.id, by.by, by.why), 2)
+        })
+        .collect();
+    match lines.len() {
+        0 => String::new(),
+        count => format!("\nIgnored: {count}, still part of the waste\n{}", lines.concat()),
+    }
+}
+
+fn since_baseline(document: &Document) -> String {
+    let (Some(fixed), Some(then)) = (&document.fixed, &document.baseline_taken_at) else {
+        return String::new();
+    };
+    let new = document.findings.iter().filter(|finding| finding.is_new == Some(true)).count();
+    let mut text = format!("\nSince {then}: {new} new, {} fixed\n", fixed.len());
+    for fixed in fixed {
+        let (object, worth) = (object_words(&fixed.object), fixed.worth_words());
+        text += &wrapped(&format!("fixed: {} {object}, {worth}", fixed.id), 2);
+        if let Some(ledger) = &fixed.ledger {
+            text += &wrapped(&format!("by the ledger, {}", ledger.words()), 6);
         }
     }
-    if let (Some(fixed), Some(then)) = (&document.fixed, &document.baseline_taken_at) {
-        let new = document.findings.iter().filter(|finding| finding.is_new == Some(true)).count();
-        text += &format!("\nSince {then}: {new} new, {} fixed\n", fixed.len());
-        for fixed in fixed {
-            let (object, worth) = (object_words(&fixed.object), fixed.worth_words());
-            text += &wrapped(&format!("fixed: {} {object}, {worth}", fixed.id), 2);
-            if let Some(ledger) = &fixed.ledger {
-                text += &wrapped(&format!("by the ledger, {}", ledger.words()), 6);
-            }
-        }
-        if let Some(ledger) = &document.ledger {
-            text += &wrapped(&ledger.sentence(), 2);
-        }
-        if let Some(why) = &document.unconfirmed_because {
-            text += &wrapped(&format!("Not confirmed: {why}."), 2);
-        }
+    if let Some(ledger) = &document.ledger {
+        text += &wrapped(&ledger.sentence(), 2);
+    }
+    if let Some(why) = &document.unconfirmed_because {
+        text += &wrapped(&format!("Not confirmed: {why}."), 2);
     }
     text
 }
@@ -95,7 +136,7 @@ fn prices(document: &Document) -> String {
             line.as_of.clone().unwrap_or_else(|| "-".to_owned()),
         ]
     };
-    let header = ["GPUs", "model", "place", "bought", "per GPU-hour", "as of"];
+    let header = ["GPUs", "model", "provider and region", "purchase", "per GPU-hour", "as of"];
     match document.prices.is_empty() {
         true => String::new(),
         false => "\n".to_owned() + &table(&header, document.prices.iter().map(row).collect()),
@@ -112,14 +153,14 @@ fn states(document: &Document) -> String {
     let all = document.headline.installed_gpus;
     let row = |state: &dovetail_auditing::document::StateOut| {
         vec![
-            state.state.replace('_', " "),
+            state_words(&state.state),
             if state.is_waste { "yes" } else { "" }.to_owned(),
             format!("{:.1}", state.gpus),
             percent(state.gpus / all.max(f64::MIN_POSITIVE)),
-            usd(state.usd_micros_per_month),
+            state.usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd),
         ]
     };
-    let header = ["GPUs that are", "waste", "GPUs", "share", "a month"];
+    let header = ["state", "waste", "GPUs", "share", "a month"];
     match document.states.is_empty() {
         true => String::new(),
         false => "\n".to_owned() + &table(&header, document.states.iter().map(row).collect()),
@@ -138,34 +179,27 @@ fn ladder(document: &Document) -> String {
 
 fn finding(finding: &FindingOut) -> String {
     let price = match (finding.usd_micros_per_month, finding.gpu_hours_per_month > 0.0) {
-        (Some(micros), _) => format!(", {} a month", usd(Some(micros))),
-        (None, true) => format!(", {:.1} GPU-hours a month", finding.gpu_hours_per_month),
+        (Some(micros), _) => format!(": {} a month", usd(Some(micros))),
+        (None, true) => format!(": {:.1} GPU-hours a month", finding.gpu_hours_per_month),
         (None, false) => String::new(),
     };
     let new = if finding.is_new == Some(true) { " (new)" } else { "" };
-    let head = format!(
-        "{} {}{new}{price}: {}: {}",
-        finding.check.id,
-        finding.severity,
-        finding.object_words(),
-        finding.title
-    );
-    let mut text = "\n".to_owned() + &wrapped(&head, 0);
+    let mut text = wrapped(&format!("{}{new}{price}", finding.object_words()), 2);
     if let Some(formula) = &finding.formula {
-        text += &wrapped(&format!("formula: {formula}"), 2);
+        text += &wrapped(&format!("formula: {formula}"), 4);
     }
     if finding.gpu_hours_per_month > 0.0 {
-        text += &wrapped(&format!("brings {}", finding.brings), 2);
+        text += &wrapped(&finding.brings, 4);
     }
     if finding.also_affects_gpu_hours_per_month > 0.0 {
         let hours = finding.also_affects_gpu_hours_per_month;
-        text += &wrapped(&format!("also affects {hours:.1} GPU-hours of findings above"), 2);
+        text += &wrapped(&format!("also affects {hours:.1} GPU-hours of other findings"), 4);
     }
     for evidence in finding.evidence.iter().take(NAMED) {
-        text += &wrapped(&format!("{}: {}", evidence.what, evidence.value), 2);
+        text += &wrapped(&format!("{}: {}", evidence.what, evidence.value), 4);
     }
     if finding.evidence_values > NAMED {
-        text += &format!("  and {} more values\n", finding.evidence_values - NAMED);
+        text += &format!("    and {} more values\n", finding.evidence_values - NAMED);
     }
     if finding.affected_objects > 0 {
         let named: Vec<String> = finding.affected.iter().take(NAMED).map(object_words).collect();
@@ -173,22 +207,25 @@ fn finding(finding: &FindingOut) -> String {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        text += &wrapped(&format!("affects {}{more}", named.join(", ")), 2);
+        text += &wrapped(&format!("affects {}{more}", named.join(", ")), 4);
     }
     if finding.confidence == "likely" {
-        text += "  likely: it rests on what the workload seems to do\n";
+        text += "    confidence: medium (inferred from the workload's kind)\n";
     }
-    text += &wrapped(&finding.mend_words(), 2);
+    text += &wrapped(&finding.fix_words(), 4);
+    for withheld in &finding.withheld {
+        text += &wrapped(&withheld.words(), 4);
+    }
     for patch in &finding.patches {
         let object = object_words(&patch.object);
         let what = match (&patch.command, patch.form) {
             (Some(command), "command") => command.clone(),
             _ => format!("{} of {object}", patch.words()),
         };
-        text += &wrapped(&format!("patch: {what}"), 2);
-        text += &wrapped(&format!("restarts or evicts: {}", patch.restarts), 6);
+        text += &wrapped(&format!("patch: {what}"), 4);
+        text += &wrapped(&format!("restarts or evicts: {}", patch.restarts), 8);
         for warning in &patch.warnings {
-            text += &wrapped(&format!("but: {warning}"), 6);
+            text += &wrapped(&format!("note: {warning}"), 8);
         }
     }
     text

@@ -82,7 +82,7 @@ fn nobody(weeks: &Weeks) -> String {
         _ => "all of this time was read".to_owned(),
     };
     format!(
-        "No team held a GPU from {} to {} (UTC): {read}.",
+        "No team had a GPU from {} to {} (UTC): {read}.",
         day(&weeks.from),
         day(&weeks.last_day)
     )
@@ -101,7 +101,7 @@ fn first_line(week: &TeamWeek) -> String {
             }
             _ => String::new(),
         };
-        return format!("No GPU was held this week{before}.");
+        return format!("No GPU was allocated this week{before}.");
     }
     let cost = match week.week.cost_usd_micros {
         Some(_) if week.week.is_partly_unpriced => {
@@ -112,14 +112,14 @@ fn first_line(week: &TeamWeek) -> String {
     };
     let idle = match (week.week.active_share, week.week.idle_usd_micros) {
         (None, _) => {
-            return format!("{gpu_hours:.1} GPU-hours{cost}; nobody measured what they did.");
+            return format!("{gpu_hours:.1} GPU-hours{cost}; their use was not measured.");
         }
         _ if idle_gpu_hours == 0.0 => "none of them was seen idle".to_owned(),
         (_, None) => format!("{idle_gpu_hours:.1} of them idle"),
         (_, idle) => format!("{idle_gpu_hours:.1} of them idle, {}", usd(idle)),
     };
     let unknown = match unknown_gpu_hours {
-        hours if hours > 0.0 => format!("; of {hours:.1} nobody measured what they did"),
+        hours if hours > 0.0 => format!("; the use of {hours:.1} was not measured"),
         _ => String::new(),
     };
     format!("{gpu_hours:.1} GPU-hours{cost}; {idle}{unknown}.")
@@ -139,7 +139,7 @@ fn amounts(week: &TeamWeek) -> Vec<Vec<String>> {
         ("GPU-hours held", Box::new(move |week| hours(week.gpu_hours))),
         ("active, of what was measured", Box::new(move |week| share(week.active_share))),
         ("idle GPU-hours", Box::new(move |week| hours(week.idle_gpu_hours))),
-        ("GPU-hours that nobody measured", Box::new(move |week| hours(week.unknown_gpu_hours))),
+        ("unmeasured GPU-hours", Box::new(move |week| hours(week.unknown_gpu_hours))),
         ("cost", Box::new(|week| cost(week.cost_usd_micros, week.is_partly_unpriced))),
         (
             "of it for idle GPUs",
@@ -172,11 +172,11 @@ fn jobs(week: &TeamWeek) -> Vec<Vec<String>> {
 
 fn last_lines(week: &TeamWeek) -> Vec<String> {
     let mut told = vec![
-        "Idle is every second in which a held GPU did no work by the best signal there is, short rests too: some of it \
+        "Idle is every second in which an allocated GPU did no work by the best signal there is, short rests too: some of it \
          is part of any work."
             .to_owned(),
         format!(
-            "Days are UTC. At the prices of the time it was read, split by {}. A dash is what nobody knows.",
+            "Days are UTC. At the prices of the time it was read, split by {}. A dash is an unknown value.",
             week.method
         ),
     ];

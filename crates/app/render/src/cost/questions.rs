@@ -23,7 +23,7 @@ pub fn terminal(document: &Document) -> String {
             let (every, over) = (duration_of_seconds(step_s), duration_of_seconds(3_600.0 * hours));
             format!("what GPUs did was read every {every} over {over}")
         }
-        _ => "nobody measured what GPUs did".to_owned(),
+        _ => "GPU use was not measured".to_owned(),
     };
     let mut text = wrapped(&format!("{period}; {sampled}. Method {}.", document.method), 0);
     document.answers.iter().for_each(|answer| text += &one(answer));

@@ -9,7 +9,6 @@ pub mod lookout;
 pub mod targets;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -44,21 +43,20 @@ pub const NO_POD_IS_NAMED: &str = "exporters name no pod on any GPU: either all 
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct ExporterFlags {
-    /// Ask this GPU exporter itself, where no Prometheus keeps its series: http://HOST:PORT; can be
-    /// given several times
+    /// URL of a GPU exporter to read instead of Prometheus: http://HOST:PORT; repeatable
     #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "usage")]
     exporter: Vec<String>,
-    /// Ask the GPU exporters of this namespace through the API server of --kubeconfig; can be given
-    /// several times
-    #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "usage")]
-    #[arg(requires = "kubeconfig")]
+    /// Namespace whose GPU exporters to read through the API server, instead of Prometheus;
+    /// repeatable
+    #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append)]
+    #[arg(conflicts_with_all = ["usage", "from", "example"])]
     exporters_in: Vec<String>,
-    /// How long exporters are read, such as 1m or 10m
-    #[arg(long, value_name = "DURATION", default_value = "1m")]
-    look_for: DurationFlag,
-    /// Time between two readings of exporters, such as 15s
-    #[arg(long, value_name = "DURATION", default_value = "15s")]
-    look_every: DurationFlag,
+    /// How long to scrape exporters, such as 1m or 10m
+    #[arg(long, value_name = "DURATION", default_value = "1m", alias = "look-for")]
+    scrape_for: DurationFlag,
+    /// Time between two scrapes of exporters, such as 15s
+    #[arg(long, value_name = "DURATION", default_value = "15s", alias = "look-every")]
+    scrape_every: DurationFlag,
 }
 
 /// What exporters said for a while.
@@ -69,7 +67,7 @@ pub struct Looked {
 }
 
 impl Looked {
-    /// What that says of the pods of objects.
+    /// Their samples by pod.
     pub fn uses(mut self, gathered: &Gathered) -> Uses {
         let span = self.period.span;
         let source = counted(self.exporters, "exporter");
@@ -99,16 +97,17 @@ impl ExporterFlags {
     /// # Errors
     /// Flags that cannot be, a connection that cannot be used, and exporters of which not one
     /// answers.
-    pub fn read(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Looked> {
-        let every_ms = self.look_every.ms;
+    pub fn read(&self, app: &App, cluster: Option<&ConnectionFlags>) -> Result<Looked> {
+        let every_ms = self.scrape_every.ms;
         if every_ms < 1_000 {
-            let text = "--look-every: at least 1s: exporters renew their numbers more seldom";
+            let text =
+                "--scrape-every: at least 1s: exporters do not update their numbers more often";
             return Err(UsageError(text.into()).into());
         }
-        let count = (self.look_for.ms / every_ms).max(1);
+        let count = (self.scrape_for.ms / every_ms).max(1);
         let runtime = connection_runtime()?;
         let (targets, looks, from_ms) = runtime.block_on(async {
-            let targets = self.targets(app, kubeconfig).await?;
+            let targets = self.targets(app, cluster).await?;
             let (looks, from_ms) = look(&targets, count, Duration::from_millis(every_ms)).await;
             anyhow::Ok((targets, looks, from_ms))
         })?;
@@ -123,10 +122,9 @@ impl ExporterFlags {
         Ok(Looked { time, period, exporters: targets.len() })
     }
 
-    async fn targets(&self, app: &App, kubeconfig: Option<&Path>) -> Result<Vec<Target>> {
+    async fn targets(&self, app: &App, cluster: Option<&ConnectionFlags>) -> Result<Vec<Target>> {
         let mut all = targets::at(&self.exporter)?;
-        let cluster = kubeconfig.map(|path| ConnectionFlags::of_file(path.to_owned()));
-        let found = targets::running_in(&self.exporters_in, cluster.as_ref()).await?;
+        let found = targets::running_in(&self.exporters_in, cluster).await?;
         found.told.iter().for_each(|text| app.note(text));
         all.extend(found.targets);
         Ok(all)
@@ -163,7 +161,7 @@ fn tell(app: &App, targets: &[Target], looks: &Looks) -> Result<()> {
     }
     if let Some(first) = silent.first() {
         app.note(&format!(
-            "{} of {} did not answer, so their GPUs are blind: {}",
+            "{} of {} did not answer, so their GPUs are unmeasured: {}",
             silent.len(),
             counted(targets.len(), "exporter"),
             plain(first)

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | the name of a state ([`crate::device_time::DeviceState`]) | GPUs while they were that |
 //! | `cpu_memory_held` | CPU and memory kept for a pod |
-//! | `cpu_memory_unused` | CPU and memory that nobody asked for |
+//! | `cpu_memory_unused` | CPU and memory that no pod requested |
 //! | `unused_distributed` | a pod's share of what nobody had, where that is distributed |
 //!
 //! GPUs that nobody had are waste or not as their cause says; CPU and memory that nobody had are a

@@ -36,8 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-03",
         severity: Severity::Warning,
         title: "GPU nodes without a GPU pod are not removed",
-        explanation: "Nothing on the node has held a GPU for longer than `empty_node_minutes`, nothing waits for it, and it \
-                      is still paid. Pods of the system, pods without a controller or a budget keep the autoscaler from removing \
+        explanation: "No pod on the node has used a GPU for longer than `empty_node_minutes`, no pending pod needs it, and it is still paid. Pods of the system, pods without a controller or a budget keep the autoscaler from removing \
                       it.",
         evidence: "nodes and hours",
         fix: FixKind::NodePool,
@@ -50,8 +49,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "AUT-04",
         severity: Severity::Info,
-        title: "GPU nodes are kept from scaling down",
-        explanation: "An annotation on the node keeps the autoscaler from removing it, also when nobody needs it.",
+        title: "scale-down of GPU nodes is disabled",
+        explanation: "An annotation on the node keeps the autoscaler from removing it, even when no pod needs it.",
         evidence: "nodes and annotation",
         fix: FixKind::NodePool,
         fix_example: "annotations: {}  # without scale-down-disabled or do-not-disrupt",
@@ -64,7 +63,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-05",
         severity: Severity::Warning,
         title: "pod without a controller on a GPU node",
-        explanation: "Nobody starts it again elsewhere, so the autoscaler leaves its node alone; with local data it could not \
+        explanation: "No controller starts it again elsewhere, so the autoscaler leaves its node alone; with local data it could not \
                       be moved at all.",
         evidence: "node, local data",
         fix: FixKind::OwnerTemplate,

@@ -9,7 +9,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "GPUs of a node are not offered",
         explanation: "The node has more GPUs than pods can ask for: the device plugin found some of them unhealthy (XID \
-                      errors, failed row remapping) or does not see them. They are paid and compute for nobody.",
+                      errors, failed row remapping) or does not see them. They are paid and compute nothing.",
         evidence: "resource, GPUs offered and there",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "GPUs of a node are not even counted",
         explanation: "The label of GPU discovery counts more GPUs than the device plugin does: it does not see them, \
-                      or gave up on them. They are paid and nobody can ask for them.",
+                      or gave up on them. They are paid and no pod can request them.",
         evidence: "GPUs that the label counts and no plugin does",
         fix: FixKind::NodePool,
         fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; else replace it",

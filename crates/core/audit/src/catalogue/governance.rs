@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "GOV-02",
         severity: Severity::Warning,
         title: "GPU workload names no team",
-        explanation: "Its cost belongs to nobody: neither its pods nor their namespace have a label that names the team. AWS \
+        explanation: "Its cost has no owner: neither its pods nor their namespace have a label that names the team. AWS \
                       exports only the first fifty labels of a pod by name; one beyond them is lost there.",
         evidence: "labels looked for; place of the label among the pod's",
         fix: FixKind::OwnerTemplate,

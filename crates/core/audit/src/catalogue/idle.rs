@@ -7,7 +7,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-01",
         severity: Severity::Warning,
-        title: "notebook stands still and holds its GPU",
+        title: "notebook is idle and keeps its GPU",
         explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. At night and on weekends notebooks hold GPUs \
                       for 128 hours a week; a culler ends them and keeps their files.",
         evidence: "pods and hours without GPU activity",
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-02",
         severity: Severity::Error,
-        title: "server holds GPUs and nobody asks it",
+        title: "inference server with GPUs is idle",
         explanation: "None of its replicas has computed for longer than `idle_server_minutes`: no requests come. With nothing to do \
                       it needs no replica; the first request starts one.",
         evidence: "pods and hours without GPU activity",
@@ -50,11 +50,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-04",
         severity: Severity::Warning,
-        title: "pod holds GPUs after its work ended",
+        title: "pod keeps GPUs after its work ended",
         explanation: "Between two tries of a crashing container the kubelet waits up to five minutes, and a helper that \
                       outlives the work keeps the pod running. The GPUs stay held all the time. Limits on tries and time \
                       give them back; a helper that is an init container with restartPolicy: Always ends with the work.",
-        evidence: "why the GPUs are held",
+        evidence: "why the GPUs are still allocated",
         fix: FixKind::OwnerTemplate,
         fix_example: "{backoffLimit: 3, activeDeadlineSeconds: 86400, ttlSecondsAfterFinished: 600}",
         layer: Layer::Guard,
@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-05",
         severity: Severity::Warning,
-        title: "pod holds GPUs for long and was never ready",
+        title: "pod has had GPUs for long and was never ready",
         explanation: "It has its node for longer than `starting_minutes`. Large images, weights from a slow store and long init containers keep GPUs waiting at every start. A \
                       cache on the node, a volume with the weights or a smaller image shorten that.",
         evidence: "pods and minutes since they have their node",
@@ -80,8 +80,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-06",
         severity: Severity::Warning,
         title: "deleted pod still holds GPUs",
-        explanation: "Its grace period is over for longer than `overdue_minutes` and it is still there: a finalizer that nobody serves, or a process that \
-                      cannot be killed. Its GPUs are given to nobody else.",
+        explanation: "Its grace period is over for longer than `overdue_minutes` and it is still there: a finalizer without a controller, or a process that \
+                      cannot be killed. No other pod gets its GPUs.",
         evidence: "pods and minutes since they should be gone",
         fix: FixKind::OwnerTemplate,
         fix_example: "terminationGracePeriodSeconds: 60  # and look at metadata.finalizers",
@@ -107,7 +107,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-08",
         severity: Severity::Error,
-        title: "training hangs: its GPUs spin and nothing moves",
+        title: "training hangs: its GPUs are busy without progress",
         explanation: "For `hung_minutes` or longer at least one member spun in a kernel and none worked: no tensor cores, no \
                       memory traffic, power near idle. So looks a collective that waits for a member that will not come. \
                       Utilisation shows 100 %, so nothing else tells. It is found by the method of `dovetail cost job`, \

@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "container sees GPUs it did not ask for",
         explanation: "With NVIDIA_VISIBLE_DEVICES=all or a mounted device the container uses GPUs that the scheduler \
-                      gives to others: their memory and time shrink, and nobody is charged.",
+                      gives to others: their memory and time shrink, and no team is charged.",
         evidence: "container and what makes the GPUs visible",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # and drop NVIDIA_VISIBLE_DEVICES",
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-03",
         severity: Severity::Error,
         title: "pod asks for more GPUs than any node has",
-        explanation: "No node can ever take the pod. It waits for good, and an autoscaler may add nodes in vain. Split \
+        explanation: "No node can ever take the pod. It waits for good, and an autoscaler may add nodes without effect. Split \
                       the work over several pods of one gang.",
         evidence: "resource, GPUs of one pod, most GPUs of a node",
         fix: FixKind::OwnerTemplate,
@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "pod uses fewer GPUs than it holds",
         explanation: "Some of the GPUs of each pod never computed while they were measured. What cannot use several \
-                      GPUs gets no faster with them; whoever waits could have them.",
+                      GPUs gets no faster with them; pending pods could have them.",
         evidence: "GPUs of one pod, GPUs of it that ever computed, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 4}}  # as many as it uses",
@@ -122,7 +122,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "GPU waits for CPU that its container may not use",
         explanation: "The container needs more CPU than its limit, by what a VerticalPodAutoscaler has seen, and its GPU computes \
-                      for less than `starved_active_percent` of the time: whoever loads and prepares data is throttled, and the GPU waits.",
+                      for less than `starved_active_percent` of the time: loading and preparing data is throttled, and the GPU waits.",
         evidence: "container, limit, what is needed and who says so, active part of the time",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: \"12\"}}  # and no limit on CPU",
@@ -149,7 +149,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-11",
         severity: Severity::Info,
         title: "sidecar or init container asks for GPUs too",
-        explanation: "A sidecar's GPUs are held beside those of the work for as long as the pod lives; an init container \
+        explanation: "A sidecar's GPUs are allocated beside those of the work for as long as the pod lives; an init container \
                       that needs more than the work raises what the pod holds all along. Its dollars are the idle time of as \
                       many GPUs of the pod as it adds, those that computed least, where they were measured.",
         evidence: "container, GPUs of it, GPUs the pod would hold without it",

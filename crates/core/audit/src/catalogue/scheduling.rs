@@ -49,8 +49,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-04",
         severity: Severity::Error,
-        title: "GPU workload tolerates the taints of no node that has its GPUs",
-        explanation: "Every node with the resource turns the pod away: it waits while GPUs are free. The cluster may add \
+        title: "pod can never schedule: it does not tolerate the taint of any node with its GPUs",
+        explanation: "The taints of every node with the resource repel the pod: it is pending while GPUs are free. The cluster may add \
                       the toleration itself where a taint's key is the resource name (ExtendedResourceToleration); such \
                       taints are not counted.",
         evidence: "resource, a taint that is not tolerated",
@@ -107,7 +107,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-08",
         severity: Severity::Warning,
-        title: "enough GPUs are free, but in pieces",
+        title: "enough GPUs are free, but on different nodes",
         explanation: "A pod needs all its GPUs on one node. Together the nodes have them, no single one has. Packing keeps \
                       nodes whole; a job of more and smaller pods fits the pieces there are.",
         evidence: "GPUs that one pod asks for, GPUs free together and on one node",

@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-02",
         severity: Severity::Warning,
         title: "notebook holds a whole large GPU",
-        explanation: "Whoever writes code computes a small part of the time. Several notebooks on slices or replicas \
+        explanation: "Interactive work computes a small part of the time. Several notebooks on slices or replicas \
                       of one GPU, or on a small one, cost a fraction.",
         evidence: "model",
         fix: FixKind::OwnerTemplate,
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-03",
         severity: Severity::Warning,
         title: "replicas of a GPU are offered as whole GPUs",
-        explanation: "Time-slicing offers several of nvidia.com/gpu for each GPU. Whoever asks for one gets a part, and tools that \
+        explanation: "Time-slicing offers several of nvidia.com/gpu for each GPU. A pod that requests one gets a part, and tools that \
                       count or price them see GPUs that do not exist. Renamed, they are nvidia.com/gpu.shared.",
         evidence: "node, GPUs offered, replicas of each",
         fix: FixKind::NodePool,

@@ -8,8 +8,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-01",
         severity: Severity::Error,
         title: "training on spot capacity loses its work when its node goes",
-        explanation: "The provider takes the node back with a warning of seconds to two minutes. Nothing says that the job \
-                      saves its progress: no volume outlives its pods, and no annotation names how often it saves. All \
+        explanation: "The provider takes the node back with a warning of seconds to two minutes. There is no sign that the job saves its progress: no volume outlives its pods, and no annotation names how often it saves. All \
                       that it computed since its start is then repeated.",
         evidence: "hours it runs, seconds it has to save its work",
         fix: FixKind::OwnerTemplate,
@@ -23,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-02",
         severity: Severity::Info,
         title: "training that saves its progress runs on on-demand capacity",
-        explanation: "Whoever saves its progress loses minutes when a node goes, and pays two to five times the price of \
+        explanation: "A job that saves its progress loses minutes when a node is reclaimed, and pays two to five times the price of \
                       spot capacity for not losing them.",
         evidence: "pods on on-demand capacity",
         fix: FixKind::OwnerTemplate,
@@ -54,8 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
         explanation: "By list price the same model, bought the same way, is cheaper there by `cheaper_region_percent` or more. What moves is \
                       data: the evidence says how much of it may be moved so that the difference pays for the \
                       transfer within `transfer_payback_days`. Data that must stay where it is, users who are near, and capacity that \
-                      is not to be had there are reasons to stay. No dollars are claimed: nobody knows how much data \
-                      a workload has.",
+                      is not to be had there are reasons to stay. No dollars are claimed: how much data a workload has is unknown.",
         evidence: "price here and where it is cheapest, day of the prices, data that may move",
         fix: FixKind::NodePool,
         fix_example: "topology.kubernetes.io/region of the node pool; move one workload, with its data, and compare",

@@ -6,7 +6,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "VIS-01",
         severity: Severity::Error,
-        title: "nobody measures what the GPUs of a node do",
+        title: "GPU use of a node is not measured",
         explanation: "No exporter of the vendor of its GPUs runs on the node: NVIDIA's dcgm-exporter, AMD's \
                       device-metrics-exporter, Intel's XPU Manager. Whether its GPUs compute is unknown, and every question \
                       about idle GPUs stays without an answer. Each finding names the exporter of its own vendor. TPUs, \
@@ -23,13 +23,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "VIS-02",
         severity: Severity::Warning,
-        title: "counters of GPUs stand still while the GPUs work",
+        title: "counters of GPUs do not change while the GPUs work",
         explanation: "Profiling counters were zero while kernels ran or much power was drawn: they have been seen to stop \
-                      after weeks of running. Whoever reads them takes busy GPUs for idle ones. Such time is unknown here, \
+                      after weeks of running. They make busy GPUs appear idle. Such time is unknown here, \
                       and no check takes it for idle.",
         evidence: "GPU and node, minutes in which the signals contradict each other",
         fix: FixKind::NodePool,
-        fix_example: "kubectl delete pod -l app=nvidia-dcgm-exporter  # on that node: NVIDIA's exporter starts anew with the counters",
+        fix_example: "kubectl delete pod -l app=nvidia-dcgm-exporter  # on that node: NVIDIA's exporter restarts with the counters",
         layer: Layer::Guard,
         worth: Worth::Risk,
         is_inferred: false,
@@ -53,7 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "VIS-04",
         severity: Severity::Info,
-        title: "nobody says how much CPU and memory a GPU workload needs",
+        title: "CPU and memory requests of a GPU workload are guesses",
         explanation: "No VerticalPodAutoscaler looks at the workload, so its requests are a guess. One that only recommends changes \
                       nothing, and after two weeks tells what is too much and what is too little.",
         evidence: "VerticalPodAutoscalers that look at it",
@@ -69,7 +69,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "what is measured contradicts where pods are",
         explanation: "Samples name a pod on a node where the API server does not have it, or with more GPUs than it holds. One of the \
-                      two is wrong, so nobody knows what these GPUs did: the time is unknown here, and no check takes it for idle. \
+                      two is wrong, so the use of these GPUs is unknown: the time is unknown here, and no check takes it for idle. \
                       Often a label is overwritten on the way, or samples of two clusters are in one server.",
         evidence: "GPU, minutes, pod and node",
         fix: FixKind::NodePool,

@@ -55,7 +55,7 @@ fn holds_after_the_end(view: &View<'_>, check: &'static Check, found: &mut Vec<F
                 _ => continue,
             };
             let mut finding = Finding::new(check, &workload.owner)
-                .with("GPUs held though", why)
+                .with("GPUs still allocated because", why)
                 .mended_in(workload, pod.crash_loops.then_some(Change::LimitRetries))
                 .affecting([pod_ref(workload, pod)]);
             finding.claims = idle_claims(view, number, all_units(pod), (1, 1));

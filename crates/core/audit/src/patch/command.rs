@@ -2,7 +2,7 @@
 
 use super::change::Change;
 use super::json::Json;
-use super::{Form, Operation, Patch};
+use super::{Form, NodeChange, Operation, Patch};
 use crate::facts::ObjectRef;
 
 /// Longer names are on no server.
@@ -38,6 +38,7 @@ pub(super) struct CommandWords {
     pub(super) words: Vec<String>,
     pub(super) effect: &'static str,
     pub(super) warnings: Vec<String>,
+    pub(super) nodes: Option<NodeChange>,
 }
 
 /// A change of an object that can only be deleted.
@@ -46,8 +47,9 @@ pub(super) fn of_object(object: &ObjectRef, change: &Change) -> Option<CommandWo
         return None;
     }
     let words = ["kubectl", "delete", "pod", &object.name, "-n", &object.namespace];
-    let effect = "it ends the pod, and nothing starts it again";
-    Some(CommandWords { words: words.map(str::to_owned).to_vec(), effect, warnings: Vec::new() })
+    let effect = "the pod is deleted, and no controller starts it again";
+    let words = words.map(str::to_owned).to_vec();
+    Some(CommandWords { words, effect, warnings: Vec::new(), nodes: None })
 }
 
 impl Patch {

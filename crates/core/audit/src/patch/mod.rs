@@ -20,10 +20,15 @@ mod edit;
 mod json;
 mod object;
 mod pool;
+mod risk;
 mod source;
 mod template;
 #[cfg(test)]
 mod tests;
+
+use std::collections::BTreeSet;
+
+use dovetail_model::Taint;
 
 use crate::facts::{Facts, ObjectRef};
 use crate::finding::Finding;
@@ -48,8 +53,36 @@ pub struct Patch {
     pub fragment: Option<Json>,
     /// What it restarts or evicts.
     pub effect: String,
-    /// What else to know before it is applied.
+    /// What else to know before it is applied: who undoes it, and what is at risk.
     pub warnings: Vec<String>,
+    /// The checks whose findings it fixes.
+    pub checks: Vec<&'static str>,
+    /// The object before and after it, where it is an object that was read.
+    pub edited: Option<Edited>,
+    /// What it changes of nodes, if anything.
+    pub nodes: Option<NodeChange>,
+}
+
+/// An object without and with a patch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edited {
+    /// As it was read.
+    pub before: Json,
+    /// With the patch.
+    pub after: Json,
+}
+
+/// What a patch changes of nodes that decides which pods can run there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeChange {
+    /// Names of the nodes.
+    pub nodes: Vec<String>,
+    /// Taints that they get.
+    pub added: Vec<Taint>,
+    /// Taints that they lose.
+    pub removed: Vec<Taint>,
+    /// Whether they are cordoned and their pods evicted.
+    pub drained: bool,
 }
 
 /// Forms of a change.
@@ -93,106 +126,138 @@ pub enum Operation {
     },
 }
 
-/// The patches of a finding, in the order in which they are to be applied. `source_of` has the
-/// objects that were read.
-pub fn patches(
-    facts: &Facts,
-    finding: &Finding,
-    source_of: &dyn Fn(&ObjectRef) -> Option<Source>,
-) -> Vec<Patch> {
+/// The patches of findings about one object, in the order in which they are to be applied: the
+/// object itself is changed by one patch for all of them. `source` is the object as it was read.
+pub fn patches(facts: &Facts, findings: &[&Finding], source: Option<&Source>) -> Vec<Patch> {
+    let Some(object) = findings.first().map(|finding| &finding.object) else { return Vec::new() };
     // No server holds an object of another name.
-    if finding.remedies.is_empty() || !command::is_name(&finding.object) {
+    if !command::is_name(object) {
         return Vec::new();
     }
-    let changes: Vec<&Change> = finding.remedies.iter().map(|remedy| &remedy.change).collect();
-    let source = source_of(&finding.object);
-    let edited = source.and_then(|source| edited(facts, finding, &source));
-    let mut found: Vec<Patch> = object::created(&finding.object, &changes)
-        .into_iter()
-        // A class that no template names is of no use.
-        .filter(|(object, ..)| object.kind != "PriorityClass" || edited.is_some())
-        .map(|(object, api_version, fields)| created(object, api_version, fields))
-        .collect();
-    found.extend(edited);
-    for change in changes {
-        let told = command::of_object(&finding.object, change)
-            .or_else(|| pool::command(facts, &finding.object, &finding.affected, change));
-        if let Some(told) = told.filter(|told| command::is_plain(&told.words)) {
-            found.push(Patch {
-                object: finding.object.clone(),
-                api_version: String::new(),
-                form: Form::Command(told.words),
-                fragment: None,
-                effect: told.effect.to_owned(),
-                warnings: told.warnings,
-            });
-        }
+    let edited = source.and_then(|source| edited(facts, findings, source));
+    let mut found: Vec<Patch> = Vec::new();
+    for finding in findings {
+        let changes: Vec<&Change> = finding.changes().collect();
+        let created = object::created(object, &changes)
+            .into_iter()
+            // A class that no template names is of no use.
+            .filter(|(object, ..)| object.kind != "PriorityClass" || edited.is_some())
+            .map(|(object, version, fields)| created(object, version, fields, finding));
+        found.extend(created);
     }
+    found.extend(edited);
+    found.extend(findings.iter().flat_map(|finding| commands(facts, finding)));
     found
 }
 
-fn created(object: ObjectRef, api_version: &str, fields: Json) -> Patch {
+/// Changes that are commands: of nodes, and of pools that are no objects of the cluster.
+fn commands(facts: &Facts, finding: &Finding) -> Vec<Patch> {
+    let command = |change: &Change| {
+        let told = command::of_object(&finding.object, change)
+            .or_else(|| pool::command(facts, &finding.object, &finding.affected, change))?;
+        command::is_plain(&told.words).then(|| Patch {
+            object: finding.object.clone(),
+            api_version: String::new(),
+            form: Form::Command(told.words),
+            fragment: None,
+            effect: told.effect.to_owned(),
+            warnings: told.warnings.into_iter().chain(risk::of(facts, finding, change)).collect(),
+            checks: vec![finding.check.id],
+            edited: None,
+            nodes: told.nodes,
+        })
+    };
+    finding.changes().filter_map(command).collect()
+}
+
+fn created(object: ObjectRef, api_version: &str, fields: Json, finding: &Finding) -> Patch {
     let manifest = object::manifest(&object, api_version, fields);
     let effect = match object.kind.as_str() {
-        "ResourceQuota" => "nothing; pods that are there stay, more than this is refused",
-        "PriorityClass" => "nothing; a running pod keeps what it has",
-        _ => "nothing; it warns and refuses nobody",
+        "ResourceQuota" => "nothing; running pods stay, and new pods beyond the quota are refused",
+        "PriorityClass" => "nothing; running pods keep their priority",
+        _ => "nothing; the policy warns and refuses no pod",
     };
+    let warnings = risk::of_created(&object);
     Patch {
         object,
         api_version: api_version.to_owned(),
         fragment: Some(manifest.clone()),
         form: Form::Create(manifest),
         effect: effect.to_owned(),
-        warnings: Vec::new(),
+        warnings,
+        checks: vec![finding.check.id],
+        edited: None,
+        nodes: None,
     }
 }
 
+/// Makes the changes of a finding; whether one of them is of a pod template.
+fn edit(facts: &Facts, finding: &Finding, source: &Source, edits: &mut Edits) -> bool {
+    let now_s = facts.now_ms / 1000;
+    let mut of_template = false;
+    for remedy in &finding.remedies {
+        if remedy.containers.is_empty() {
+            object::change(source, &remedy.change, now_s, edits);
+            pool::change(source, &remedy.change, edits);
+        } else if !object::change(source, &remedy.change, now_s, edits) {
+            for path in source.templates_of(&remedy.containers) {
+                of_template |= Template::new(source, &path, edits).change(&remedy.change);
+            }
+        }
+    }
+    of_template
+}
+
 /// The one patch of an object that is there, if anything of it changes.
-fn edited(facts: &Facts, finding: &Finding, source: &Source) -> Option<Patch> {
+fn edited(facts: &Facts, findings: &[&Finding], source: &Source) -> Option<Patch> {
     if !command::is_version(&source.api_version) {
         return None;
     }
     let mut edits = Edits::default();
     let mut of_template = false;
-    for remedy in &finding.remedies {
-        if remedy.containers.is_empty() {
-            object::change(source, &remedy.change, facts.now_ms / 1000, &mut edits);
-            pool::change(source, &remedy.change, &mut edits);
-        } else if !object::change(source, &remedy.change, facts.now_ms / 1000, &mut edits) {
-            for path in source.templates_of(&remedy.containers) {
-                of_template |= Template::new(source, &path, &mut edits).change(&remedy.change);
-            }
+    // What is worth most comes last, and the last change of a place counts.
+    let mut effective: Vec<&Finding> = Vec::new();
+    for finding in findings.iter().rev() {
+        let before = edits.applied(source);
+        of_template |= edit(facts, finding, source, &mut edits);
+        if edits.applied(source) != before {
+            effective.insert(0, finding);
         }
     }
-    if edits.applied(source) == source.content {
+    let after = edits.applied(source);
+    if after == source.content {
         return None;
     }
     let mut warnings = Vec::new();
     let form = match () {
         () if of_template && source.is_frozen() => Form::Source,
         () if edits.is_guarded && source.resource_version.is_none() => {
-            let text = "the dump does not tell the version of the object, and a list that is written whole must not \
-                        undo what somebody else changed: audit the cluster itself, or edit the source";
+            let text = "the dump lacks the resourceVersion of the object, so a patch of a whole list could undo other \
+                        changes: audit the cluster itself, or edit the source";
             warnings.push(text.to_owned());
             Form::Source
         }
         () => edits.form(source),
     };
-    let is_gang = |remedy: &Remedy| matches!(remedy.change, Change::Gang { .. });
-    if finding.remedies.iter().any(is_gang) {
-        let text = "the label binds pods of the scheduler dovetail (schedulerName); with Kueue it is \
-                    kueue.x-k8s.io/queue-name, with others a PodGroup";
-        warnings.push(text.to_owned());
+    for finding in &effective {
+        for risk in finding.changes().flat_map(|change| risk::of(facts, finding, change)) {
+            if !warnings.contains(&risk) {
+                warnings.push(risk);
+            }
+        }
     }
     warnings.extend(source.manager.as_ref().map(managed));
+    let nodes = pool::node_change(facts, source, &after);
     Some(Patch {
         object: source.object.clone(),
         api_version: source.api_version.clone(),
-        effect: effect(source, of_template, finding),
+        effect: effect(source, of_template, &effective, nodes.as_ref()),
         fragment: Some(edits.fragment(source)),
         form,
         warnings,
+        checks: effective.iter().map(|finding| finding.check.id).collect(),
+        edited: Some(Edited { before: source.content.clone(), after }),
+        nodes,
     })
 }
 
@@ -200,49 +265,66 @@ fn edited(facts: &Facts, finding: &Finding, source: &Source) -> Option<Patch> {
 fn managed(manager: &Manager) -> String {
     let (owner, when, place) = match manager.tool {
         Tool::Helm => ("Helm release", "on its next upgrade", "the chart or its values"),
-        Tool::ArgoCd => {
-            ("Argo CD application", "when it synchronises", "the repository that it reads")
-        }
+        Tool::ArgoCd => ("Argo CD application", "when it syncs", "the repository that it reads"),
         Tool::Flux => ("Flux resource", "at its next interval", "the repository that it reads"),
     };
     let name = manager.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     format!(
-        "{owner}{name} writes this object and undoes a live change {when}: put the fragment into {place}"
+        "{owner}{name} manages this object and undoes a live change {when}: put the fragment into {place}"
     )
 }
 
 /// What a patch of an object restarts or evicts.
-fn effect(source: &Source, of_template: bool, finding: &Finding) -> String {
-    let pods = finding.affected.iter().filter(|object| object.kind == "Pod").count();
+fn effect(
+    source: &Source,
+    of_template: bool,
+    findings: &[&Finding],
+    nodes: Option<&NodeChange>,
+) -> String {
+    let affected = findings.iter().flat_map(|finding| &finding.affected);
+    let pods: BTreeSet<&ObjectRef> = affected.filter(|object| object.kind == "Pod").collect();
+    let pods = pods.len();
     let kind = source.object.kind.as_str();
-    let removes_empty =
-        finding.remedies.iter().any(|remedy| remedy.change == Change::RemoveEmptyNodes);
-    let stops = finding.remedies.iter().any(|remedy| remedy.change == Change::Stop);
+    let changes = || findings.iter().flat_map(|finding| finding.changes());
+    let removes_empty = changes().any(|change| *change == Change::RemoveEmptyNodes);
+    let stops = changes().any(|change| *change == Change::Stop);
     match kind {
-        _ if stops => format!("its pods ({pods}) end"),
+        _ if stops => format!("its pods ({pods}) are deleted"),
         "Job" | "JobSet" if of_template => {
             format!(
-                "a {kind} keeps its template: delete it and create it with the change; its pods ({pods}) start anew"
+                "a {kind} cannot change its template: delete it and create it with the change; its pods ({pods}) restart"
             )
         }
-        "CronJob" => "nothing; the next run has it".to_owned(),
-        "Deployment" if of_template => format!("its pods ({pods}), step by step"),
+        "CronJob" => "nothing; the next run uses the change".to_owned(),
+        "Deployment" if of_template => format!("its pods ({pods}), in a rolling update"),
         "StatefulSet" | "DaemonSet" if of_template => {
             format!("its pods ({pods}), one by one, unless its update strategy is OnDelete")
         }
+        "NodePool" if nodes.is_some() => {
+            let names = nodes.map(|change| names_of(&change.nodes)).unwrap_or_default();
+            format!("Karpenter replaces these nodes and evicts their pods (drift): {names}")
+        }
         "NodePool" if removes_empty => {
-            "nodes of the pool that stand empty for five minutes go".to_owned()
+            "Karpenter removes nodes of the pool that are empty for five minutes".to_owned()
         }
-        "NodePool" => {
-            "nodes of the pool with their pods: Karpenter replaces them step by step (drift)"
-                .to_owned()
-        }
+        "NodePool" => "Karpenter replaces nodes of the pool (drift)".to_owned(),
         _ if of_template => {
-            format!("as the controller of {kind} does it: its pods ({pods}), or the next run alone")
+            format!("its pods ({pods}) or only the next run, depending on the controller of {kind}")
         }
-        "Job" => {
-            "nothing, unless the job has failed as often already: then its pods end".to_owned()
-        }
+        "Job" => "nothing, unless the job has already failed that often: then its pods are deleted"
+            .to_owned(),
         _ => "nothing".to_owned(),
+    }
+}
+
+/// Nodes that are named one by one; of more, how many there are.
+const MOST_NAMED: usize = 10;
+
+/// The first nodes by name, and how many more there are.
+fn names_of(nodes: &[String]) -> String {
+    let first = nodes.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match nodes.len().saturating_sub(MOST_NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }

@@ -1,8 +1,9 @@
-//! Changes of node pools: a manifest where the pool is an object of the cluster, else a command of
-//! who runs it.
+//! Changes of node pools: a patch where the pool is an object of the cluster, else a command of its
+//! provider.
 
 use dovetail_model::{Taint, TaintEffect};
 
+use super::NodeChange;
 use super::change::Change;
 use super::command::{CommandWords, is_name};
 use super::edit::Edits;
@@ -110,43 +111,100 @@ pub(super) fn command(
         (!named.is_empty()).then(|| words.map(|word| (*word).to_owned()).collect())
     };
     let told = |words: Vec<String>, effect| {
-        Some(CommandWords { words, effect, warnings: warnings.clone() })
+        Some(CommandWords { words, effect, warnings: warnings.clone(), nodes: None })
     };
+    let named_nodes = || named.iter().map(|name| (*name).to_owned()).collect();
     match change {
         Change::Uncordon => {
-            told(kubectl(&["uncordon"], &[])?, "nothing; the nodes take new pods again")
+            told(kubectl(&["uncordon"], &[])?, "nothing; the nodes accept new pods again")
         }
-        Change::Drain => told(
-            kubectl(&["drain"], &["--ignore-daemonsets"])?,
-            "every pod of the nodes but those of DaemonSets is evicted, within disruption budgets",
-        ),
+        Change::Drain => {
+            let mut told = told(
+                kubectl(&["drain"], &["--ignore-daemonsets"])?,
+                "all pods of the nodes except those of DaemonSets are evicted, within disruption budgets",
+            )?;
+            told.nodes =
+                Some(NodeChange { nodes: named_nodes(), drained: true, ..NodeChange::default() });
+            Some(told)
+        }
         Change::LetNodesGo { annotation } => {
             let key = format!("{annotation}-");
             told(
                 kubectl(&["annotate", "nodes"], &[&key])?,
-                "nothing at once; the autoscaler may remove the nodes when nobody needs them",
+                "nothing at once; the autoscaler may remove the nodes when no pod needs them",
             )
         }
         Change::TaintNodes { taint } if pool.kind == "Node" => {
-            let taint = taint_text(taint);
-            let mut told = told(
-                kubectl(&["taint", "nodes"], &[&taint])?,
-                "nothing; pods that are there stay",
-            )?;
+            let words = kubectl(&["taint", "nodes"], &[&taint_text(taint)])?;
+            let mut told = told(words, "nothing; running pods stay")?;
             told.warnings.push(
-                "a node that registers again has the taints of its kubelet (registerWithTaints): set it there too"
+                "a node that registers again has only the taints of its kubelet (registerWithTaints): set the taint \
+                 there too"
                     .to_owned(),
             );
+            told.nodes = Some(tainted(named_nodes(), taint));
             Some(told)
         }
-        Change::TaintNodes { taint } => managed_taints(facts, pool, taint).and_then(|words| {
-            told(words, "nothing at once on EKS and GKE; AKS may make the pool's nodes anew")
-        }),
+        Change::TaintNodes { taint } => {
+            let words = managed_taints(facts, pool, taint)?;
+            let mut told = told(
+                words,
+                "nothing at once on EKS and GKE; AKS may replace the nodes of the pool",
+            )?;
+            told.nodes = Some(tainted(nodes_of(facts, pool), &with_value(taint)));
+            Some(told)
+        }
         Change::RemoveEmptyNodes => managed_minimum(pool).and_then(|words| {
             told(words, "nothing at once; the autoscaler may remove nodes down to none")
         }),
         _ => None,
     }
+}
+
+fn nodes_of(facts: &Facts, pool: &ObjectRef) -> Vec<String> {
+    let of_pool = facts.nodes.iter().filter(|node| node.pool == *pool);
+    of_pool.map(|node| node.node.name.to_string()).collect()
+}
+
+/// A taint as providers set it: they want a value.
+fn with_value(taint: &Taint) -> Taint {
+    let value = if taint.value.is_empty() { "true".to_owned() } else { taint.value.clone() };
+    Taint { value, ..taint.clone() }
+}
+
+fn tainted(nodes: Vec<String>, taint: &Taint) -> NodeChange {
+    NodeChange { nodes, added: vec![taint.clone()], ..NodeChange::default() }
+}
+
+/// What a change of a NodePool of Karpenter changes of its nodes: those of the pool get the taints
+/// of its template.
+pub(super) fn node_change(facts: &Facts, source: &Source, after: &Json) -> Option<NodeChange> {
+    if source.object.kind != "NodePool" {
+        return None;
+    }
+    let taints = |content: &Json| -> Vec<Taint> {
+        let list = content.at(&TAINTS).map(Json::items).unwrap_or_default();
+        list.iter().filter_map(read).collect()
+    };
+    let (before, after) = (taints(&source.content), taints(after));
+    let only = |these: &[Taint], others: &[Taint]| -> Vec<Taint> {
+        these.iter().filter(|taint| !others.contains(taint)).cloned().collect()
+    };
+    let (added, removed) = (only(&after, &before), only(&before, &after));
+    let has_some = !added.is_empty() || !removed.is_empty();
+    has_some.then(|| NodeChange {
+        nodes: nodes_of(facts, &source.object),
+        added,
+        removed,
+        drained: false,
+    })
+}
+
+/// A taint as it is written; `None` if its effect is unknown.
+fn read(item: &Json) -> Option<Taint> {
+    let text = |field: &str| item.get(field).and_then(Json::text).unwrap_or_default().to_owned();
+    let effect = toleration(item).effect?;
+    Some(Taint { key: text("key"), value: text("value"), effect })
 }
 
 fn taint_text(taint: &Taint) -> String {

@@ -65,8 +65,7 @@ fn finding(changes: Vec<Change>) -> Finding {
 fn patched(source: &Source, changes: Vec<Change>) -> Patch {
     let mut finding = finding(changes);
     finding.object = source.object.clone();
-    let of = |_: &ObjectRef| Some(source.clone());
-    let mut all = patches(&Facts::default(), &finding, &of);
+    let mut all = patches(&Facts::default(), &[&finding], Some(source));
     assert_eq!(all.len(), 1, "{all:#?}");
     all.remove(0)
 }
@@ -84,7 +83,7 @@ fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not
             r#"kubectl patch Deployment.v1.apps serve -n prod --type=strategic -p '{"spec":{"template":{"spec":{"containers":[{"name":"main","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}}}'"#
         )
     );
-    assert_eq!(of_deployment.effect, "its pods (1), step by step");
+    assert_eq!(of_deployment.effect, "its pods (1), in a rolling update");
     // A custom kind, in which the template stands in a list; one of other pods stays as it is.
     let mut other = container("main");
     other = match other {
@@ -280,7 +279,7 @@ fn who_writes_the_object_is_named_and_what_cannot_be_changed_has_no_command() {
     assert_eq!((patch.form_name(), patch.command(None), patch.body()), ("source", None, None));
     assert!(patch.effect.contains("delete it and create it with the change"), "{}", patch.effect);
     assert!(
-        patch.warnings[0].starts_with("Helm release llm writes this object"),
+        patch.warnings[0].starts_with("Helm release llm manages this object"),
         "{:?}",
         patch.warnings
     );
@@ -295,12 +294,11 @@ fn names_that_no_server_takes_get_no_patch() {
     for name in ["--all", "a b", "a'; rm -rf ~; '", "$(id)", "", "a\nb", "é"] {
         let mut finding = finding(vec![two_gpus(), Change::Uncordon]);
         finding.object.name = name.to_owned();
-        let of = |_: &ObjectRef| Some(source.clone());
-        assert_eq!(patches(&Facts::default(), &finding, &of), [], "{name:?}");
+        assert_eq!(patches(&Facts::default(), &[&finding], Some(&source)), [], "{name:?}");
     }
     let mut nodes = finding(Vec::new()).mended_by(Change::Uncordon);
     nodes.object = ObjectRef::new("NodePool", "", "gpus");
     nodes.affected = ["g1", "$(id)", "-all"].map(|name| ObjectRef::new("Node", "", name)).into();
-    let found = patches(&Facts::default(), &nodes, &|_| None);
+    let found = patches(&Facts::default(), &[&nodes], None);
     assert_eq!(found[0].command(None).as_deref(), Some("kubectl uncordon g1"));
 }

@@ -88,8 +88,7 @@ impl Phase {
                 "start the pods of the job together, as one gang, so that none holds a GPU while others wait"
             }
             Self::ImageAndStart => {
-                "pull the image before, make it smaller, keep weights on a volume of the node; set up outside of \
-                 the time in which GPUs are held"
+                "pull the image before, make it smaller, keep weights on a volume of the node; set up before GPUs are allocated"
             }
             Self::DataLoading => {
                 "give the loader more CPUs or workers, read ahead, keep the data nearer or in a form that decodes \

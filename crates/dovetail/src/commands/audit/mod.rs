@@ -1,4 +1,4 @@
-//! `dovetail audit`: what wastes GPUs in a cluster, in money, with what mends it.
+//! `dovetail audit`: which GPUs a cluster wastes, what that costs, and how to fix it.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,13 +9,15 @@ use dovetail_audit::{Severity, device_states, report};
 use dovetail_auditing::document::Document;
 use dovetail_auditing::{baseline, explain, ignore_file, ledger, spot};
 use dovetail_console::app::App;
+use dovetail_console::style::Stream;
 use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
-use dovetail_render::audit::{html, markdown, patch_files, sarif, terminal};
+use dovetail_render::audit::{html, markdown, patch_files, sarif, summary, terminal};
 use dovetail_settings::errors::Found;
 use dovetail_settings::form::Output;
 use dovetail_sources::doubts::CONTESTED;
 use dovetail_sources::exporters::ExporterFlags;
+use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_sources::node_prices::NodeToPrice;
 use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::own_prices::OwnPriceFlags;
@@ -29,52 +31,55 @@ pub(crate) struct AuditFlags {
     #[command(flatten)]
     source: ObjectFlags,
     #[command(flatten)]
+    namespace: NamespaceFlags,
+    #[command(flatten)]
     measured: UsageFileFlags,
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1: what GPUs did;
-    /// `auto` looks for one in the cluster of --kubeconfig, `none` asks nobody
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for one
+    /// in the cluster, `none` uses none
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     prometheus: ServerChoice,
     #[command(flatten)]
     server: ServerFlags,
     #[command(flatten)]
     exporters: ExporterFlags,
-    /// Label that names the team, on a pod or its namespace; can be given several times [default:
-    /// team, cost-center, owner, ...]
+    /// Label that names the team, on a pod or its namespace; repeatable [default: team,
+    /// cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
-    /// File that lists findings to leave out, each with a reason; see docs/internals/audit.md
+    /// List every finding with its evidence and fix, instead of the most valuable ones
+    #[arg(long)]
+    all_findings: bool,
+    /// File of findings to ignore, each with a reason (docs/find-waste.md)
     #[arg(long, value_name = "FILE")]
     ignore_file: Option<PathBuf>,
-    /// Write what mends findings into a new folder: files for `kubectl patch --patch-file`, and an
-    /// index that says what each restarts
+    /// Write patches to a new folder, with an index of what each changes and restarts
     #[arg(long, value_name = "DIR")]
     patches: Option<PathBuf>,
-    /// An earlier audit (--output json): says what is new and what is fixed since, and what would
-    /// confirm it
+    /// Earlier audit (-o json) to compare with: reports new and fixed findings
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
     #[command(flatten)]
     ledger: ledger::LedgerFlags,
-    /// End with exit code 5 on a finding this bad or worse; with --baseline, on a new one
-    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    /// Exit with code 5 on findings of this severity or worse; with --baseline, on new ones
+    #[arg(long, value_name = "SEVERITY", default_value = "never")]
     fail_on: FailOn,
-    /// Say what a check looks for, what it costs and what mends it; `all` lists the checks
-    #[arg(long, value_name = "ID", exclusive = true)]
+    /// Explain a check, and its findings where a cluster is named; `all` lists the checks
+    #[arg(long, value_name = "ID")]
     explain: Option<String>,
     #[command(flatten)]
     prices: OwnPriceFlags,
 }
 
-/// From which severity on an audit fails.
+/// The severity from which an audit fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FailOn {
     /// Any finding
     Info,
     /// Warnings and errors
     Warning,
-    /// Errors alone
+    /// Errors only
     Error,
-    /// Nothing
+    /// No finding
     Never,
 }
 
@@ -117,19 +122,29 @@ impl AuditFlags {
     }
 }
 
+/// Lines of notes beside an answer of one screen.
+const MOST_NOTES: usize = 5;
+
 /// Audits, or explains a check.
 pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
-    if let Some(id) = &flags.explain {
-        return app.print(&explain::explain(app, id)?);
+    let explained = flags.explain.as_ref().map(|id| explain::explain(app, id)).transpose()?;
+    if let Some(text) = &explained
+        && (!flags.source.is_given() || flags.explain.as_deref().is_some_and(explain::is_all))
+    {
+        return app.print(text);
     }
     let output = app.output("audit")?;
+    let is_summary = matches!(output, Output::Table) && !flags.all_findings && explained.is_none();
+    if is_summary {
+        app.limit_notes(MOST_NOTES, "--all-findings prints them");
+    }
     let policy = match &flags.ignore_file {
         Some(path) => ignore_file::read(path)?,
         None => Default::default(),
     };
     let old = flags.baseline.as_deref().map(baseline::read).transpose()?;
     flags.patches.as_deref().map(patch_files::check).transpose()?;
-    let read = flags.source.read(app, "audit")?.with_all_nodes_and_pods()?;
+    let read = flags.source.read(app)?.with_all_nodes_and_pods()?;
     let mut sources = read.sources;
     let mut gathered = read.inventory.facts(flags.teams());
     gathered.facts.thresholds = app.settings.audit.thresholds();
@@ -153,22 +168,35 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     document.notes.extend(measured);
     document.notes.extend(ignore_file::without_effect(&policy, &found));
     let document = flags.ledger.held_against(app, &gathered, document)?;
-    let document = document.with_doubt(old.as_ref(), gathered.facts.now_ms);
+    let mut document = document.with_doubt(old.as_ref(), gathered.facts.now_ms);
+    if let Some(namespace) = flags.namespace.only() {
+        document.keep_namespace(namespace);
+    }
     if let Some(folder) = &flags.patches {
         let count = patch_files::write(folder, &document)?;
         let index = folder.join("index.md");
         let written = plural(count, "patch", "patches");
-        app.note(&format!("{written}: begin with {}", index.display()));
+        app.note(&format!("wrote {written}: start with {}", index.display()));
     }
+    let style = app.style(Stream::Result);
     match output {
-        Output::Json => app.print_json(&document)?,
+        Output::Json | Output::Yaml => app.print_json(&document)?,
         Output::Sarif => app.print_json(&sarif::sarif(&document))?,
         Output::Markdown => app.print(&markdown::markdown(&document))?,
         Output::Html => app.print(&html::html(&document))?,
-        Output::Table | Output::Csv => app.print(&terminal::terminal(&document))?,
+        Output::Table | Output::Csv if is_summary => {
+            document.notes.iter().for_each(|note| app.note(note));
+            app.tell_left_out_notes();
+            app.print(&summary::summary(&document, style))?;
+        }
+        Output::Table | Output::Csv => match (&flags.explain, explained) {
+            (Some(id), Some(text)) => {
+                app.print(&format!("{text}{}", terminal::findings_of(&document, id, style)))?;
+            }
+            _ => app.print(&terminal::terminal(&document, style))?,
+        },
     }
-    // The program ends: to take a large cluster apart piece by piece is time that nobody has any
-    // use for.
+    // The program ends here: to free a large cluster piece by piece takes time without effect.
     std::mem::forget(gathered);
     let failing = document.findings.iter().filter(|finding| {
         let counts = finding.suppressed.is_none() && finding.is_new != Some(false);
@@ -177,7 +205,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     match failing.count() {
         0 => Ok(()),
         count => Err(Found(format!(
-            "{} as bad as --fail-on {} or worse",
+            "{} as severe as --fail-on {} or worse",
             plural(count, "finding is", "findings are"),
             flags.fail_on.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
         ))

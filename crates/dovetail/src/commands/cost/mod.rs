@@ -35,13 +35,12 @@ pub(crate) struct CostFlags {
 /// Questions beside the bill.
 #[derive(Debug, Subcommand)]
 enum Question {
-    /// Say where the hours of one job went, in money, with what would mend it.
+    /// Show where the GPU-hours of a job went, what they cost, and what would help.
     Job(Box<job::JobFlags>),
-    /// Answer what people ask first: who wastes most, how busy GPUs are, what is idle, low,
-    /// misplaced, on spot.
+    /// Answer common questions: which teams and jobs waste most, how busy GPUs are, what is on
+    /// spot.
     Questions(Box<questions::QuestionsFlags>),
-    /// Say what each team had in a week, and in the week before, out of a ledger; on paper, or
-    /// sent.
+    /// Report what each team used in a week and in the week before, from a ledger.
     Digest(Box<digest::DigestFlags>),
 }
 

@@ -62,7 +62,7 @@ pub(crate) struct GridFlags {
     /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
-    /// timed: what the engine is told about run times [default: truth for sjf, else trace]
+    /// timed: what the engine knows about run times [default: truth for sjf, else trace]
     #[arg(long, value_enum, value_name = "SOURCE")]
     pub(crate) estimates: Option<EstimatesName>,
     #[command(flatten)]

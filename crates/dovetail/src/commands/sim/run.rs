@@ -62,10 +62,10 @@ pub(crate) struct RunFlags {
     /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
-    /// timed: what the engine is told about run times [default: truth for sjf, else trace]
+    /// timed: what the engine knows about run times [default: truth for sjf, else trace]
     #[arg(long, value_enum, value_name = "SOURCE")]
     pub(crate) estimates: Option<run_timed::EstimatesName>,
-    /// timed: jobs of higher priority stop others, which start anew
+    /// timed: jobs of higher priority preempt others, which restart
     #[arg(long)]
     pub(crate) preemption: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct RunFlags {
     pub(crate) orders: OrderFlags,
     #[command(flatten)]
     pub(crate) learning: LearningFlags,
-    /// Write what the engine is told and what it decides to a recording; gzip if it ends in .gz
+    /// Write the inputs and decisions of the engine to a recording; gzip if it ends in .gz
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]

@@ -69,7 +69,7 @@ impl OrderName {
         }
     }
 
-    /// True when jobs are stopped and started again, by published rules that know no policy.
+    /// True when jobs are preempted and restarted, by published rules that know no policy.
     pub(crate) fn is_preemptive(self) -> bool {
         matches!(self.kind(), Kind::Published(_))
     }
@@ -93,7 +93,7 @@ pub(crate) struct TimedPlan {
     pub(crate) order: OrderName,
     /// How nodes are chosen; preemptive orders do not ask.
     pub(crate) policy: PolicySpec,
-    /// What the engine is told about run times, if not what the order asks for.
+    /// What the engine knows about run times, if not what the order asks for.
     pub(crate) estimates: Option<Estimates>,
     pub(crate) overheads: Option<StartOverheads>,
     pub(crate) cluster_events: Vec<ClusterEvent>,

@@ -14,7 +14,7 @@ use dovetail_console::app::App;
 pub(crate) enum Command {
     /// Turn a trace of any known format into dovetail's own CSV, which keeps everything.
     Import(import::ImportFlags),
-    /// Generate a cluster and a stream of jobs that look like real ones, by seed; or the objects of
+    /// Generate a cluster and a realistic stream of jobs, by seed; or the objects of
     /// a cluster.
     Synth(synth::SynthFlags),
     /// Print what a person asks first about a trace.

@@ -100,7 +100,7 @@ impl Parameters {
                 _ if ["", "false", "0"].contains(&value.as_str()) => {}
                 "shareIdle" => {
                     return Err(
-                        "shareIdle: a ledger keeps what nobody had apart: leave it out, and add \
+                        "shareIdle: a ledger records free capacity separately: leave it out, and add \
                                 includeIdle=true to see it"
                             .to_owned(),
                     );

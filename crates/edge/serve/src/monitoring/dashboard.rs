@@ -32,7 +32,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Free GPUs",
-                description: "GPUs that nobody holds, whatever the reason.",
+                description: "GPUs that no pod has, for any reason.",
                 kind: "stat",
                 unit: "short",
                 expression: "sum(cluster_cause:dovetail_gpus:free{ALL})",
@@ -61,7 +61,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Free GPUs by cause",
-                description: "Why GPUs stand free: each has one cause, the first that holds (docs/internals/cost.md).",
+                description: "Why GPUs are free: each has one cause, the first that holds (docs/internals/cost.md).",
                 kind: "timeseries",
                 unit: "short",
                 expression: "sum by (cause) (cluster_cause:dovetail_gpus:free{ALL})",
@@ -93,8 +93,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Cost by team",
-                description: "What the last 24 whole hours cost each team, without a price: not in it; (nobody) is what nobody \
-                              held.",
+                description: "What the last 24 whole hours cost each team, without a price: not in it; `(nobody)` is free capacity.",
                 kind: "bargauge",
                 unit: "currencyUSD",
                 expression: "sort_desc(sum by (team) (max by (cluster, team, pool, cause) (dovetail_day_usd{ALL})))",

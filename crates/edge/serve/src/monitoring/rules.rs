@@ -85,8 +85,7 @@ const ALERTS: [Alert; 10] = [
         severity: "warning",
         summary: "Team {{ $labels.team }} holds GPUs that idle",
         description: "{{ $value | humanizePercentage }} of the GPU-time that team {{ $labels.team }} held in cluster \
-                      {{ $labels.cluster }} over the last 24 hours was idle, at least one GPU-day. `dovetail audit` names \
-                      the workloads and what mends them.",
+                      {{ $labels.cluster }} over the last 24 hours was idle, at least one GPU-day. `dovetail audit` names the workloads and how to fix them.",
     },
     Alert {
         name: "DovetailGpuUtilizationLow",
@@ -105,7 +104,7 @@ const ALERTS: [Alert; 10] = [
         severity: "warning",
         summary: "Free GPUs are in pieces that no waiting job can use",
         description: "{{ $value | humanize }} GPUs of cluster {{ $labels.cluster }} have been free for an hour while jobs \
-                      wait that would fit if the free GPUs stood on fewer nodes.",
+                      wait that would fit if the free GPUs were on fewer nodes.",
     },
     Alert {
         name: "DovetailGpuStranded",
@@ -121,7 +120,7 @@ const ALERTS: [Alert; 10] = [
         expression: "cluster:dovetail_day_gpu_blind:ratio > 0.05",
         lasts: "1h",
         severity: "warning",
-        summary: "Nobody knows what GPUs do",
+        summary: "GPU use is unknown",
         description: "Of {{ $value | humanizePercentage }} of the GPU-time held in cluster {{ $labels.cluster }} over the \
                       last 24 hours no signal says whether it computed. `dovetail audit` names nodes without an exporter.",
     },

@@ -112,7 +112,7 @@ fn spec() -> Value {
             ),
             "borrowing": described(
                 "Whether it may hold more than it is guaranteed while that is free. Nothing that is lent is \
-                 taken back yet, so queues do not borrow unless they are told to.",
+                 taken back yet, so queues do not borrow by default.",
                 json!({"type": "string", "enum": ["Never", "WhenFree"], "default": "Never"}),
             ),
             "namespaceSelector": described(
@@ -199,7 +199,7 @@ fn status() -> Value {
         (
             "gpus",
             object(vec![
-                ("used", text("GPUs held.")),
+                ("used", text("GPUs in use.")),
                 ("borrowed", text("GPUs beyond those guaranteed.")),
                 ("guaranteed", text("GPUs guaranteed.")),
                 ("limit", text("Most GPUs.")),

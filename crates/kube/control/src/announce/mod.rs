@@ -178,7 +178,7 @@ impl Note {
     /// The pod is stopped because its gang, as it is shown, is given up; `reason` is that of its condition.
     pub fn gang_given_up(pod: PodIdentity, gang: &str, reason: &'static str, at_ms: u64) -> Self {
         let text = format!(
-            "{gang} stayed below its smallest size for too long: its pods are deleted, for it to be started anew"
+            "{gang} stayed below its smallest size for too long: its pods are deleted so that it restarts as a whole"
         );
         let (action, tag) = ("Deleting", gang.to_owned());
         Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }

@@ -31,7 +31,7 @@ impl Stop {
     pub fn message(self, scheduler: &str) -> String {
         match self {
             Self::GangGivenUp => {
-                format!("{scheduler}: its gang stayed below its smallest size and is started anew")
+                format!("{scheduler}: its gang stayed below its smallest size and restarts")
             }
             Self::Preempted => {
                 format!("{scheduler}: preempting to accommodate a higher priority pod")

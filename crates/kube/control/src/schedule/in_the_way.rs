@@ -42,7 +42,7 @@ impl Scheduler {
             told.into_iter().flatten().map(|one| one.says.clone()).collect();
         says.extend(self.tries.until_ms(job).map(|until_ms| {
             format!(
-                "Several pods in a row were to be stopped for it and were not let go: others are tried from {} on.",
+                "Several evictions for it were refused in a row: others are tried from {} on.",
                 time(until_ms)
             )
         }));
@@ -61,7 +61,7 @@ impl Scheduler {
         let until_ms = all.iter().map(|(until_ms, ..)| *until_ms).min()?;
         let jobs = all.iter().filter_map(|(_, key, _)| Some(self.world.id_of(key)?.job)).collect();
         let says = format!(
-            "It would start if pods of lower priority went that the server does not let go: {}; they are left alone until \
+            "It would start if pods of lower priority were evicted, which the server refuses: {}; they are not tried again until \
              {}.",
             named(all.iter().map(|(.., pod)| *pod)),
             time(until_ms)

@@ -75,7 +75,7 @@ impl Waiting {
     /// What a pod says that would start in room that is kept for what a gang, as it is shown, has lost.
     pub fn for_kept_room(gang: &str) -> Self {
         let message = format!(
-            "{ROOM_IS_KEPT} {gang} has lost: it starts when that has started elsewhere, or is not made anew in time"
+            "{ROOM_IS_KEPT} {gang} has lost: it starts when that has started elsewhere, or is not created again in time"
         );
         Self::pending(PendingReason::WaitingForReservation, message)
     }
@@ -234,8 +234,8 @@ fn kept_for(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> bool) -
     let (all, stopping) =
         (claim.awaited.len(), claim.awaited.iter().filter(|owner| is_stopping(owner)).count());
     let until = match (all, all - stopping) {
-        (1, 0) => "1 pod that is stopping has gone".to_owned(),
-        (pods, 0) => format!("{pods} pods that are stopping have gone"),
+        (1, 0) => "1 terminating pod is gone".to_owned(),
+        (pods, 0) => format!("{pods} terminating pods are gone"),
         (1, _) => "1 pod has gone that is to be stopped for it".to_owned(),
         (pods, _) if stopping == 0 => {
             format!("{pods} pods have gone that are to be stopped for it")

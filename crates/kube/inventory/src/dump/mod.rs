@@ -18,7 +18,7 @@ mod source;
 pub use anonymous::{Names, NamesError};
 pub use keep::Keeper;
 pub use reader::{MAX_OBJECT_BYTES, RawObject, Sink, read_objects};
-pub use source::{COLLECTION, collected_at, dump_files, read_file, read_paths};
+pub use source::{COLLECTION, STDIN, collected_at, dump_files, read_file, read_paths};
 
 use std::path::PathBuf;
 

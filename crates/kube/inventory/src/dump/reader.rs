@@ -74,6 +74,7 @@ pub fn read_objects(
     sink: &mut dyn Sink,
 ) -> Result<u64, DumpError> {
     let left = Rc::new(Cell::new(MAX_OBJECT_BYTES));
+    skip_mark(&mut input, file)?;
     let mut state = State { file, left: Rc::clone(&left), number: 0, lines: 0, sink };
     let Some(begun) = state.take_lines(&mut input)? else { return Ok(state.number) };
     let limited = Limited { inner: begun.chain(input), left };
@@ -88,6 +89,29 @@ pub fn read_objects(
             return Err(state.told(&error));
         }
     }
+}
+
+/// Windows programs begin UTF-8 with this mark, and UTF-16 with one of the others.
+const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
+const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+
+/// Skips the byte order mark of UTF-8.
+///
+/// # Errors
+/// UTF-16, which is no JSON.
+fn skip_mark(input: &mut impl BufRead, file: &str) -> Result<(), DumpError> {
+    let broken = |problem: String| {
+        let file = file.to_owned();
+        DumpError::Json { file, line: 1, column: 0, problem }
+    };
+    let begin = input.fill_buf().map_err(|error| broken(error.to_string()))?;
+    if UTF_16_MARKS.iter().any(|mark| begin.starts_with(mark)) {
+        return Err(broken("the text is UTF-16, and JSON is UTF-8".to_owned()));
+    }
+    if begin.starts_with(UTF_8_MARK) {
+        input.consume(UTF_8_MARK.len());
+    }
+    Ok(())
 }
 
 /// What goes on while a stream is read.
@@ -185,7 +209,7 @@ impl State<'_> {
     }
 }
 
-/// A value at the top: an object or a list of objects.
+/// A value at the top: an object, a list of objects, or a bare array of either.
 struct Top<'t, 's> {
     state: &'t mut State<'s>,
 }
@@ -208,6 +232,11 @@ impl<'de> Visitor<'de> for Top<'_, '_> {
 
     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("a Kubernetes object or a list of them")
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<(), S::Error> {
+        while items.next_element_seed(Top { state: &mut *self.state })?.is_some() {}
+        Ok(())
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {

@@ -1,7 +1,7 @@
 //! Files and folders with dumps.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -33,14 +33,33 @@ pub fn read_paths(paths: &[PathBuf], sink: &mut dyn Sink) -> Result<u64, DumpErr
     Ok(objects)
 }
 
-/// Reads one file, plain or gzip whatever its name says. Answers with the number of objects.
+/// Standard input, as a path.
+pub const STDIN: &str = "-";
+
+/// A file, or standard input.
+///
+/// # Errors
+/// A file that cannot be opened.
+fn opened(path: &Path) -> Result<Box<dyn BufRead>, DumpError> {
+    if path == Path::new(STDIN) {
+        // It has one buffer for all who read it, so what was peeked at is read again.
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = File::open(path);
+    let file = file.map_err(|source| DumpError::Io { path: path.to_owned(), source })?;
+    Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, file)))
+}
+
+/// Reads one file, plain or gzip whatever its name says; `-` is standard input. Answers with the
+/// number of objects.
 ///
 /// # Errors
 /// See [`DumpError`].
 pub fn read_file(path: &Path, sink: &mut dyn Sink) -> Result<u64, DumpError> {
     let io = |source| DumpError::Io { path: path.to_owned(), source };
-    let name = path.display().to_string();
-    let mut input = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(io)?);
+    let is_stdin = path == Path::new(STDIN);
+    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let mut input = opened(path)?;
     if input.fill_buf().map_err(io)?.starts_with(&GZIP) {
         let plain = BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(input));
         return read_objects(plain, &name, sink);
@@ -61,8 +80,15 @@ pub fn collected_at(path: &Path) -> Result<Option<u64>, DumpError> {
         collected_at: jiff::Timestamp,
     }
     let io = |source| DumpError::Io { path: path.to_owned(), source };
-    let mut input = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(io)?);
-    let is_gzip = input.fill_buf().map_err(io)?.starts_with(&GZIP);
+    let mut input = opened(path)?;
+    let begin = input.fill_buf().map_err(io)?;
+    let is_gzip = begin.starts_with(&GZIP);
+    // Standard input is only peeked at: what is taken from it is gone.
+    let peeked = (path == Path::new(STDIN)).then(|| begin.to_vec());
+    let input: Box<dyn BufRead> = match peeked {
+        Some(begin) => Box::new(Cursor::new(begin)),
+        None => input,
+    };
     let input: Box<dyn Read> =
         if is_gzip { Box::new(MultiGzDecoder::new(input)) } else { Box::new(input) };
     let mut line = Vec::new();
@@ -73,7 +99,7 @@ pub fn collected_at(path: &Path) -> Result<Option<u64>, DumpError> {
     Ok(at.and_then(|at| u64::try_from(at.as_millisecond()).ok()))
 }
 
-/// Files of a folder that could be dumps, in order of their names; a file is itself.
+/// Files of a folder that could be dumps, in order of their names; a file is itself, and so is `-`.
 ///
 /// # Errors
 /// A folder that cannot be read, or that has none.

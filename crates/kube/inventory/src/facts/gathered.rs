@@ -7,6 +7,7 @@ use dovetail_audit::{
     Workload, is_gpu_resource,
 };
 use dovetail_model::Condition;
+use dovetail_objects::Pod;
 
 use super::claims::Doubts;
 use super::clamped::{Clamped, Said, beyond_the_node};
@@ -21,6 +22,7 @@ use super::template::owned;
 use super::tenant::Tenant;
 use super::unseen::Unseen;
 use crate::dump::Skipped;
+use crate::patches::Reach;
 
 /// No pod holds more units of a resource: a node has fewer.
 const MOST_UNITS: i64 = 1 << 20;
@@ -42,6 +44,8 @@ pub struct Gathered {
     pub lives: Vec<PodLife>,
     /// Objects that a person edits.
     pub sources: Sources,
+    /// Which nodes pods could use.
+    pub reach: Reach,
     /// Identity of the cluster: that of its namespace `kube-system`; empty where it was not read.
     pub cluster_uid: String,
     /// Objects by kind.
@@ -128,6 +132,7 @@ impl Inventory {
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
         let sources = std::mem::take(&mut self.sources);
+        let reach = self.reach(&facts, &of_group);
         let (demand, unjudged) = worlds(self, &facts.nodes, &untold);
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
@@ -138,6 +143,7 @@ impl Inventory {
             tenants: tenants.unwrap_or_default(),
             lives: lives.unwrap_or_default(),
             sources,
+            reach,
             cluster_uid,
             kinds,
             unseen,
@@ -147,6 +153,26 @@ impl Inventory {
             skipped,
             skipped_count,
         }
+    }
+
+    /// What decides which nodes pods could use.
+    fn reach(&self, facts: &Facts, of_group: &[usize]) -> Reach {
+        let mut reach = Reach::default();
+        let conditions: BTreeMap<&str, Condition> =
+            facts.nodes.iter().map(|node| (&*node.node.name, node.node.condition)).collect();
+        let condition = |name: &str| conditions.get(name).copied().unwrap_or_default();
+        reach.take_nodes(self.nodes.values().map(|node| (node, condition(&node.meta.name))));
+        reach.take_volumes(self.others.values());
+        let mut pods: Vec<Vec<&Pod>> = vec![Vec::new(); self.pods.groups.len()];
+        for record in &self.pods.list {
+            pods[record.group].push(&record.pod);
+        }
+        for (pods, workload) in pods.into_iter().zip(of_group) {
+            if let Some(first) = pods.first() {
+                reach.take_group(&facts.workloads[*workload], first, pods.iter().copied());
+            }
+        }
+        reach
     }
 
     /// What recommenders say, where they were read.

@@ -19,7 +19,7 @@ pub struct Unseen {
 /// Kinds with what is not known without them.
 const KINDS: [(&[&str], &str, &str, &str); 10] = [
     (&["Node"], "nodes", "all of it: GPUs, their price, what is free", "nodes"),
-    (&["Pod"], "pods", "what holds GPUs and what waits for them", "pods"),
+    (&["Pod"], "pods", "which pods use GPUs, and which are pending", "pods"),
     (
         &["ReplicaSet", "Deployment", "Job", "StatefulSet"],
         "owners of pods",

@@ -4,4 +4,5 @@ mod device_claims;
 mod device_demand;
 mod dump;
 mod facts;
+mod patches;
 mod unmade;

@@ -34,7 +34,7 @@ fn one_patch_takes_away_all_annotations_that_hold_a_pod() {
         content: Json::object([("spec", Json::object([("template", template)]))]),
         ..Source::default()
     };
-    let all = patches(&facts, &found[0], &|_| Some(source.clone()));
+    let all = patches(&facts, &[&found[0]], Some(&source));
     let bodies: Vec<_> = all.iter().filter_map(|patch| Some(patch.body()?.to_line())).collect();
     assert_eq!(
         bodies,

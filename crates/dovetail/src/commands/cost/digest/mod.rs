@@ -104,7 +104,7 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
         let known: Vec<String> = weeks.of_teams.iter().map(|week| week.team.clone()).collect();
         if let Some(team) = flags.team.iter().find(|team| !known.contains(&plain(team))) {
             bail!(
-                "team `{}` held no GPU in the week until {}, nor in the week before; these did: {}",
+                "team `{}` had no GPU in the week until {}, nor in the week before; these had: {}",
                 plain(team),
                 dovetail_units::time::time(span.to_ms),
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }
@@ -120,14 +120,14 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
 fn send(app: &App, weeks: &[TeamWeek]) -> Result<()> {
     let hooks = app.settings.notices.webhooks.clone().unwrap_or_default();
     if hooks.is_empty() {
-        let text = "--send: [notices.webhooks] of dovetail.toml names nobody: TEAM = \"https://HOST/PATH\"";
+        let text = "--send: [notices.webhooks] of dovetail.toml has no address: TEAM = \"https://HOST/PATH\"";
         return Err(UsageError(text.to_owned()).into());
     }
     let runtime = dovetail_console::connection::connection_runtime()?;
     let mut failed = Vec::new();
     for week in weeks {
         let Some(url) = hooks.get(&week.team) else {
-            app.note(&format!("{}: nobody to send it to", week.team));
+            app.note(&format!("{}: no address to send it to", week.team));
             continue;
         };
         let hook = Webhook::new(url, Patience::default())

@@ -1,0 +1,64 @@
+//! Findings grouped by check, most valuable first.
+
+use dovetail_audit::{Check, Severity};
+use dovetail_auditing::document::{Document, FindingOut};
+use dovetail_units::amount::{rounded, rounded_usd};
+
+/// All open findings of one check.
+pub(crate) struct CheckGroup<'d> {
+    pub(crate) check: &'static Check,
+    /// In the order of the document.
+    pub(crate) findings: Vec<&'d FindingOut>,
+    usd_micros: i64,
+    gpu_hours: f64,
+}
+
+impl CheckGroup<'_> {
+    /// What fixing all of them is worth a month; empty for a risk.
+    pub(crate) fn worth(&self) -> String {
+        match (self.usd_micros > 0, self.gpu_hours > 0.0) {
+            (true, _) => rounded_usd(self.usd_micros),
+            (false, true) => format!("{} GPU-h", rounded(self.gpu_hours)),
+            (false, false) => String::new(),
+        }
+    }
+
+    /// The first object, and how many more there are.
+    pub(crate) fn objects(&self) -> String {
+        let first = self.findings.first().map(|finding| finding.object_words());
+        match self.findings.len() {
+            0 | 1 => first.unwrap_or_default(),
+            count => format!("{} and {} more", first.unwrap_or_default(), count - 1),
+        }
+    }
+}
+
+/// Findings that are not ignored, by check: by dollars, then GPU-hours, then severity.
+pub(crate) fn grouped(document: &Document) -> Vec<CheckGroup<'_>> {
+    let mut groups: Vec<CheckGroup<'_>> = Vec::new();
+    for finding in document.findings.iter().filter(|finding| finding.suppressed.is_none()) {
+        let known = groups.iter().position(|group| group.check.id == finding.check.id);
+        let place = known.unwrap_or_else(|| {
+            let check = finding.check;
+            groups.push(CheckGroup { check, findings: vec![], usd_micros: 0, gpu_hours: 0.0 });
+            groups.len() - 1
+        });
+        let group = &mut groups[place];
+        group.usd_micros += finding.usd_micros_per_month.unwrap_or(0);
+        group.gpu_hours += finding.gpu_hours_per_month;
+        group.findings.push(finding);
+    }
+    groups.sort_by(|one, other| {
+        let key = |group: &CheckGroup<'_>| (group.usd_micros, group.check.severity);
+        let by_hours = other.gpu_hours.total_cmp(&one.gpu_hours);
+        let by_money = key(other).0.cmp(&key(one).0);
+        by_money.then(by_hours).then(key(other).1.cmp(&key(one).1))
+    });
+    groups
+}
+
+/// How many open findings have a severity.
+pub(crate) fn count_of(document: &Document, severity: Severity) -> usize {
+    let open = document.findings.iter().filter(|finding| finding.suppressed.is_none());
+    open.filter(|finding| finding.check.severity == severity).count()
+}

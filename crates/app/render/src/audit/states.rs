@@ -1,0 +1,31 @@
+//! States of GPUs in words.
+
+/// A state as people read it, from its name in the JSON.
+pub(crate) fn state_words(name: &str) -> String {
+    let words = match name {
+        "active_useful" => "active",
+        "active_not_separable" => "active (work not separable)",
+        "active_checkpointing" => "active, writing checkpoints",
+        "active_repeated" => "active, repeating lost work",
+        "gang_wait" => "waiting for the rest of a gang",
+        "provisioning" => "starting",
+        "unknown" => "allocated, use not measured",
+        "free_of_unknown_cause" => "free, cause unknown",
+        "free_draining_or_cordoned" => "free, node draining or cordoned",
+        "free_starting" => "free, pod starting",
+        "free_reserved" => "free, reserved",
+        "free_taint" => "free, blocked by a taint",
+        "free_type_mismatch" => "free, not the model that pending pods need",
+        "free_topology" => "free, blocked by a topology rule",
+        "free_stranded_by_cpu" => "free, no CPU left on the node",
+        "free_stranded_by_memory" => "free, no memory left on the node",
+        "free_stranded_by_other" => "free, another resource is used up",
+        "free_fragmented" => "free, in fragments too small",
+        "free_gang_short" => "free, too few for a pending gang",
+        "free_quota" => "free, pending pods lack quota",
+        "free_no_demand" => "free, no pending pod needs it",
+        "free_layout_rest" => "free, left over by a MIG layout",
+        other => return other.replace('_', " "),
+    };
+    words.to_owned()
+}

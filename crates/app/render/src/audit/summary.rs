@@ -1,0 +1,152 @@
+//! The answer that an audit prints by default: at most 25 lines of 100 columns on any cluster.
+
+use dovetail_audit::Severity;
+use dovetail_auditing::document::{Document, StateOut};
+use dovetail_console::style::Style;
+use dovetail_console::table::{COLUMNS, cut, plural, wrapped};
+use dovetail_units::amount::{percent, rounded_usd, usd};
+
+use super::grouped::{CheckGroup, count_of, grouped};
+use super::states::state_words;
+
+/// Lines of the whole answer.
+const LINES: usize = 25;
+/// Checks that it lists.
+const FIXES: usize = 5;
+/// Lines of the headline.
+const HEAD_LINES: usize = 4;
+/// Kinds of missing data that it names.
+const MISSING: usize = 4;
+
+/// The headline, GPUs by state, the most valuable fixes, what is missing, and how to see more.
+pub fn summary(document: &Document, style: Style) -> String {
+    let mut head = lines(&document.first_line());
+    head.truncate(HEAD_LINES);
+    if let Some(line) = head.first_mut() {
+        *line = style.strong(line);
+    }
+    head.extend(document.outlook().map(|text| lines(&text)).unwrap_or_default());
+    head.extend(prices(document));
+    head.extend(since_baseline(document));
+    let fixes = fixes(document, style);
+    let tail = tail(document);
+    let used = head.len() + fixes.len() + tail.len();
+    // Each block but the first has an empty line before it.
+    let room = LINES.saturating_sub(used + 2);
+    let states = states(document, room);
+    let blocks = [head, states, fixes];
+    let blocks: Vec<String> =
+        blocks.iter().filter(|block| !block.is_empty()).map(|block| block.join("\n")).collect();
+    format!("{}\n{}\n", blocks.join("\n\n"), tail.join("\n"))
+}
+
+fn lines(text: &str) -> Vec<String> {
+    wrapped(text, 0).lines().map(str::to_owned).collect()
+}
+
+/// The price of each kind of GPU, on one line.
+fn prices(document: &Document) -> Option<String> {
+    let price = |line: &dovetail_sources::node_prices::PriceLine| {
+        let usd = usd(Some(line.usd_micros_per_gpu_hour?));
+        Some(format!("{} {usd}", line.model.as_deref().unwrap_or("unknown model")))
+    };
+    let mut known: Vec<String> = document.prices.iter().filter_map(price).collect();
+    known.dedup();
+    (!known.is_empty())
+        .then(|| cut(&format!("Prices per GPU-hour: {}.", known.join(", ")), COLUMNS))
+}
+
+fn since_baseline(document: &Document) -> Option<String> {
+    let (fixed, then) = (document.fixed.as_ref()?, document.baseline_taken_at.as_ref()?);
+    let new = document.findings.iter().filter(|finding| finding.is_new == Some(true)).count();
+    let new = plural(new, "new finding", "new findings");
+    Some(format!("Since {then}: {new}, {} fixed; --all-findings lists them.", fixed.len()))
+}
+
+/// GPUs by state, as many rows as there is room for: small ones are one row.
+fn states(document: &Document, room: usize) -> Vec<String> {
+    if document.states.is_empty() || room < 2 {
+        return Vec::new();
+    }
+    let all = document.headline.installed_gpus.max(f64::MIN_POSITIVE);
+    let row = |what: String, state: (f64, Option<i64>)| {
+        let (gpus, micros) = state;
+        let money = micros.map_or_else(|| "-".to_owned(), rounded_usd);
+        format!("  {what:65}{gpus:>9.1}{:>10}{money:>14}", percent(gpus / all))
+    };
+    let mut order: Vec<&StateOut> = document.states.iter().collect();
+    let rows = room - 1;
+    let is_cut = order.len() > rows;
+    if is_cut {
+        order.sort_by(|one, other| other.gpus.total_cmp(&one.gpus));
+    }
+    let shown = if is_cut { rows - 1 } else { rows };
+    let (shown, rest) = order.split_at(shown.min(order.len()));
+    let mut lines =
+        vec![format!("{:67}{:>9}{:>10}{:>14}", "GPUs by state", "GPUs", "share", "a month")];
+    lines.extend(shown.iter().map(|state| {
+        let waste = if state.is_waste { " (waste)" } else { "" };
+        let what = cut(&format!("{}{waste}", state_words(&state.state)), 64);
+        row(what, (state.gpus, state.usd_micros_per_month))
+    }));
+    if is_cut {
+        let gpus = rest.iter().map(|state| state.gpus).sum();
+        let micros = rest.iter().map(|state| state.usd_micros_per_month).sum();
+        lines.push(row(format!("{} other states", rest.len()), (gpus, micros)));
+    }
+    lines
+}
+
+fn fixes(document: &Document, style: Style) -> Vec<String> {
+    let groups = grouped(document);
+    let count: usize = groups.iter().map(|group| group.findings.len()).sum();
+    if count == 0 {
+        return vec!["No finding: no check found anything to fix.".to_owned()];
+    }
+    let heading = match groups.len() > FIXES {
+        true => format!("Most valuable fixes, {FIXES} of {} checks", groups.len()),
+        false => "Fixes".to_owned(),
+    };
+    let heading = format!("{heading} ({})", plural(count, "finding", "findings"));
+    let mut lines = vec![format!("{heading:86}{:>14}", "a month")];
+    lines.extend(groups.iter().take(FIXES).map(|group| fix(group, style)));
+    lines
+}
+
+/// One check: what is wrong, with which objects, and what fixing it is worth.
+fn fix(group: &CheckGroup<'_>, style: Style) -> String {
+    let severity = dovetail_auditing::words::severity_words(group.check.severity);
+    let id = format!("{:7}", group.check.id);
+    let what = cut(&format!("{}: {}", group.check.title, group.objects()), 75);
+    let colored = style.severity(severity, &id);
+    format!("  {colored} {what:76}{:>14}", group.worth())
+}
+
+/// What could not be measured, how to see more, and what to set in CI.
+fn tail(document: &Document) -> Vec<String> {
+    let mut tail = Vec::new();
+    let what: Vec<&str> = document.unseen.iter().map(|unseen| unseen.what.as_str()).collect();
+    let mut missing: Vec<String> = what.iter().take(MISSING).map(|what| cut(what, 40)).collect();
+    if what.len() > MISSING {
+        missing.push(format!("{} more", what.len() - MISSING));
+    }
+    missing.extend(document.unread_objects());
+    tail.push(String::new());
+    if !missing.is_empty() {
+        let mut missing = lines(&format!("Missing data: {}.", missing.join(", ")));
+        missing.truncate(2);
+        tail.extend(missing);
+    }
+    let example = grouped(document).first().map_or("SCH-01", |group| group.check.id);
+    let more = format!(
+        "See more: --all-findings, --explain {example}, --patches DIR, -o html > audit.html"
+    );
+    tail.push(more);
+    let errors = count_of(document, Severity::Error);
+    let now = match errors {
+        0 => "none now".to_owned(),
+        errors => format!("{errors} now"),
+    };
+    tail.push(format!("In CI: --fail-on error exits with code 5 if there are errors ({now})."));
+    tail
+}

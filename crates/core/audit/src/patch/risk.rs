@@ -1,0 +1,73 @@
+//! What is at risk when a patch is applied, beside what it restarts.
+
+use super::change::Change;
+use crate::facts::{Class, Facts, ObjectRef, Workload};
+use crate::finding::Finding;
+
+/// The risks of a change that fixes a finding.
+pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<String> {
+    let workload = facts.workloads.iter().find(|workload| workload.owner == finding.object);
+    let risk: Option<String> = match change {
+        Change::Uncordon => Some(
+            "find out why the nodes were cordoned first: `kubectl describe node NAME` shows taints, conditions and events"
+                .to_owned(),
+        ),
+        Change::Drain => Some(
+            "pods that no controller owns stop the drain, and data on local volumes is lost".to_owned(),
+        ),
+        Change::Gpus { count, .. } if workload.is_some_and(trains) => Some(format!(
+            "a launcher that starts one process per GPU must start {count}: change --nproc_per_node or its like too"
+        )),
+        Change::HideGpus { .. } => {
+            Some("a container that computes on GPUs without a request for them loses them".to_owned())
+        }
+        Change::LimitRetries => Some(
+            "finished pods are deleted after 10 minutes, and their logs with them: collect logs elsewhere first"
+                .to_owned(),
+        ),
+        Change::Stop if finding.object.kind == "Notebook" || workload.is_some_and(is_interactive) => {
+            let files = match workload.is_some_and(|workload| workload.template.has_lasting_volume) {
+                true => "files outside its volumes",
+                false => "its files, because it has no volume that outlives the pod",
+            };
+            Some(format!("the state in memory is lost, and {files}"))
+        }
+        Change::Stop => Some("requests fail until it is started again".to_owned()),
+        Change::Prioritise { .. } => Some(
+            "pods of a higher priority preempt others when GPUs run short, training without checkpoints included"
+                .to_owned(),
+        ),
+        Change::RollInPlace => {
+            Some("during a rollout one replica fewer serves requests".to_owned())
+        }
+        Change::Gang { .. } => Some(
+            "the label makes a gang for the scheduler dovetail (schedulerName); with Kueue it is \
+             kueue.x-k8s.io/queue-name, with others a PodGroup"
+                .to_owned(),
+        ),
+        Change::ShareNodes => {
+            Some("one failed node can then take several replicas with it".to_owned())
+        }
+        _ => None,
+    };
+    risk.into_iter().collect()
+}
+
+/// The risks of a new object.
+pub(super) fn of_created(object: &ObjectRef) -> Vec<String> {
+    let risk = match object.kind.as_str() {
+        "ResourceQuota" => {
+            "a rolling update that starts more than one new pod at a time is refused beyond the quota"
+        }
+        _ => return Vec::new(),
+    };
+    vec![risk.to_owned()]
+}
+
+fn trains(workload: &Workload) -> bool {
+    workload.class == Some(Class::Training)
+}
+
+fn is_interactive(workload: &Workload) -> bool {
+    workload.class == Some(Class::Interactive)
+}

@@ -1,0 +1,148 @@
+//! Patches that harm no pod.
+//!
+//! Every patch is applied to the objects that were read, translated, and the engine is asked: a
+//! patch that takes from a pod, running or pending, the last node that it could use is not written.
+//! What is written instead is the list of those pods and a safe order. Each patch is judged after
+//! all patches before it, so that any first part of the list is harmless too.
+
+mod order;
+mod reach;
+mod template;
+mod trial;
+
+use std::collections::BTreeMap;
+
+use dovetail_audit::{Facts, Finding, ObjectRef, Patch, Source, patches};
+
+pub use reach::Reach;
+use trial::Trial;
+
+/// A patch with the findings that it fixes, by their place in the list that was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SafePatch {
+    /// The patch.
+    pub patch: Patch,
+    /// The findings, ascending.
+    pub findings: Vec<usize>,
+}
+
+/// A change that would take from pods the last node that they could use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// The finding whose change it is.
+    pub finding: usize,
+    /// The pods that would become unschedulable.
+    pub pods: Vec<ObjectRef>,
+    /// What to do first.
+    pub order: String,
+}
+
+/// What is written, and what is not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SafePatches {
+    /// In the order in which they are to be applied.
+    pub written: Vec<SafePatch>,
+    /// Changes for which no patch is written.
+    pub withheld: Vec<Withheld>,
+}
+
+/// The patches of all findings: one for each object, with every change that is harmless.
+pub fn safe_patches(
+    facts: &Facts,
+    reach: &Reach,
+    findings: &[&Finding],
+    source_of: &dyn Fn(&ObjectRef) -> Option<Source>,
+) -> SafePatches {
+    let mut by_object: BTreeMap<&ObjectRef, Vec<usize>> = BTreeMap::new();
+    let mut objects: Vec<&ObjectRef> = Vec::new();
+    for (place, finding) in findings.iter().enumerate() {
+        let places = by_object.entry(&finding.object).or_default();
+        if places.is_empty() {
+            objects.push(&finding.object);
+        }
+        places.push(place);
+    }
+    let mut found = SafePatches::default();
+    let mut trial = Trial::new(reach);
+    let mut later = Vec::new();
+    for object in objects {
+        let source = source_of(object);
+        let places = &by_object[object];
+        let writer = Writer { facts, findings, source: source.as_ref() };
+        // Tolerations come before taints, so nodes are changed last.
+        let edits_nodes = writer.patches(places).iter().any(|patch| patch.nodes.is_some());
+        if edits_nodes {
+            later.push((source, places));
+            continue;
+        }
+        writer.write(places, &mut trial, &mut found);
+    }
+    for (source, places) in later {
+        let writer = Writer { facts, findings, source: source.as_ref() };
+        writer.write(places, &mut trial, &mut found);
+    }
+    found.written.sort_by_key(|safe| order::rank(&safe.patch));
+    found
+}
+
+/// Writes the patches of one object.
+struct Writer<'w> {
+    facts: &'w Facts,
+    findings: &'w [&'w Finding],
+    source: Option<&'w Source>,
+}
+
+impl Writer<'_> {
+    fn patches(&self, places: &[usize]) -> Vec<Patch> {
+        let of: Vec<&Finding> = places.iter().map(|place| self.findings[*place]).collect();
+        patches(self.facts, &of, self.source)
+    }
+
+    /// Takes the changes of one finding after the other, as long as they harm no pod.
+    fn write(&self, places: &[usize], trial: &mut Trial<'_>, found: &mut SafePatches) {
+        let mut kept: Vec<usize> = Vec::new();
+        for place in places {
+            let with: Vec<usize> = kept.iter().copied().chain([*place]).collect();
+            let edits = |patches: Vec<Patch>| patches.into_iter().find(|p| p.edited.is_some());
+            let Some(patch) = edits(self.patches(&with)) else {
+                kept = with;
+                continue;
+            };
+            let harmed = trial.harmed_by(&patch);
+            if harmed.is_empty() {
+                kept = with;
+            } else {
+                self.withhold(*place, &patch, harmed, found);
+            }
+        }
+        for patch in self.patches(&kept) {
+            let fixes = |place: &&usize| patch.checks.contains(&self.findings[**place].check.id);
+            let findings: Vec<usize> = kept.iter().filter(fixes).copied().collect();
+            // The object itself was judged above.
+            let harmed = match patch.edited {
+                Some(_) => Vec::new(),
+                None => trial.harmed_by(&patch),
+            };
+            match (harmed.is_empty(), findings.first()) {
+                (true, _) => {
+                    trial.apply(&patch);
+                    found.written.push(SafePatch { patch, findings });
+                }
+                (false, Some(first)) => self.withhold(*first, &patch, harmed, found),
+                (false, None) => {}
+            }
+        }
+    }
+
+    fn withhold(
+        &self,
+        finding: usize,
+        patch: &Patch,
+        harmed: Vec<trial::Harmed>,
+        found: &mut SafePatches,
+    ) {
+        let order = order::safe_order(patch, &harmed);
+        let pods = harmed.into_iter().flat_map(|harmed| harmed.pods).collect();
+        found.withheld.push(Withheld { finding, pods, order });
+    }
+}

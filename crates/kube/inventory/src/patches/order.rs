@@ -1,0 +1,63 @@
+//! In which order patches are applied, and what comes first where one would do harm.
+
+use std::collections::BTreeSet;
+
+use dovetail_audit::{Form, Patch};
+use dovetail_model::{Taint, TaintEffect};
+
+use super::trial::Harmed;
+
+/// Owners that a sentence names.
+const MOST_NAMED: usize = 10;
+
+/// Pods before nodes, and nodes that accept more pods before nodes that accept fewer.
+pub(super) fn rank(patch: &Patch) -> u8 {
+    match (&patch.nodes, &patch.form) {
+        (None, Form::Command(_)) => 1,
+        (None, _) => 0,
+        (Some(change), _) if !change.drained => 2,
+        (Some(_), _) => 3,
+    }
+}
+
+/// What to do first so that the change harms no pod.
+pub(super) fn safe_order(patch: &Patch, harmed: &[Harmed]) -> String {
+    let owners: BTreeSet<String> = harmed.iter().map(|harmed| words(&harmed.owner)).collect();
+    let named = owners.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let named = match owners.len().saturating_sub(MOST_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    };
+    match &patch.nodes {
+        Some(change) if !change.added.is_empty() => {
+            let taints: Vec<String> = change.added.iter().map(written).collect();
+            let taints = taints.join(", ");
+            format!(
+                "1. add a toleration for {taints} to {named}; 2. wait until their pods are replaced; 3. audit again, \
+                 which then writes the patch that sets the taint"
+            )
+        }
+        Some(change) if change.drained => format!(
+            "1. add nodes that {named} can use, or change what they require of nodes; 2. audit again, which then writes \
+             the patch that drains the nodes"
+        ),
+        _ => format!(
+            "1. add nodes that {named} can use after the change; 2. audit again, which then writes the patch"
+        ),
+    }
+}
+
+fn words(object: &dovetail_audit::ObjectRef) -> String {
+    let slash = if object.namespace.is_empty() { "" } else { "/" };
+    format!("{} {}{slash}{}", object.kind, object.namespace, object.name)
+}
+
+fn written(taint: &Taint) -> String {
+    let equals = if taint.value.is_empty() { "" } else { "=" };
+    let effect = match taint.effect {
+        TaintEffect::NoSchedule => "NoSchedule",
+        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
+        TaintEffect::NoExecute => "NoExecute",
+    };
+    format!("{}{equals}{}:{effect}", taint.key, taint.value)
+}

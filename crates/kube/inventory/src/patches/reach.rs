@@ -1,0 +1,135 @@
+//! What decides which nodes pods could use, kept apart from the rest of the inventory: nodes, and
+//! one pod of each group with the names and places of the others.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use dovetail_audit::{ObjectRef, Workload};
+use dovetail_cluster::translate::{Facts as Volumes, NodeSetting, Rules, node};
+use dovetail_model::{Condition, Node, Taint, TaintEffect};
+use dovetail_objects::{Object, Pod};
+
+/// Nodes and pods, for the question which nodes a pod could use.
+#[derive(Default)]
+pub struct Reach {
+    /// Nodes as they are when they accept pods: without the taints that come and go with their
+    /// state.
+    pub(super) nodes: Vec<Node>,
+    /// Which of them do not accept pods at present: cordoned, not ready, under pressure.
+    pub(super) closed: Vec<bool>,
+    pub(super) places: BTreeMap<String, usize>,
+    pub(super) groups: Vec<PodGroup>,
+    pub(super) volumes: Volumes,
+}
+
+impl fmt::Debug for Reach {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} nodes, {} groups of pods", self.nodes.len(), self.groups.len())
+    }
+}
+
+/// Pods of one owner from one template.
+pub(super) struct PodGroup {
+    /// The top owner, which a person edits.
+    pub(super) owner: ObjectRef,
+    /// Names of the containers.
+    pub(super) containers: Vec<String>,
+    /// A pod of it, as far as nodes decide about it.
+    pub(super) pod: Pod,
+    /// Every pod: its name, and the place of its node if it has one.
+    pub(super) pods: Vec<(String, Option<usize>)>,
+    /// Whether each pod belongs to one node, and is lost with it.
+    pub(super) is_daemon: bool,
+}
+
+/// No resource is a device of its own here: GPUs are counted like any other.
+pub(super) fn rules() -> Rules {
+    Rules { device_resource: String::new(), ..Rules::default() }
+}
+
+/// Taints that Kubernetes and cloud providers set by the state of a node.
+fn comes_and_goes(taint: &Taint) -> bool {
+    taint.key.starts_with("node.kubernetes.io/")
+        || taint.key.starts_with("node.cloudprovider.kubernetes.io/")
+}
+
+impl Reach {
+    /// Takes the nodes.
+    pub(crate) fn take_nodes<'n>(
+        &mut self,
+        nodes: impl Iterator<Item = (&'n dovetail_objects::Node, Condition)>,
+    ) {
+        for (object, condition) in nodes {
+            let mut node = node(object, &NodeSetting::default(), &rules());
+            let is_shut = |taint: &Taint| {
+                comes_and_goes(taint) && taint.effect != TaintEffect::PreferNoSchedule
+            };
+            let is_closed = node.unschedulable
+                || condition != Condition::Ready
+                || node.taints.iter().any(is_shut);
+            node.taints.retain(|taint| !comes_and_goes(taint));
+            (node.unschedulable, node.condition) = (false, Condition::Ready);
+            self.places.insert(node.name.to_string(), self.nodes.len());
+            self.nodes.push(node);
+            self.closed.push(is_closed);
+        }
+    }
+
+    /// Takes a group of pods; `first` is one of them.
+    pub(crate) fn take_group<'p>(
+        &mut self,
+        workload: &Workload,
+        first: &Pod,
+        pods: impl Iterator<Item = &'p Pod>,
+    ) {
+        let is_daemon = workload.is_daemon();
+        let containers = workload.template.containers.iter();
+        let place = |pod: &Pod| self.places.get(&*pod.node).copied();
+        let pods: Vec<(String, Option<usize>)> =
+            pods.map(|pod| (pod.meta.name.to_string(), place(pod))).collect();
+        self.groups.push(PodGroup {
+            owner: workload.owner.clone(),
+            containers: containers.map(|container| container.name.clone()).collect(),
+            pod: of_nodes_alone(first, is_daemon),
+            pods,
+            is_daemon,
+        });
+    }
+
+    /// Takes what decides where volumes can be used.
+    pub(crate) fn take_volumes<'o>(&mut self, objects: impl Iterator<Item = &'o Object>) {
+        for object in objects {
+            match object {
+                Object::Claim(claim) => drop(self.volumes.set_claim((**claim).clone())),
+                Object::PersistentVolume(volume) => {
+                    drop(self.volumes.set_volume((**volume).clone()));
+                }
+                Object::StorageClass(class) => drop(self.volumes.set_class(class.clone())),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A pod without what other pods decide, and without the node that a DaemonSet gave it: each of its
+/// pods is asked about on its own node.
+fn of_nodes_alone(pod: &Pod, is_daemon: bool) -> Pod {
+    let mut pod = pod.clone();
+    pod.between_pods = None;
+    pod.spread = Box::default();
+    pod.soft_spread = Box::default();
+    pod.preferred_nodes = Box::default();
+    pod.ports = Box::default();
+    pod.has_resource_claims = false;
+    pod.node = Box::default();
+    if is_daemon && let Some(alternatives) = &mut pod.node_affinity {
+        for terms in alternatives.iter_mut() {
+            terms.retain(|term| term.key != dovetail_model::node::NAME_LABEL);
+        }
+        // An alternative without a term would be satisfied by no node.
+        if alternatives.iter().any(Vec::is_empty) {
+            pod.node_affinity = None;
+        }
+    }
+    pod
+}

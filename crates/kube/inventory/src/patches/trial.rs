@@ -1,0 +1,243 @@
+//! Patches tried one after the other on the nodes and pods that were read.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_audit::{NodeChange, ObjectRef, Patch};
+use dovetail_cluster::translate::pod as requirement_of;
+use dovetail_model::{Event, Node, Requirement, Snapshot};
+use dovetail_objects::Pod;
+use dovetail_plan::Engine;
+use dovetail_plan::engine::EngineConfig;
+
+use super::reach::{PodGroup, Reach, rules};
+use super::template::{Change, changes};
+
+/// Pods of one owner that a patch would make unschedulable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Harmed {
+    /// The top owner.
+    pub(super) owner: ObjectRef,
+    pub(super) pods: Vec<ObjectRef>,
+}
+
+/// Nodes and pods with the patches so far.
+pub(super) struct Trial<'r> {
+    reach: &'r Reach,
+    /// `None` where the engine does not take the nodes: then nothing is known to be harmless.
+    engine: Option<Engine>,
+    nodes: Vec<Node>,
+    closed: Vec<bool>,
+    /// For each group what its pods are like: as they are, and as they will be once their owner
+    /// makes new ones.
+    variants: Vec<Vec<Pod>>,
+}
+
+impl<'r> Trial<'r> {
+    pub(super) fn new(reach: &'r Reach) -> Self {
+        let snapshot = Snapshot { nodes: reach.nodes.clone(), ..Snapshot::default() };
+        Self {
+            reach,
+            engine: Engine::new(EngineConfig::default(), &snapshot).ok(),
+            nodes: reach.nodes.clone(),
+            closed: reach.closed.clone(),
+            variants: reach.groups.iter().map(|group| vec![group.pod.clone()]).collect(),
+        }
+    }
+
+    /// Pods that would lose the last node that they could use.
+    pub(super) fn harmed_by(&mut self, patch: &Patch) -> Vec<Harmed> {
+        let of_pods = self.harmed_by_template(patch);
+        match &patch.nodes {
+            Some(change) => of_pods.into_iter().chain(self.harmed_by_nodes(change)).collect(),
+            None => of_pods,
+        }
+    }
+
+    /// Takes a patch as applied.
+    pub(super) fn apply(&mut self, patch: &Patch) {
+        for (group, change) in self.template_changes(patch) {
+            let variants = &mut self.variants[group];
+            let new: Vec<Pod> = variants.iter().map(|pod| change.applied(pod)).collect();
+            match change.replaces_pods {
+                true => *variants = new,
+                false => variants.extend(new),
+            }
+        }
+        if let Some(change) = &patch.nodes {
+            self.change_nodes(change);
+        }
+    }
+
+    /// What the patch changes of the templates that groups of pods are made from.
+    fn template_changes(&self, patch: &Patch) -> Vec<(usize, Change)> {
+        let Some(edited) = &patch.edited else { return Vec::new() };
+        let of_owner = |(_, group): &(usize, &PodGroup)| group.owner == patch.object;
+        let groups: Vec<(usize, &PodGroup)> =
+            self.reach.groups.iter().enumerate().filter(of_owner).collect();
+        let found = changes(patch, edited).into_iter().flat_map(|change| {
+            let is_made_from = |(_, group): &&(usize, &PodGroup)| {
+                change.containers.iter().all(|name| group.containers.contains(name))
+            };
+            let places = groups.iter().filter(is_made_from).map(|(place, _)| *place);
+            places.map(|place| (place, change.clone())).collect::<Vec<_>>()
+        });
+        found.collect()
+    }
+
+    fn harmed_by_template(&mut self, patch: &Patch) -> Vec<Harmed> {
+        let mut harmed = Vec::new();
+        for (place, change) in self.template_changes(patch) {
+            let group = &self.reach.groups[place];
+            let lost: BTreeSet<usize> = self.variants[place]
+                .clone()
+                .iter()
+                .flat_map(|pod| {
+                    let before = self.usable(group, pod);
+                    let after = self.usable(group, &change.applied(pod));
+                    lost(&before, &after)
+                })
+                .collect();
+            harmed.extend(of_group(group, &lost));
+        }
+        harmed
+    }
+
+    fn harmed_by_nodes(&mut self, change: &NodeChange) -> Vec<Harmed> {
+        let names = change.nodes.iter().filter_map(|name| self.reach.places.get(name).copied());
+        let changed: BTreeSet<usize> = names.collect();
+        // A pod that could use a node that is not changed loses nothing, so only others matter.
+        let before: Vec<(usize, usize, Vec<[bool; 2]>)> = self.at_stake(&changed);
+        let (nodes, closed) = (self.nodes.clone(), self.closed.clone());
+        self.change_nodes(change);
+        let mut harmed = Vec::new();
+        for (place, variant, before) in before {
+            let group = &self.reach.groups[place];
+            let pod = self.variants[place][variant].clone();
+            let after = self.usable(group, &pod);
+            harmed.extend(of_group(group, &lost(&before, &after)));
+        }
+        self.restore(&changed, nodes, closed);
+        harmed
+    }
+
+    /// Groups and variants whose pods may depend on some of these nodes, with what they can use.
+    fn at_stake(&mut self, changed: &BTreeSet<usize>) -> Vec<(usize, usize, Vec<[bool; 2]>)> {
+        let mut found = Vec::new();
+        for (place, group) in self.reach.groups.iter().enumerate() {
+            let on_changed = |(_, node): &(String, Option<usize>)| {
+                node.is_none_or(|node| changed.contains(&node))
+            };
+            // One that runs elsewhere could still only use a changed node by now.
+            let is_near = group.pods.iter().any(on_changed) || !group.is_daemon;
+            if !is_near {
+                continue;
+            }
+            for variant in 0..self.variants[place].len() {
+                let pod = self.variants[place][variant].clone();
+                let before = self.usable(group, &pod);
+                if before.iter().any(|usable| usable.contains(&true)) {
+                    found.push((place, variant, before));
+                }
+            }
+        }
+        found
+    }
+
+    /// For each pod of a group, whether there is a node that it could use: among those that accept
+    /// pods now, and among all.
+    fn usable(&mut self, group: &PodGroup, pod: &Pod) -> Vec<[bool; 2]> {
+        let requirement = Arc::new(self.requirement(pod));
+        if group.is_daemon {
+            let own = group.pods.iter().map(|(_, node)| *node).collect::<Vec<_>>();
+            return own
+                .into_iter()
+                // It tolerates that its node accepts no other pods.
+                .map(|node| [node.is_some_and(|node| self.fits(&requirement, node)); 2])
+                .collect();
+        }
+        // Where a pod of it runs is where another one most likely fits.
+        let own: BTreeSet<usize> = group.pods.iter().filter_map(|(_, node)| *node).collect();
+        let others = (0..self.nodes.len()).filter(|node| !own.contains(node));
+        let (mut open, mut any) = (false, false);
+        for node in own.iter().copied().chain(others) {
+            if (any && self.closed[node]) || !self.fits(&requirement, node) {
+                continue;
+            }
+            any = true;
+            if !self.closed[node] {
+                open = true;
+                break;
+            }
+        }
+        vec![[open, any]; group.pods.len()]
+    }
+
+    fn requirement(&self, pod: &Pod) -> Requirement {
+        let rules = rules();
+        requirement_of(pod, &self.reach.volumes, &rules).unwrap_or_else(|_| {
+            // What keeps the pod from being translated, such as a share of a GPU, is no matter of
+            // taints and labels.
+            let mut plain = Pod {
+                node_selector: pod.node_selector.clone(),
+                node_affinity: pod.node_affinity.clone(),
+                tolerations: Arc::clone(&pod.tolerations),
+                requests: pod.requests.clone(),
+                ..Pod::default()
+            };
+            plain.requests.extended.clear();
+            requirement_of(&plain, &Default::default(), &rules).unwrap_or_default()
+        })
+    }
+
+    fn fits(&mut self, requirement: &Arc<Requirement>, node: usize) -> bool {
+        let name = &self.nodes[node].name;
+        let Some(engine) = &mut self.engine else { return false };
+        let refusals = engine.ask().refusals(requirement, name);
+        refusals.is_some_and(|refusals| refusals.is_empty())
+    }
+
+    fn change_nodes(&mut self, change: &NodeChange) {
+        for name in &change.nodes {
+            let Some(place) = self.reach.places.get(name).copied() else { continue };
+            let node = &mut self.nodes[place];
+            node.taints.retain(|taint| !change.removed.contains(taint));
+            for taint in &change.added {
+                if !node.taints.contains(taint) {
+                    node.taints.push(taint.clone());
+                }
+            }
+            self.closed[place] |= change.drained;
+            self.tell(place);
+        }
+    }
+
+    fn restore(&mut self, changed: &BTreeSet<usize>, nodes: Vec<Node>, closed: Vec<bool>) {
+        (self.nodes, self.closed) = (nodes, closed);
+        changed.iter().for_each(|place| self.tell(*place));
+    }
+
+    fn tell(&mut self, place: usize) {
+        let event = Event::NodeChanged(Box::new(self.nodes[place].clone()));
+        if let Some(engine) = &mut self.engine
+            && engine.apply(event, 0).is_err()
+        {
+            self.engine = None;
+        }
+    }
+}
+
+/// Pods, by their place in the group, that could use a node and cannot any more.
+fn lost(before: &[[bool; 2]], after: &[[bool; 2]]) -> BTreeSet<usize> {
+    let is_lost = |(before, after): (&[bool; 2], &[bool; 2])| {
+        before.iter().zip(after).any(|(before, after)| *before && !after)
+    };
+    let pods = before.iter().zip(after).map(is_lost).enumerate();
+    pods.filter(|(_, is_lost)| *is_lost).map(|(place, _)| place).collect()
+}
+
+fn of_group(group: &PodGroup, lost: &BTreeSet<usize>) -> Option<Harmed> {
+    let pod = |place: &usize| ObjectRef::new("Pod", &group.owner.namespace, &group.pods[*place].0);
+    let pods: Vec<ObjectRef> = lost.iter().map(pod).collect();
+    (!pods.is_empty()).then(|| Harmed { owner: group.owner.clone(), pods })
+}
