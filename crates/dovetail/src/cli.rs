@@ -52,7 +52,7 @@ enum Command {
     /// Import, generate, describe and export traces of clusters.
     #[command(subcommand)]
     Trace(trace::Command),
-    /// Watch a month of a real-size GPU cluster being scheduled.
+    /// Simulate a month of a large GPU cluster and write a report.
     Demo(Box<demo::DemoFlags>),
     /// Schedule the pods of a Kubernetes cluster.
     Scheduler(Box<crate::commands::scheduler::SchedulerFlags>),

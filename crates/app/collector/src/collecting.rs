@@ -52,14 +52,14 @@ const MOST_NOTES: usize = 1_000;
 /// Flags as written: what is read, and what it costs.
 #[derive(Debug, Args)]
 pub struct CollectFlags {
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for
-    /// one in the cluster
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for one
+    /// in the cluster
     #[arg(long, value_name = "URL", default_value = "auto")]
     prometheus: ServerChoice,
     #[command(flatten)]
     way: WayFlags,
     /// Ask this GPU exporter itself every --step, where no Prometheus keeps its series:
-    /// http://HOST:PORT; can be given several times
+    /// http://HOST:PORT; repeatable
     #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporter: Vec<String>,
     /// Ask the GPU exporters of this namespace themselves, through the API server of the cluster;
@@ -81,7 +81,7 @@ pub struct CollectFlags {
     /// list prices, else all-in]
     #[arg(long, value_name = "NAME")]
     method: Option<SplitMethod>,
-    /// Label that names the team, first the namespace's, then the pod's; can be given several times
+    /// Label that names the team, first the namespace's, then the pod's; repeatable
     /// [default: team, cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,

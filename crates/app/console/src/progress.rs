@@ -31,6 +31,17 @@ impl Progress {
         Self { bar, started: Instant::now(), shown: OnceLock::new(), is_watched }
     }
 
+    /// Work whose end is not known: what is done is counted.
+    pub fn counting(what: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg}: {human_pos}, {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        let is_watched = std::io::stderr().is_terminal();
+        Self { bar, started: Instant::now(), shown: OnceLock::new(), is_watched }
+    }
+
     /// Work that is part of other work, which shows its own progress.
     pub fn silent() -> Self {
         Self {

@@ -64,7 +64,7 @@ impl BillFlags {
         Err(UsageError(text).into())
     }
 
-    /// Only a cluster knows whose namespaces are whose.
+    /// Only a cluster knows which namespaces are yours.
     pub fn refuse_mine_without_cluster(&self) -> Result<()> {
         if !self.mine || self.account.objects.server().is_some() {
             return Ok(());

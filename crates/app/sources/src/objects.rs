@@ -11,7 +11,10 @@ use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_console::plain::plain;
-use dovetail_inventory::dump::{DumpError, STDIN, Sink, collected_at, dump_files, read_paths};
+use dovetail_console::progress::Progress;
+use dovetail_inventory::dump::{
+    DumpError, RawObject, STDIN, Sink, Skipped, collected_at, dump_files, read_paths,
+};
 use dovetail_inventory::facts::Inventory;
 use dovetail_settings::errors::BadInput;
 
@@ -54,7 +57,7 @@ impl Read {
         }
         bail!(
             "{}: your credentials may not list {} in all namespaces, so the GPUs and the pods that use them are \
-             unknown: use credentials with the ClusterRole of deploy/viewer.yaml, or ask a ledger that others fill \
+             unknown: use credentials with the ClusterRole of deploy/serve/rbac.yaml, or ask a ledger that others fill \
              (`dovetail cost --mine --store LEDGER`)",
             self.sources.join(", "),
             self.hidden.join(" and ")
@@ -118,6 +121,8 @@ impl ObjectFlags {
     /// # Errors
     /// As [`Self::read`].
     pub fn read_into(&self, app: &App, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
+        let progress = Progress::counting("objects read");
+        let sink: &mut dyn Sink = &mut Counted { sink, progress: &progress };
         if self.example {
             return example::read_into(sink).map(|()| Vec::new());
         }
@@ -143,12 +148,34 @@ impl ObjectFlags {
     }
 }
 
+/// Shows how many objects have been read.
+struct Counted<'c> {
+    sink: &'c mut dyn Sink,
+    progress: &'c Progress,
+}
+
+impl Sink for Counted<'_> {
+    fn object(&mut self, object: &RawObject<'_>) {
+        self.progress.advance(1);
+        self.sink.object(object);
+    }
+
+    fn objects(&mut self, objects: &[RawObject<'_>]) {
+        self.progress.advance(objects.len() as u64);
+        self.sink.objects(objects);
+    }
+
+    fn skipped(&mut self, skipped: Skipped) {
+        self.sink.skipped(skipped);
+    }
+}
+
 /// All objects of a server.
 fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Vec<&'static str>> {
     let lists = connection_runtime()?.block_on(lists_of(cluster, sink))?;
     if !lists.refused.is_empty() {
         app.note(&format!(
-            "your credentials may not list {}; the ClusterRole of deploy/viewer.yaml allows it",
+            "your credentials may not list {}; the ClusterRole of deploy/serve/rbac.yaml allows it",
             lists.refused.join(", ")
         ));
     }

@@ -20,10 +20,10 @@ pub struct OwnPriceFlags {
     #[arg(long, value_name = "FILE", alias = "price-file")]
     pub(crate) prices: Option<PathBuf>,
     /// Price of a GPU-hour in USD of a GPU model, such as H100=2.50, or * for nodes of unknown
-    /// model; can be given several times
+    /// model; repeatable
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
     pub(crate) gpu_price: Vec<String>,
-    /// What one unit of another currency is worth in USD, in prices and bills, such as EUR=1.08 or
+    /// Exchange rate of another currency to USD, in prices and bills, such as EUR=1.08 or
     /// EUR=1.08@2026-11-20
     #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append)]
     exchange: Vec<String>,

@@ -23,13 +23,13 @@ pub type Prices = BTreeMap<Option<String>, Priced>;
 pub struct PriceFlags {
     #[command(flatten)]
     own: OwnPriceFlags,
-    /// Whose prices count, such as aws, gcp, azure [default: aws, gcp, azure, else the cheapest]
+    /// Provider whose prices to use: aws, gcp, azure [default: aws, gcp, azure, else the cheapest]
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// Where prices count, such as us-east-1
+    /// Region whose prices to use, such as us-east-1
     #[arg(long, value_name = "NAME", requires = "provider")]
     region: Option<String>,
-    /// How the GPUs are bought
+    /// Purchase option of the GPUs
     #[arg(long, value_name = "KIND", default_value = Purchase::OnDemand.name())]
     #[arg(value_parser = PossibleValuesParser::new(Purchase::ALL.map(purchase_value)))]
     purchase: String,

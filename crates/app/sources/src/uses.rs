@@ -35,7 +35,7 @@ const APART_MS: u64 = 86_400_000;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct UsageFileFlags {
-    /// CSV file of what GPUs did:
+    /// CSV file of GPU activity:
     /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
     #[arg(long, value_name = "FILE")]
     pub usage: Option<PathBuf>,

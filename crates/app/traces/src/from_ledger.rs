@@ -32,8 +32,8 @@ use crate::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 /// stand beside the file is not missing, whatever else requires it.
 #[derive(Debug, Args)]
 pub struct LedgerFlags {
-    /// Instead of a file with jobs, a ledger: a file, or postgres://USER@HOST/DATABASE. Writes what
-    /// its GPUs were in a period as jobs, whatever scheduled them, in dovetail's own form
+    /// Ledger instead of a file with jobs: a file, or postgres://USER@HOST/DATABASE; its GPU-time
+    /// in a period is written as jobs
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
     pub from_ledger: Option<String>,
     /// With --from-ledger: how long the period is, such as 24h or 14d; or which day (2026-10-14) or

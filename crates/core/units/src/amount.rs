@@ -47,6 +47,13 @@ pub fn rounded(value: f64) -> String {
     }
 }
 
+/// A number with one digit behind the point, grouped: `6,212.0`.
+pub fn tenths(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    let tenths = (value.abs() * 10.0).round() as u64;
+    format!("{sign}{}.{}", grouped(tenths / 10), tenths % 10)
+}
+
 /// Rounded to its first three digits, half up.
 fn three_digits(number: u64) -> u64 {
     let digits = number.checked_ilog10().map_or(1, |log| log + 1);
@@ -115,6 +122,7 @@ mod tests {
             ["$41.30", "$10.00", "$4.13", "$0.00"]
         );
         assert_eq!(rounded_of(-999_600_000), "-$1,000");
+        assert_eq!([tenths(6_212.04), tenths(0.25), tenths(-1.0)], ["6,212.0", "0.3", "-1.0"]);
         assert_eq!([rounded(21_349.6), rounded(31.54), rounded(0.0)], ["21,300", "31.5", "0.0"]);
         assert_eq!(gpus(-250), "-0.25 GPUs");
         assert_eq!(gpu_hours(12_345 * GPU_HOUR), "12,345.0");

@@ -38,13 +38,13 @@ pub(crate) struct DemoFlags {
     /// Days of its trace
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: u32,
-    /// GPU-time that jobs can use within these days, as a share of what the cluster has
+    /// Demand of the jobs within these days, as a share of the GPU-time of the cluster
     #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
     load: f64,
     /// Folder of real traces to replay instead of a synthetic one
     #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES")]
     traces: Option<PathBuf>,
-    /// Where the report goes
+    /// File for the report
     #[arg(long, value_name = "FILE", default_value = "out/demo.html")]
     report: PathBuf,
     #[command(flatten)]

@@ -46,7 +46,7 @@ pub(crate) struct SchedulerFlags {
     /// Decide and report, and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Look at another scheduler's pods, and report at the end what would have been done with them.
+    /// Compare with another scheduler: report what dovetail would have done with its pods.
     #[arg(long, value_name = "SCHEDULER", requires = "dry_run", conflicts_with = "scheduler_name")]
     of: Option<String>,
     /// Write every decision into a new file, for `dovetail sim replay`.
@@ -55,10 +55,10 @@ pub(crate) struct SchedulerFlags {
     /// Place the pods whose `spec.schedulerName` is this [default: dovetail]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
-    /// Where probes (`/livez`, `/readyz`) and `/metrics` are answered [default: 127.0.0.1:10251]
+    /// Address of probes (`/livez`, `/readyz`) and `/metrics` [default: 127.0.0.1:10251]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// The Lease whose holder writes, as namespace/name [default: kube-system/dovetail]
+    /// Lease for leader election, as namespace/name [default: kube-system/dovetail]
     #[arg(long, value_name = "LEASE")]
     lease: Option<String>,
     /// Write without election: only where no second process can run.
@@ -67,7 +67,7 @@ pub(crate) struct SchedulerFlags {
     /// How nodes are chosen [default: dovetail]
     #[arg(long, value_name = "POLICY", value_parser = policy::names())]
     policy: Option<String>,
-    /// What is logged: errors alone, or down to every decision (debug) or every request (trace)
+    /// Log level, from errors only down to every decision (debug) or every request (trace)
     /// [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,

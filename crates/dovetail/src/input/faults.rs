@@ -18,14 +18,13 @@ const MAX_HOURS: f64 = 8_766_000.0;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FaultFlags {
-    /// timed: CSV at_s,action,node with what happens to machines: cordon, uncordon, fail, repair,
-    /// remove, add
+    /// timed: CSV at_s,action,node of node events: cordon, uncordon, fail, repair, remove, add
     #[arg(long, value_name = "FILE")]
     cluster_events: Option<PathBuf>,
-    /// timed: machines fail by chance, each this long after its last repair on average
+    /// timed: mean time between failures of a node, which fail at random
     #[arg(long, value_name = "HOURS", value_parser = hours, requires = "repair_time")]
     time_between_failures: Option<u64>,
-    /// timed: how long a repair takes on average
+    /// timed: mean time of a repair
     #[arg(long, value_name = "HOURS", value_parser = hours, requires = "time_between_failures")]
     repair_time: Option<u64>,
 }

@@ -37,10 +37,10 @@ pub(crate) fn names() -> PossibleValuesParser {
 /// Files of learning policies.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct LearningFlags {
-    /// Start a learning policy with what --save-learnt wrote [default: it starts knowing nothing]
+    /// Start a learning policy from a file of --save-learnt [default: from nothing]
     #[arg(long, value_name = "FILE")]
     learnt: Option<PathBuf>,
-    /// Write what a learning policy has learnt at the end
+    /// File for what a learning policy has learnt at the end
     #[arg(long, value_name = "FILE")]
     save_learnt: Option<PathBuf>,
 }

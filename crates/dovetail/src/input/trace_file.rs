@@ -14,7 +14,7 @@ use crate::input::baseline;
 /// How bad rows are met.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct RowFlags {
-    /// Leave bad rows out and list them on standard error, instead of stopping at the first
+    /// Skip bad rows and list them on standard error
     #[arg(long)]
     pub(crate) skip_bad_rows: bool,
 }

@@ -33,6 +33,7 @@ mod errors;
 mod example;
 mod exporters;
 mod fake_prometheus;
+mod first_hour;
 mod focus_validator;
 mod found_prometheus;
 mod garbage;

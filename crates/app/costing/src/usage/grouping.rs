@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use dovetail_metrics::exporter::{Holder, ObservedDevice};
 
-/// One row for each of these.
+/// One row per value of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Grouping {
     /// The namespace of who holds a GPU.

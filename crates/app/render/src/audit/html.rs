@@ -4,7 +4,7 @@ use dovetail_auditing::confirmed::ConfirmedOut;
 use dovetail_auditing::document::{Document, RungOut, StateOut};
 use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
-use dovetail_units::amount::{percent, rounded, rounded_usd, usd};
+use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd};
 
 use super::html_findings;
 use super::states::state_words;
@@ -85,10 +85,10 @@ fn states(document: &Document) -> String {
             .map_or_else(String::new, |micros| format!(", {} a month", rounded_usd(micros)));
         let share = state.gpus / all;
         format!(
-            "<li><div class=\"line\"><span>{}{waste}</span><span class=\"number\">{:.1} GPUs, {}{money}</span></div>\
+            "<li><div class=\"line\"><span>{}{waste}</span><span class=\"number\">{} GPUs, {}{money}</span></div>\
              <div class=\"bar {kind}\"><div style=\"width:{:.1}%\"></div></div></li>\n",
             safe(&state_words(&state.state)),
-            state.gpus,
+            tenths(state.gpus),
             percent(share),
             100.0 * share
         )

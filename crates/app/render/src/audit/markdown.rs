@@ -5,7 +5,7 @@ use dovetail_auditing::document::{Document, FindingOut, RungOut};
 use dovetail_auditing::patch::PatchOut;
 use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
-use dovetail_units::amount::usd;
+use dovetail_units::amount::{tenths, usd};
 
 use super::states::state_words;
 use crate::text::markdown as safe;
@@ -21,7 +21,7 @@ pub fn markdown(document: &Document) -> String {
         text += &row(&[
             state_words(&state.state).as_str(),
             if state.is_waste { "yes" } else { "" },
-            format!("{:.1}", state.gpus).as_str(),
+            tenths(state.gpus).as_str(),
             usd(state.usd_micros_per_month).as_str(),
         ]);
     }

@@ -4,7 +4,7 @@ use dovetail_audit::Severity;
 use dovetail_auditing::document::{Document, StateOut};
 use dovetail_console::style::Style;
 use dovetail_console::table::{COLUMNS, cut, plural, wrapped};
-use dovetail_units::amount::{percent, rounded_usd, usd};
+use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
 
 use super::grouped::{CheckGroup, count_of, grouped};
 use super::states::state_words;
@@ -20,6 +20,9 @@ const MISSING: usize = 4;
 
 /// The headline, GPUs by state, the most valuable fixes, what is missing, and how to see more.
 pub fn summary(document: &Document, style: Style) -> String {
+    if document.headline.installed_gpus == 0.0 {
+        return wrapped(&document.first_line(), 0);
+    }
     let mut head = lines(&document.first_line());
     head.truncate(HEAD_LINES);
     if let Some(line) = head.first_mut() {
@@ -72,7 +75,7 @@ fn states(document: &Document, room: usize) -> Vec<String> {
     let row = |what: String, state: (f64, Option<i64>)| {
         let (gpus, micros) = state;
         let money = micros.map_or_else(|| "-".to_owned(), rounded_usd);
-        format!("  {what:65}{gpus:>9.1}{:>10}{money:>14}", percent(gpus / all))
+        format!("  {what:65}{:>9}{:>10}{money:>14}", tenths(gpus), percent(gpus / all))
     };
     let mut order: Vec<&StateOut> = document.states.iter().collect();
     let rows = room - 1;

@@ -6,7 +6,7 @@ use dovetail_console::shortened::shortened;
 use dovetail_console::style::Style;
 use dovetail_console::table::{table, wrapped};
 use dovetail_sources::node_prices::PriceLine;
-use dovetail_units::amount::{percent, rounded_usd, usd};
+use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
 
 use super::grouped::{CheckGroup, grouped};
 use super::states::state_words;
@@ -35,8 +35,8 @@ pub fn terminal(document: &Document, style: Style) -> String {
         text += &wrapped(&line, 0);
     }
     if document.unexplained_waste_gpu_hours_per_month > 0.05 {
-        let hours = document.unexplained_waste_gpu_hours_per_month;
-        text += &wrapped(&format!("\nNo finding explains {hours:.1} wasted GPU-hours a month."), 0);
+        let hours = tenths(document.unexplained_waste_gpu_hours_per_month);
+        text += &wrapped(&format!("\nNo finding explains {hours} wasted GPU-hours a month."), 0);
     }
     text += &ignored(document);
     text + &since_baseline(document)
@@ -155,7 +155,7 @@ fn states(document: &Document) -> String {
         vec![
             state_words(&state.state),
             if state.is_waste { "yes" } else { "" }.to_owned(),
-            format!("{:.1}", state.gpus),
+            tenths(state.gpus),
             percent(state.gpus / all.max(f64::MIN_POSITIVE)),
             state.usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd),
         ]
@@ -180,7 +180,7 @@ fn ladder(document: &Document) -> String {
 fn finding(finding: &FindingOut) -> String {
     let price = match (finding.usd_micros_per_month, finding.gpu_hours_per_month > 0.0) {
         (Some(micros), _) => format!(": {} a month", usd(Some(micros))),
-        (None, true) => format!(": {:.1} GPU-hours a month", finding.gpu_hours_per_month),
+        (None, true) => format!(": {} GPU-hours a month", tenths(finding.gpu_hours_per_month)),
         (None, false) => String::new(),
     };
     let new = if finding.is_new == Some(true) { " (new)" } else { "" };
@@ -192,8 +192,8 @@ fn finding(finding: &FindingOut) -> String {
         text += &wrapped(&finding.brings, 4);
     }
     if finding.also_affects_gpu_hours_per_month > 0.0 {
-        let hours = finding.also_affects_gpu_hours_per_month;
-        text += &wrapped(&format!("also affects {hours:.1} GPU-hours of other findings"), 4);
+        let hours = tenths(finding.also_affects_gpu_hours_per_month);
+        text += &wrapped(&format!("also affects {hours} GPU-hours of other findings"), 4);
     }
     for evidence in finding.evidence.iter().take(NAMED) {
         text += &wrapped(&format!("{}: {}", evidence.what, evidence.value), 4);

@@ -35,19 +35,19 @@ const FIRST_PAUSE_MS: u64 = 5_000;
 /// What is read, and who is answered.
 #[derive(Debug, Args)]
 pub(crate) struct ServeFlags {
-    /// The ledger: a file, or postgres://USER@HOST/DATABASE; it is made where it is not there
+    /// Ledger: a file, or postgres://USER@HOST/DATABASE; created if it does not exist
     #[arg(long, value_name = "LEDGER", default_value = "dovetail.db")]
     store: String,
-    /// Read the objects of the cluster that this file leads to
+    /// Kubeconfig file of the cluster whose objects to read
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Read the objects of the cluster that this runs in, by the account of its pod
+    /// Read the objects of the cluster in which this process runs, with the account of its pod
     #[arg(long, conflicts_with = "kubeconfig")]
     in_cluster: bool,
-    /// Time between two readings of the cluster, such as 5m
+    /// Time between two scans of the cluster, such as 5m
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     every: DurationFlag,
-    /// What is logged: errors alone, or more [default: info]
+    /// Log level: errors only, or more [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
     /// One JSON object per line instead of text
@@ -55,8 +55,8 @@ pub(crate) struct ServeFlags {
     log_json: bool,
     #[command(flatten)]
     collect: CollectFlags,
-    /// Address and port where HTTP requests are answered; any other address than this machine's own
-    /// needs --tls-certificate or a token
+    /// Address and port of the HTTP server; an address that is not loopback needs --tls-certificate
+    /// or a token
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -64,17 +64,17 @@ pub(crate) struct ServeFlags {
         help_heading = "Answers"
     )]
     listen: String,
-    /// File with the certificate (PEM) that callers see, followed by those that signed it
+    /// File with the certificate chain (PEM) of the server
     #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Answers")]
     tls_certificate: Option<PathBuf>,
     /// File with the private key (PEM) of --tls-certificate
     #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "Answers")]
     tls_key: Option<PathBuf>,
-    /// Answer callers that send the bearer token in this file, and no others
+    /// Accept only requests with the bearer token in this file
     #[arg(long, value_name = "FILE", help_heading = "Answers")]
     accept_token_file: Option<PathBuf>,
-    /// Answer callers that send a bearer token of the cluster (TokenReview) whose owner may `get`
-    /// the path (SubjectAccessReview)
+    /// Accept bearer tokens of the cluster (TokenReview) whose user may `get` the path
+    /// (SubjectAccessReview)
     #[arg(long, help_heading = "Answers")]
     accept_cluster_tokens: bool,
 }

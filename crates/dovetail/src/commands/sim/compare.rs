@@ -28,10 +28,10 @@ const SHOWN_BESIDE: usize = 2;
 pub(crate) struct CompareFlags {
     #[command(flatten)]
     grid: GridFlags,
-    /// What the others are compared with: a policy, or order/policy for timed [default: the first]
+    /// Baseline: a policy, or order/policy for timed [default: the first]
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
-    /// Leave the limit out, which takes as long as some replays
+    /// Skip the upper bound, which takes as long as some replays
     #[arg(long)]
     no_limits: bool,
 }

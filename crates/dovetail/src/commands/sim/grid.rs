@@ -67,7 +67,7 @@ pub(crate) struct GridFlags {
     pub(crate) estimates: Option<EstimatesName>,
     #[command(flatten)]
     pub(crate) faults: FaultFlags,
-    /// How often everything is added up again, beside the check of every action
+    /// How often all totals are checked, besides the check of every action
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) check: Check,
     #[command(flatten)]

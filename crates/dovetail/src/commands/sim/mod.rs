@@ -30,13 +30,13 @@ pub(crate) enum Command {
     Run(Box<run::RunFlags>),
     /// Replay a recording and compare every decision.
     Replay(recording::ReplayFlags),
-    /// Replay the same traces and seeds under several policies and say which differences are real.
+    /// Replay traces under several policies, with the significance of each difference.
     Compare(Box<compare::CompareFlags>),
-    /// Replay every combination of policies, traces and seeds; one row each.
+    /// Replay every combination of policies, traces and seeds, one row each.
     Sweep(Box<sweep::SweepFlags>),
-    /// Compare policies in many kinds of worlds, each against the best simple policy.
+    /// Compare policies in many kinds of clusters, each against the best simple policy.
     Arena(arena::ArenaFlags),
-    /// Compute what no policy can exceed.
+    /// Compute upper bounds for any policy.
     Bounds(Box<bounds::BoundsFlags>),
 }
 

@@ -24,10 +24,10 @@ pub(crate) struct PauseFlags {
     /// timed: pause after everything up to this second of the trace's clock
     #[arg(long, value_name = "SECONDS", requires = "checkpoint")]
     pub(crate) pause_at: Option<u64>,
-    /// timed: where the paused simulation is kept; gzip if it ends in .gz
+    /// timed: file for the paused simulation; gzip if its name ends in .gz
     #[arg(long, value_name = "FILE", requires = "pause_at")]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// timed: go on with a paused simulation; trace, cluster and policy must be the same
+    /// timed: resume a paused simulation; trace, cluster and policy must be the same
     #[arg(long, value_name = "FILE")]
     pub(crate) from_checkpoint: Option<PathBuf>,
 }

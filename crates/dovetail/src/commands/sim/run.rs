@@ -79,7 +79,7 @@ pub(crate) struct RunFlags {
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) pause: PauseFlags,
-    /// How often everything is added up again, beside the check of every action
+    /// How often all totals are checked, besides the check of every action
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) check: Check,
     #[command(flatten)]

@@ -27,7 +27,7 @@ pub(crate) struct ImportFlags {
     /// File to write
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// The format of the file [default: told from its first line]
+    /// Format of the file [default: detected from its first line]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(FORMATS.map(Format::name)))]
     format: Option<String>,
     /// swf: what a processor is: gpu, core (jobs without GPUs), or N cores that come with one GPU

@@ -12,15 +12,14 @@ use dovetail_console::app::App;
 /// Commands for traces.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Turn a trace of any known format into dovetail's own CSV, which keeps everything.
+    /// Convert a trace of any known format to dovetail's CSV.
     Import(import::ImportFlags),
     /// Generate a cluster and a realistic stream of jobs, by seed; or the objects of
     /// a cluster.
     Synth(synth::SynthFlags),
-    /// Print what a person asks first about a trace.
+    /// Print statistics of a trace.
     Stats(stats::StatsFlags),
-    /// Write a trace as a job table, the smallest common form for other tools; or a ledger as a
-    /// trace.
+    /// Write a trace as a job table for other tools, or a ledger as a trace.
     Export(export::ExportFlags),
 }
 

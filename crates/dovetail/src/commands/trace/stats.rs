@@ -17,7 +17,7 @@ pub(crate) struct StatsFlags {
     /// File with jobs
     #[arg(value_name = "FILE")]
     jobs: PathBuf,
-    /// Machines the jobs are meant for: a CSV file, or COUNTxGPUS such as 8x8
+    /// Nodes for the jobs: a CSV file, or COUNTxGPUS such as 8x8
     #[arg(long, value_name = "FILE|SIZES")]
     nodes: Option<NodesFlag>,
     #[command(flatten)]

@@ -18,19 +18,18 @@ use serde::Serialize;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct SynthFlags {
-    /// File to write the jobs to
+    /// File for the jobs
     #[arg(long, value_name = "FILE", required_unless_present = "dump")]
     to_jobs: Option<PathBuf>,
-    /// File to write the machines to
+    /// File for the nodes
     #[arg(long, value_name = "FILE", required_unless_present = "dump")]
     to_nodes: Option<PathBuf>,
-    /// Instead, a folder to write the objects of a cluster to, as `kubectl get -A -o json` writes
-    /// them: 20 pods for each of --nodes
+    /// Folder for the objects of a cluster instead, as `kubectl get -A -o json` prints them, with
+    /// 20 pods per node
     #[arg(long, value_name = "FOLDER")]
     #[arg(conflicts_with_all = ["to_jobs", "to_nodes", "days", "load", "profile"])]
     dump: Option<PathBuf>,
-    /// With --dump, a file to write to what its GPUs did in the last day, in the form of usage
-    /// files
+    /// With --dump, a usage file for the GPU activity of the last day
     #[arg(long, value_name = "FILE", requires = "dump")]
     #[arg(conflicts_with_all = ["to_jobs", "to_nodes"])]
     usage: Option<PathBuf>,
@@ -40,7 +39,7 @@ pub(crate) struct SynthFlags {
     /// Length of the stream, in days
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().days)]
     days: u32,
-    /// GPU-time that the jobs can use inside the stream, over that of the cluster: 1 is all of it
+    /// Demand of the jobs over the GPU-time of the cluster: 1 is all of it
     #[arg(long, value_name = "RATIO", default_value_t = SynthConfig::default().load)]
     load: f64,
     /// Kind of cluster and work: mixed (CPU jobs, GPU shares, training), training (whole GPUs, up

@@ -28,16 +28,17 @@ pub(crate) struct IdleFlags {
     /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
     #[arg(long, value_name = "FILE")]
     usage: PathBuf,
-    /// A sample whose activity (0 to 100 %) is below this is idle
+    /// Activity (0 to 100 %) below which a sample is idle
     #[arg(long, value_name = "PERCENT", default_value = "5")]
     threshold_percent: ThresholdFlag,
     /// Shortest run that counts, such as 90s, 10m or 1h30m
     #[arg(long, value_name = "DURATION", default_value = "15m")]
     min_run: DurationFlag,
-    /// Begin of each run that is not reclaimable, such as 10m [default: that of --min-run]
+    /// Start of each run that does not count as reclaimable, such as 10m [default: that of --min-
+    /// run]
     #[arg(long, value_name = "DURATION")]
     grace: Option<DurationFlag>,
-    /// Leave bad rows out and list them on standard error, instead of stopping at the first
+    /// Skip bad rows and list them on standard error
     #[arg(long)]
     skip_bad_rows: bool,
 }

@@ -10,10 +10,9 @@ use dovetail_console::app::App;
 /// Commands for usage samples.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Find long runs of low activity in samples, and the GPU-hours that could be taken back.
+    /// Find long idle runs in samples, and the GPU-hours that could be reclaimed.
     Idle(idle::IdleFlags),
-    /// Read what every GPU did from Prometheus: allocated against active time, and what idle time
-    /// costs.
+    /// Show allocated and active GPU-time from Prometheus, and what idle time costs.
     Gpus(Box<gpus::GpusFlags>),
 }
 

@@ -101,6 +101,15 @@ pub enum ListError {
         #[source]
         source: Box<kube::Error>,
     },
+    /// The credentials are not accepted.
+    #[error(
+        "the API server at {server} does not accept your credentials (401): they may have expired: log in again, \
+         then retry"
+    )]
+    Unauthorized {
+        /// Address of the server.
+        server: String,
+    },
     /// An answer that is no list.
     #[error(transparent)]
     Answer(#[from] DumpError),
@@ -135,6 +144,12 @@ pub async fn read_lists(
         }
         match read {
             Ok(()) => lists.complete.push(listed.kind),
+            // Of single kinds a server behind the API server may say that.
+            Err(ListError::List { source, .. })
+                if lists.complete.is_empty() && is(&source, &[401]) =>
+            {
+                return Err(ListError::Unauthorized { server });
+            }
             Err(ListError::List { source, .. }) if is(&source, &[401, 403]) => {
                 lists.refused.push(listed.kind);
             }

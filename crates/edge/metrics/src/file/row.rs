@@ -1,6 +1,7 @@
 //! One row: which column stands where, and what its cells say.
 
 use dovetail_account::ActivitySample;
+use jiff::Timestamp;
 
 use super::error::shown;
 use crate::decimal::parse_decimal;
@@ -127,10 +128,11 @@ fn name(column: usize, text: &str) -> Result<&str, RowProblem> {
 
 fn time_ms(text: &str, latest_ms: u64) -> Result<u64, RowProblem> {
     let bad = |problem: &str| {
-        let mend = "write seconds since 1970, such as 1700000000.5";
-        RowProblem::of(TIME, text, format!("{problem}: {mend}"))
+        let fix = "write seconds since 1970, such as 1700000000.5, or 2023-11-14T22:13:20.5Z";
+        RowProblem::of(TIME, text, format!("{problem}: {fix}"))
     };
-    let at_ms = parse_decimal(text, 3).map_err(bad)?;
+    let written = || text.parse::<Timestamp>().map(|at| i128::from(at.as_millisecond()));
+    let at_ms = parse_decimal(text, 3).or_else(|problem| written().map_err(|_| bad(problem)))?;
     match u64::try_from(at_ms) {
         Ok(at_ms) if at_ms <= latest_ms => Ok(at_ms),
         Ok(_) => Err(bad("lies in the future")),

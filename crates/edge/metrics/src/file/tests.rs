@@ -21,7 +21,7 @@ fn read(
 #[test]
 fn columns_and_rows_stand_in_any_order() {
     let text = "\u{feff}activity_percent,\"gpu\",pod,timestamp_s,memory_bytes\r\n\
-                7.5,0,b,60.0004,\r\n\r\n0,1,a,120,1024\r\n4.999999999,\"0\",b,0,2e3\n";
+                7.5,0,b,60.0004,\r\n\r\n0,1,a,1970-01-01T02:02:00+02:00,1024\r\n4.999999999,\"0\",b,0,2e3\n";
     let found = read(text, &STRICT).unwrap();
     let series = |pod: &str, gpu: &str, rows: &[(u64, u32, Option<u64>)]| UsageSeries {
         namespace: None,
@@ -53,7 +53,8 @@ fn a_bad_cell_is_named_with_its_place_and_the_way_out() {
         ("2000000000.001,p,0,5,,n,m", "timestamp_s", "lies in the future"),
         ("1700000000000,p,0,5,,n,m", "timestamp_s", "lies in the future"),
         ("1e300,p,0,5,,n,m", "timestamp_s", "is too large"),
-        ("2024-01-01T00:00:00Z,p,0,5,,n,m", "timestamp_s", "is not a number"),
+        ("2024-01-01 noon,p,0,5,,n,m", "timestamp_s", "is not a number"),
+        ("2222-01-01T00:00:00Z,p,0,5,,n,m", "timestamp_s", "lies in the future"),
         (",p,0,5,,n,m", "timestamp_s", "is empty"),
         ("1,,0,5,,n,m", "pod", "is empty: write a name"),
         ("1,a\u{7}b,0,5,,n,m", "pod", "has a control character"),

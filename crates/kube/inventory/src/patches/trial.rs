@@ -31,6 +31,9 @@ pub(super) struct Trial<'r> {
     /// For each group what its pods are like: as they are, and as they will be once their owner
     /// makes new ones.
     variants: Vec<Vec<Pod>>,
+    /// For each of these a node that accepts pods now and that they fit on, where one was found: as
+    /// long as it does not change, they lose nothing.
+    found: Vec<Vec<Option<usize>>>,
 }
 
 impl<'r> Trial<'r> {
@@ -42,6 +45,7 @@ impl<'r> Trial<'r> {
             nodes: reach.nodes.clone(),
             closed: reach.closed.clone(),
             variants: reach.groups.iter().map(|group| vec![group.pod.clone()]).collect(),
+            found: vec![vec![None]; reach.groups.len()],
         }
     }
 
@@ -63,8 +67,13 @@ impl<'r> Trial<'r> {
                 true => *variants = new,
                 false => variants.extend(new),
             }
+            self.found[group] = vec![None; self.variants[group].len()];
         }
         if let Some(change) = &patch.nodes {
+            let changed = self.places_of(change);
+            let all = self.found.iter_mut().flatten();
+            all.filter(|node| node.is_some_and(|node| changed.contains(&node)))
+                .for_each(|node| *node = None);
             self.change_nodes(change);
         }
     }
@@ -93,8 +102,8 @@ impl<'r> Trial<'r> {
                 .clone()
                 .iter()
                 .flat_map(|pod| {
-                    let before = self.usable(group, pod);
-                    let after = self.usable(group, &change.applied(pod));
+                    let before = self.usable(group, pod, None).0;
+                    let after = self.usable(group, &change.applied(pod), None).0;
                     lost(&before, &after)
                 })
                 .collect();
@@ -104,9 +113,7 @@ impl<'r> Trial<'r> {
     }
 
     fn harmed_by_nodes(&mut self, change: &NodeChange) -> Vec<Harmed> {
-        let names = change.nodes.iter().filter_map(|name| self.reach.places.get(name).copied());
-        let changed: BTreeSet<usize> = names.collect();
-        // A pod that could use a node that is not changed loses nothing, so only others matter.
+        let changed = self.places_of(change);
         let before: Vec<(usize, usize, Vec<[bool; 2]>)> = self.at_stake(&changed);
         let (nodes, closed) = (self.nodes.clone(), self.closed.clone());
         self.change_nodes(change);
@@ -114,7 +121,7 @@ impl<'r> Trial<'r> {
         for (place, variant, before) in before {
             let group = &self.reach.groups[place];
             let pod = self.variants[place][variant].clone();
-            let after = self.usable(group, &pod);
+            let after = self.usable(group, &pod, Some(&changed)).0;
             harmed.extend(of_group(group, &lost(&before, &after)));
         }
         self.restore(&changed, nodes, closed);
@@ -123,54 +130,58 @@ impl<'r> Trial<'r> {
 
     /// Groups and variants whose pods may depend on some of these nodes, with what they can use.
     fn at_stake(&mut self, changed: &BTreeSet<usize>) -> Vec<(usize, usize, Vec<[bool; 2]>)> {
-        let mut found = Vec::new();
+        let mut at_stake = Vec::new();
         for (place, group) in self.reach.groups.iter().enumerate() {
-            let on_changed = |(_, node): &(String, Option<usize>)| {
-                node.is_none_or(|node| changed.contains(&node))
-            };
-            // One that runs elsewhere could still only use a changed node by now.
-            let is_near = group.pods.iter().any(on_changed) || !group.is_daemon;
-            if !is_near {
-                continue;
-            }
             for variant in 0..self.variants[place].len() {
+                if self.found[place][variant].is_some_and(|node| !changed.contains(&node)) {
+                    continue;
+                }
                 let pod = self.variants[place][variant].clone();
-                let before = self.usable(group, &pod);
+                let (before, found) = self.usable(group, &pod, Some(changed));
+                self.found[place][variant] = found;
                 if before.iter().any(|usable| usable.contains(&true)) {
-                    found.push((place, variant, before));
+                    at_stake.push((place, variant, before));
                 }
             }
         }
-        found
+        at_stake
     }
 
     /// For each pod of a group, whether there is a node that it could use: among those that accept
-    /// pods now, and among all.
-    fn usable(&mut self, group: &PodGroup, pod: &Pod) -> Vec<[bool; 2]> {
+    /// pods now, and among all; and one of those that accept pods now. Of a DaemonSet only pods on
+    /// these nodes are asked about.
+    fn usable(
+        &mut self,
+        group: &PodGroup,
+        pod: &Pod,
+        among: Option<&BTreeSet<usize>>,
+    ) -> (Vec<[bool; 2]>, Option<usize>) {
         let requirement = Arc::new(self.requirement(pod));
         if group.is_daemon {
-            let own = group.pods.iter().map(|(_, node)| *node).collect::<Vec<_>>();
-            return own
+            let is_asked = |node: &usize| among.is_none_or(|among| among.contains(node));
+            let own: Vec<Option<usize>> =
+                group.pods.iter().map(|(_, node)| node.filter(is_asked)).collect();
+            // It tolerates that its node accepts no other pods.
+            let fits = own
                 .into_iter()
-                // It tolerates that its node accepts no other pods.
-                .map(|node| [node.is_some_and(|node| self.fits(&requirement, node)); 2])
-                .collect();
+                .map(|node| [node.is_some_and(|node| self.fits(&requirement, node)); 2]);
+            return (fits.collect(), None);
         }
         // Where a pod of it runs is where another one most likely fits.
         let own: BTreeSet<usize> = group.pods.iter().filter_map(|(_, node)| *node).collect();
         let others = (0..self.nodes.len()).filter(|node| !own.contains(node));
-        let (mut open, mut any) = (false, false);
+        let (mut open, mut any) = (None, false);
         for node in own.iter().copied().chain(others) {
             if (any && self.closed[node]) || !self.fits(&requirement, node) {
                 continue;
             }
             any = true;
             if !self.closed[node] {
-                open = true;
+                open = Some(node);
                 break;
             }
         }
-        vec![[open, any]; group.pods.len()]
+        (vec![[open.is_some(), any]; group.pods.len()], open)
     }
 
     fn requirement(&self, pod: &Pod) -> Requirement {
@@ -195,6 +206,11 @@ impl<'r> Trial<'r> {
         let Some(engine) = &mut self.engine else { return false };
         let refusals = engine.ask().refusals(requirement, name);
         refusals.is_some_and(|refusals| refusals.is_empty())
+    }
+
+    /// The places of the nodes of a change.
+    fn places_of(&self, change: &NodeChange) -> BTreeSet<usize> {
+        change.nodes.iter().filter_map(|name| self.reach.places.get(name).copied()).collect()
     }
 
     fn change_nodes(&mut self, change: &NodeChange) {

@@ -261,7 +261,15 @@ fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> Figur
     legend.push(Legend { class: "limit".to_owned(), is_line: true, label, value });
     let table =
         (!close_up).then(|| curve_table(comparison, "Allocated, %", |run| &run.allocation_percent));
-    Figure { title: title.to_owned(), svg: plot.svg(), legend, note: String::new(), table }
+    Figure {
+        title: title.to_owned(),
+        svg: plot.svg(),
+        legend,
+        note: "How much of the cluster is allocated as requests arrive and none ends: the line that stays on the \
+               diagonal longest refuses last."
+            .to_owned(),
+        table,
+    }
 }
 
 fn fragmentation(id: &str, comparison: &ArrivalComparison) -> Figure {

@@ -220,14 +220,32 @@ pub(crate) fn section(place: usize, comparison: &TimedComparison) -> Section {
     }
 }
 
-/// The last policy, with the first beside it.
+/// The other policy that is best in a measure: the last policy may lose to it.
+fn best_other<'p>(
+    measure: &Measure,
+    policies: &'p [TimedPolicy],
+    is_better: fn(f64, f64) -> bool,
+) -> Option<&'p TimedPolicy> {
+    let (_, others) = policies.split_last()?;
+    let mean = |policy: &TimedPolicy| Some(measure.spread(policy)?.mean);
+    others.iter().reduce(|best, other| match (mean(best), mean(other)) {
+        (Some(so_far), Some(mean)) if is_better(mean, so_far) => other,
+        (None, Some(_)) => other,
+        _ => best,
+    })
+}
+
+/// The last policy, with the first beside it, and with the best of the others where that is another
+/// one: losses are shown as gains are.
 fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
     let (Some(first), Some(last)) = (comparison.policies.first(), comparison.policies.last())
     else {
         return Vec::new();
     };
     let groups = groups(comparison);
-    let tile = |group: usize, name: &str, label: &str| {
+    let more = |one: f64, other: f64| one > other;
+    let less = |one: f64, other: f64| one < other;
+    let tile = |group: usize, name: &str, label: &str, is_better: fn(f64, f64) -> bool| {
         let measure = groups.get(group)?.measures.iter().find(|measure| measure.name == name)?;
         let note = match comparison.policies.len() {
             1 => printable(&last.policy),
@@ -239,6 +257,16 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
                 measure.change(last, first)
             ),
         };
+        let best = best_other(measure, &comparison.policies, is_better);
+        let note = match best.filter(|best| best.policy != first.policy) {
+            Some(best) => format!(
+                "{note}; best of the others, {}: {} ({})",
+                printable(&best.policy),
+                measure.text(best),
+                measure.change(last, best)
+            ),
+            None => note,
+        };
         let note = note.replace(" ()", "");
         let priced =
             groups.get(group)?.measures.iter().skip_while(|other| other.name != name).nth(1);
@@ -249,10 +277,17 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
         Some(Tile { label: label.to_owned(), value: measure.text(last), note })
     };
     [
-        tile(1, "allocated, share of installed", "of the GPU-time is allocated"),
-        tile(1, "free while work waited", "GPUs free while work waits, on average"),
-        tile(MONEY, "free while work waited", "a month for GPUs free while work waits (estimate)"),
-        tile(0, "time in queue, mean", "in queue, on average"),
+        tile(1, "allocated, share of installed", "of the GPU-time is allocated", more),
+        tile(1, "free while work waited", "GPUs free while jobs are pending, on average", less),
+        tile(
+            MONEY,
+            "free while work waited",
+            "a month for GPUs free while jobs are pending (estimate)",
+            less,
+        ),
+        tile(0, "time in queue, mean", "in queue, on average", less),
+        tile(0, "p99", "in queue for the slowest 1 % of jobs, at least", less),
+        tile(0, "time from submission to end, mean", "from submission to end, on average", less),
     ]
     .into_iter()
     .flatten()

@@ -35,19 +35,23 @@ pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<Block> {
     vec![
         Block::Figures {
             heading: "GPUs free by cause".to_owned(),
-            text: String::new(),
+            text: "Each bar is one policy: how many GPUs were free on average, by the first cause that kept pending \
+                   jobs from them. Shorter is better, but for GPUs that no job needed."
+                .to_owned(),
             figures: vec![bars(id, comparison, &shown)],
         },
         Block::Figures {
             heading: "GPUs over time".to_owned(),
-            text: "Allocated at the bottom, free by cause above it, unavailable on top: together all that is \
-                   installed. Each step is the mean over its bin."
+            text: "Where the GPUs went hour by hour: allocated at the bottom, free by cause above it, unavailable on \
+                   top. Each step is the mean over its bin."
                 .to_owned(),
             figures: stacks.collect(),
         },
         Block::Figures {
             heading: "Queue over time".to_owned(),
-            text: "Submitted and not started. A job counts with the GPUs of its smallest size.".to_owned(),
+            text: "How much work is submitted and not started: a lower line is a shorter queue. A job counts with the \
+                   GPUs of its smallest size."
+                .to_owned(),
             figures: queues,
         },
     ]

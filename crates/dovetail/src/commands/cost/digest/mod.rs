@@ -28,10 +28,10 @@ pub(crate) struct DigestFlags {
     /// The ledger: a file, or postgres://USER@HOST/DATABASE
     #[arg(long, value_name = "LEDGER")]
     store: String,
-    /// Which cluster of the ledger [default: all]
+    /// Cluster of the ledger [default: all]
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// Which team; can be given several times [default: all that had GPUs]
+    /// Team; repeatable [default: all that had GPUs]
     #[arg(long, value_name = "NAME", action = ArgAction::Append)]
     team: Vec<String>,
     /// The seven days end with the day (UTC) before this day or time, such as 2026-11-20 or
@@ -42,12 +42,12 @@ pub(crate) struct DigestFlags {
     /// residual where CPU and memory have list prices, else all-in]
     #[arg(long, value_name = "NAME")]
     method: Option<SplitMethod>,
-    /// Label that names the team, first the namespace's, then the pod's; can be given several times
+    /// Label that names the team, first the namespace's, then the pod's; repeatable
     /// [default: team, cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
-    /// Hand each team's digest to its address of [notices.webhooks] in dovetail.toml, as {"text":
-    /// MARKDOWN}, instead of printing it; teams without one are named
+    /// Send each digest to the team's address in [notices.webhooks] of dovetail.toml, as {"text":
+    /// MARKDOWN}, instead of printing it
     #[arg(long)]
     send: bool,
 }

@@ -28,7 +28,7 @@ use dovetail_settings::form::Output;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct QuestionsFlags {
-    /// Which questions; all where none is named
+    /// Questions to answer [default: all]
     #[arg(value_enum, value_name = "QUESTION")]
     questions: Vec<Name>,
     #[command(flatten)]

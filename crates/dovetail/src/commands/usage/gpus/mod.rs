@@ -12,12 +12,12 @@ use dovetail_sources::prometheus::{Observed, ServerFlags};
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct GpusFlags {
-    /// Address of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1
     #[arg(long, value_name = "URL")]
     prometheus: String,
     #[command(flatten)]
     server: ServerFlags,
-    /// One row for each of these
+    /// One row per value of this
     #[arg(long, value_enum, default_value = "namespace")]
     by: Grouping,
     #[command(flatten)]

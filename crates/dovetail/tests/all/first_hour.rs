@@ -1,0 +1,83 @@
+//! What goes wrong in the first hour, against a server that misbehaves: each message names what
+//! happened, the object, and what to do.
+
+use dovetail_testkit::fake_api::{Fault, FaultRule, On};
+use serde_json::json;
+
+use crate::live::{cluster, connected, pod, with};
+
+/// Where the rights are that an audit needs.
+const ROLE: &str = "deploy/serve/rbac.yaml";
+
+fn refusing(plural: &str, code: u16) -> FaultRule {
+    FaultRule::some(On::new(&[], plural), 1_000_000, Fault::ServerError { code })
+}
+
+#[test]
+fn a_plain_audit_reads_the_cluster_of_the_current_context() {
+    let api = cluster(&[with(pod("runs", 3), "nodeName", json!("n0"))]);
+    let folder = connected(&api);
+    folder.make_folder(".kube");
+    folder.write(".kube/config", &folder.read("kubeconfig"));
+    let plain = folder.call("audit -o json --gpu-price *=2");
+    assert_eq!(plain.code, Some(0), "{}", plain.err);
+    let found: serde_json::Value = serde_json::from_str(&plain.out).expect("JSON");
+    assert_eq!(found["headline"]["installed_gpus"], 16.0);
+    assert_eq!(found["sources"], json!(["the default kubeconfig"]));
+    let done =
+        folder.command("audit -o json").env("KUBECONFIG", folder.path("kubeconfig")).output();
+    assert!(done.expect("the program starts").status.success());
+    // Without measurements nothing is called waste that is not free.
+    let text = folder.call("audit --gpu-price *=2").out;
+    assert!(text.contains("was not measured") && !text.contains("is wasted"), "{text}");
+    assert!(text.lines().count() <= 25, "{text}");
+}
+
+#[test]
+fn credentials_that_expired_are_named_and_so_are_rights_that_are_missing() {
+    let api = cluster(&[pod("p", 1)]);
+    let folder = connected(&api);
+    let audit = || folder.call("audit --kubeconfig kubeconfig");
+    api.set_faults(1, vec![refusing("nodes", 401), refusing("pods", 401)]);
+    let done = audit();
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.contains("does not accept your credentials (401)"), "{}", done.err);
+    assert!(done.err.contains("log in again"), "{}", done.err);
+    // Without pods every GPU would look free.
+    api.set_faults(1, vec![refusing("pods", 403)]);
+    let done = audit();
+    assert_eq!((done.code, done.out.as_str()), (Some(1), ""), "{}", done.err);
+    assert!(done.err.contains("may not list Pod in all namespaces"), "{}", done.err);
+    assert!(done.err.contains(ROLE), "{}", done.err);
+    // Without quotas there is a report that names what it lacks.
+    api.set_faults(1, vec![refusing("resourcequotas", 403)]);
+    let done = audit();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.err.contains("may not list ResourceQuota") && done.err.contains(ROLE));
+    assert!(done.out.contains("Missing data: ") && done.out.contains("quotas"), "{}", done.out);
+}
+
+#[test]
+fn a_login_command_that_is_missing_is_named() {
+    let api = cluster(&[]);
+    let folder = connected(&api);
+    let mut config: serde_json::Value =
+        serde_json::from_str(&folder.read("kubeconfig")).expect("JSON");
+    config["users"][0]["user"] = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1",
+        "interactiveMode": "Never", "command": "no-such-login", "args": []}});
+    folder.write("kubeconfig", &config.to_string());
+    let done = folder.call("audit --kubeconfig kubeconfig");
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.contains("`no-such-login`"), "{}", done.err);
+}
+
+#[test]
+fn a_cluster_without_gpus_is_one_sentence() {
+    let folder = crate::program::Folder::new();
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c1"},
+        "status": {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "8"}}});
+    folder.write("dump.json", &node.to_string());
+    let done = folder.call("audit --from dump.json --at 2026-11-20T12:00:00Z");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(done.out, "No node offers GPUs: there is nothing to audit.\n");
+}
