@@ -120,12 +120,6 @@ impl FreeTracker {
         }
     }
 
-    /// How often the engine was asked about a shape and a node so far: the cost that remembering
-    /// saves.
-    pub fn verdicts_asked(&self) -> u64 {
-        self.verdicts.asked
-    }
-
     /// The account of this moment.
     pub fn picture(&mut self, engine: &mut Engine) -> Picture {
         self.sync(engine, |_, _| {});

@@ -34,8 +34,6 @@ pub(crate) struct OpenPiece {
 pub(crate) struct Verdicts {
     columns: BTreeMap<ShapeId, Column>,
     round: u64,
-    /// Questions asked of the engine so far.
-    pub(crate) asked: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -72,9 +70,8 @@ impl Verdicts {
         if column.probe.refresh(engine) {
             column.by_node.clear();
         }
-        let asked = &mut self.asked;
         let answer = |open: &OpenPiece| {
-            let by_node = column.node_answer(engine, open, asked);
+            let by_node = column.node_answer(engine, open);
             by_node.min(column.device_answer(engine, open.piece.device))
         };
         let row = pieces.iter().map(answer).collect();
@@ -94,7 +91,7 @@ impl Verdicts {
 }
 
 impl Column {
-    fn node_answer(&mut self, engine: &mut Engine, open: &OpenPiece, asked: &mut u64) -> u8 {
+    fn node_answer(&mut self, engine: &mut Engine, open: &OpenPiece) -> u8 {
         let slot = open.node.index();
         if self.by_node.len() <= slot {
             self.by_node.resize(engine.supply().node_slots().max(slot + 1), 0);
@@ -103,7 +100,6 @@ impl Column {
         if known >> 8 == open.stamp {
             return known as u8;
         }
-        *asked += 1;
         let answer = number(of_obstacle(self.probe.obstacle(engine, open.node)));
         self.by_node[slot] = open.stamp << 8 | u64::from(answer);
         answer

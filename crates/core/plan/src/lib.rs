@@ -8,7 +8,7 @@
 //! | [`engine`] | `step`, the pending queue, the decision cycle |
 //! | `gang` | all-or-nothing placement of a job over the topology |
 //! | [`policy`] | which of the nodes that fit is best |
-//! | [`repair`] | who is stopped so that a job of higher priority starts |
+//! | [`preemption`] | which pods are preempted so that a job of higher priority starts |
 //! | [`view`] | now, after releasing, at a time, without victims |
 //! | [`index`] | exact score trees and room per domain, refreshed from the change log |
 //! | [`naive`] | the same answers by exhaustive search, for tests |
@@ -26,8 +26,8 @@ pub mod index;
 mod learn;
 pub mod naive;
 pub mod policy;
+pub mod preemption;
 mod queue;
-pub mod repair;
 mod rules;
 pub mod state;
 pub mod view;
@@ -39,9 +39,9 @@ pub use learn::{CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, PodKind};
 pub use policy::named::{PolicySpec, UnknownPolicy};
 pub use policy::target::TargetPod;
 pub use policy::{Policy, Term};
+pub use preemption::{PreemptionConfig, SearchEffort};
 pub use queue::Order;
 pub use queue::quota::{QueueUse, QuotaBlock};
-pub use repair::{PreemptionConfig, SearchEffort};
 pub use state::State;
 pub use state::shapes::ShapeId;
 pub use view::View;

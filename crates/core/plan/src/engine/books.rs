@@ -14,9 +14,9 @@ use super::placement::Placement;
 use super::queues::Capacity;
 use crate::cause::Help;
 use crate::gang::{Gang, PlacedPod};
+use crate::preemption::{Bounded, Claims, Survey};
 use crate::queue::quota::Quota;
 use crate::queue::{ClassKey, OrderKey};
-use crate::repair::{Bounded, Claims, Survey};
 use crate::view::View;
 
 /// All that decisions rest on.

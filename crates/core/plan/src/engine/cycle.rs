@@ -10,9 +10,9 @@ use crate::cause::{Cause, Help};
 use crate::explain::DecisionRecord;
 use crate::finder::Scope;
 use crate::gang::Gang;
+use crate::preemption::{PreemptOutcome, might_clear};
 use crate::queue::quota::Beside;
 use crate::queue::{OrderKey, Sleep};
-use crate::repair::{Repair, might_clear};
 
 /// Why a job that was tried has not started.
 enum Tried {
@@ -155,29 +155,29 @@ impl Engine {
             None => {}
         }
         let had_room = !self.books.room_held_for(job).is_empty();
-        Err(match self.preemption.repair(&mut self.books, job, plan) {
+        Err(match self.preemption.preempt_for(&mut self.books, job, plan) {
             // That room is for others now.
-            Repair::Claimed if had_room => Tried::Anew,
-            Repair::Claimed => Tried::Claimed,
-            Repair::Freed => Tried::Anew,
-            Repair::RoomFreed(rooms) => {
+            PreemptOutcome::Claimed if had_room => Tried::Anew,
+            PreemptOutcome::Claimed => Tried::Claimed,
+            PreemptOutcome::Freed => Tried::Anew,
+            PreemptOutcome::RoomFreed(rooms) => {
                 self.try_start(job, plan)?;
                 self.books.hold_needless(rooms, plan);
                 return Ok(());
             }
-            Repair::Postponed => {
+            PreemptOutcome::Postponed => {
                 let mut wants = Help::ALL;
                 wants |= Help::SEARCH;
                 Tried::Waits(reason, wants)
             }
-            Repair::Nothing if reason == PendingReason::WaitingForQuota => {
+            PreemptOutcome::Nothing if reason == PendingReason::WaitingForQuota => {
                 let mut wants = Help::QUOTA;
                 if self.books.might_preempt(&self.books.jobs.records[&job]) {
                     wants |= self.wanted_by(job, gang);
                 }
                 Tried::Waits(reason, wants)
             }
-            Repair::Nothing => Tried::Waits(reason, self.wanted_by(job, gang)),
+            PreemptOutcome::Nothing => Tried::Waits(reason, self.wanted_by(job, gang)),
         })
     }
 

@@ -95,11 +95,6 @@ impl<'e> Listing<'e> {
         all
     }
 
-    /// The jobs that wait, each with its queue, in the order in which they are tried within it.
-    pub fn waiting_by_queue(&self) -> impl Iterator<Item = (&'e str, JobId)> + use<'e> {
-        self.books.jobs.pending.places().map(|(queue, place)| (queue, place.2))
-    }
-
     /// What waits, by class, best place first.
     pub fn waiting(&self) -> impl Iterator<Item = WaitingClass<'e>> + use<'e> {
         let books = self.books;

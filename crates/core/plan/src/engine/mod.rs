@@ -5,7 +5,7 @@
 //! | `placement` | the one state, the policy and the search: where pods can go |
 //! | `jobs` | jobs that wait and run |
 //! | `foreign` | what others hold, and reservations for jobs to come |
-//! | [`crate::repair`] | claims; who is preempted, and what that takes |
+//! | [`crate::preemption`] | claims; who is preempted, and what that takes |
 //! | `drains` | windows in which nodes take nothing |
 //! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
 //! | `apply`, `cycle` | `Engine`: an event is taken in; what can start does |
@@ -42,9 +42,9 @@ use crate::gang::UnknownLevel;
 use crate::learn::Learnt;
 use crate::policy::Policy;
 use crate::policy::named::{PolicySpec, UnknownPolicy};
+use crate::preemption::{Preemption, PreemptionConfig, SearchEffort};
 use crate::queue::Order;
 use crate::queue::quota::QueueUse;
-use crate::repair::{Preemption, PreemptionConfig, SearchEffort};
 use crate::state::State;
 use drains::Drains;
 use supply::Supply;

@@ -19,9 +19,9 @@ use crate::gang::{Gang, GangSet, UnknownLevel};
 use crate::index::Index;
 use crate::naive::Naive;
 use crate::policy::named;
+use crate::preemption::{Claims, Preemption, Survey};
 use crate::queue::quota::Quota;
 use crate::queue::{ClassKey, Pending, Sleep};
-use crate::repair::{Claims, Preemption, Survey};
 use crate::state::State;
 
 impl State {

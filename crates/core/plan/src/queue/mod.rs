@@ -229,16 +229,6 @@ impl Pending {
         self.classes.iter().map(|class| (&class.key, class.jobs.len() as u64))
     }
 
-    /// Every job with its queue, best place first within a queue.
-    pub(crate) fn places(&self) -> impl Iterator<Item = (&str, OrderKey)> {
-        let with_jobs = self.classes.iter().filter(|class| !class.jobs.is_empty());
-        let places =
-            with_jobs.flat_map(|class| class.jobs.iter().map(|place| (&*class.key.queue, *place)));
-        let mut places: Vec<_> = places.collect();
-        places.sort_unstable();
-        places.into_iter()
-    }
-
     /// How many jobs of a class wait.
     pub(crate) fn class_len(&self, class: usize) -> usize {
         self.classes[class].jobs.len()

@@ -33,7 +33,7 @@ pub struct SearchEffort {
 
 /// What came of the attempt to make room for a job.
 #[derive(Debug)]
-pub(crate) enum Repair {
+pub(crate) enum PreemptOutcome {
     /// Nobody is stopped for it.
     Nothing,
     /// Nobody is stopped for it in this cycle, which has searched enough.
@@ -96,10 +96,15 @@ impl Preemption {
     }
 
     /// Makes room for a job that does not fit, if stopping others makes it start.
-    pub(crate) fn repair(&mut self, books: &mut Books, job: JobId, plan: &mut Plan) -> Repair {
+    pub(crate) fn preempt_for(
+        &mut self,
+        books: &mut Books,
+        job: JobId,
+        plan: &mut Plan,
+    ) -> PreemptOutcome {
         let record = &books.jobs.records[&job];
         if !books.might_preempt(record) {
-            return Repair::Nothing;
+            return PreemptOutcome::Nothing;
         }
         let had_left = self.operations_left;
         let (_, class) = record.place.expect("it waits");
@@ -111,17 +116,17 @@ impl Preemption {
         let leaving: Vec<HoldingId> = placement.state.holdings.leaving(placement.now_ms).collect();
         let rooms = books.foreign.rooms_below(&placement.state, record.job.priority);
         if !rooms.is_empty() && books.starts_when_others_have_left(job) {
-            return Repair::Nothing;
+            return PreemptOutcome::Nothing;
         }
         let Some(found) = self.search(books, job, &leaving, &rooms) else {
             let is_cut_off = self.operations_left == 0 && had_left < self.config.max_operations;
-            return if is_cut_off { self.postpone() } else { Repair::Nothing };
+            return if is_cut_off { self.postpone() } else { PreemptOutcome::Nothing };
         };
         let bounded = books.bounded();
         let lacks_quota = bounded.growth_limit(job, &books.jobs.records[&job].gang).is_none();
         if found.units.is_empty() && found.claims.is_empty() && found.rooms.is_empty() {
             // It starts when others have left who leave anyway.
-            return Repair::Nothing;
+            return PreemptOutcome::Nothing;
         }
         let counted = |owner: &Owner| lacks_quota && bounded.shares_bounds(job, owner);
         let awaited = awaited(&books.placement.state, &found, &leaving, counted);
@@ -132,15 +137,19 @@ impl Preemption {
         let rooms: Vec<HoldingRecord> =
             names.filter_map(|name| books.give_up_room(job, name, plan)).collect();
         if awaited.is_empty() {
-            return if !rooms.is_empty() { Repair::RoomFreed(rooms) } else { Repair::Freed };
+            return if !rooms.is_empty() {
+                PreemptOutcome::RoomFreed(rooms)
+            } else {
+                PreemptOutcome::Freed
+            };
         }
         self.claim(books, job, &found, awaited, plan);
-        Repair::Claimed
+        PreemptOutcome::Claimed
     }
 
-    fn postpone(&mut self) -> Repair {
+    fn postpone(&mut self) -> PreemptOutcome {
         self.is_postponed = true;
-        Repair::Postponed
+        PreemptOutcome::Postponed
     }
 
     /// How many pods may be stopped, by number of their selector. Those are taken off who were told to stop

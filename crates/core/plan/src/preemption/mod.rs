@@ -1,4 +1,5 @@
-//! Repair: who is stopped so that a job of higher priority starts, and what is kept for it meanwhile.
+//! Preemption: which pods are evicted so that a job of higher priority starts, and what is reserved
+//! for it meanwhile.
 //!
 //! The rules are kube-scheduler's: victims have a strictly lower priority, whoever is protected or already
 //! ending is none, a job that never preempts waits, and nobody is stopped unless the job then starts: the
@@ -43,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use claims::Claims;
 pub use decide::SearchEffort;
-pub(crate) use decide::{Preemption, Repair, might_clear};
+pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};
 pub(crate) use shortage::Bounded;
 pub(crate) use survey::Survey;
 
