@@ -1,6 +1,7 @@
 //! The rules of the house, checked. One file per rule; each has a test that breaks it.
 
 mod direction;
+mod examples;
 mod fuzz;
 mod labels;
 mod licences;
@@ -35,7 +36,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -50,6 +51,7 @@ const RULES: [Rule; 16] = [
     Rule { name: "fuzz", check: fuzz::check },
     Rule { name: "labels", check: labels::check },
     Rule { name: "links", check: links::check },
+    Rule { name: "examples", check: examples::check },
     Rule { name: "words", check: words::check },
     Rule { name: "widths", check: widths::check },
 ];

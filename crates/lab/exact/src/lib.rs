@@ -41,26 +41,6 @@
 //!
 //! The most GPU that any choice and placement of the pods of a *small* world allocates, with a
 //! packing that shows it: an oracle for tests of policies and of the bounds themselves.
-//!
-//! # Example
-//!
-//! ```
-//! use dovetail_exact::{BoundNode, BoundPod, max_allocation, prefix_bounds};
-//!
-//! let node = BoundNode { cpu_milli: 8_000, memory_bytes: 64 << 30, gpu_count: 2, model: None };
-//! let pod = BoundPod {
-//!     cpu_milli: 1_000,
-//!     memory_bytes: 1 << 30,
-//!     gpu_count: 1,
-//!     gpu_milli: 600,
-//!     models: Vec::new(),
-//! };
-//! let (nodes, pods) = (vec![node], vec![pod; 5]);
-//! // 5 x 600 milli are 3 of 2 GPUs' worth, and two shares of 600 never share a GPU.
-//! assert_eq!(prefix_bounds(&nodes, &pods)?.limit().pods, 2);
-//! assert_eq!(max_allocation(&nodes, &pods)?.gpu_milli, 1_200);
-//! # Ok::<(), dovetail_exact::BoundError>(())
-//! ```
 
 mod allocation;
 mod certificate;
