@@ -1,6 +1,6 @@
 //! What a ledger says of findings that are fixed, in the words of the JSON.
 
-use dovetail_units::amount::usd;
+use dovetail_units::amount::{tenths, usd};
 use serde::Serialize;
 
 /// Waste as it would be in a month.
@@ -18,7 +18,7 @@ impl RateOut {
     /// In dollars, and in time as far as it has no price.
     fn words(&self) -> String {
         let unpriced =
-            format!("{:.1} GPU-hours of unknown price", self.unpriced_gpu_hours_per_month);
+            format!("{} GPU-hours of unknown price", tenths(self.unpriced_gpu_hours_per_month));
         match (self.usd_micros_per_month, self.priced_usd_micros_per_month) {
             (Some(micros), _) => usd(Some(micros)),
             (None, Some(micros)) => format!("{} and {unpriced}", usd(Some(micros))),
@@ -57,7 +57,7 @@ impl ConfirmedOut {
             Some(confirmed) => {
                 let hours = confirmed.gpu_hours_per_month;
                 let of_time = match confirmed.priced_usd_micros_per_month {
-                    Some(_) => format!(" of {hours:.1} GPU-hours"),
+                    Some(_) => format!(" of {} GPU-hours", tenths(hours)),
                     None => String::new(),
                 };
                 format!("{status}: {} a month{of_time}{rates}", confirmed.words())
@@ -112,8 +112,9 @@ impl LedgerOut {
         let method = self.method.as_deref().unwrap_or("unknown");
         let free = match self.free_of_unknown_cause_rose_gpu_hours_per_month {
             Some(hours) if hours > 0.0 => format!(
-                " GPU-time that is free for an unrecorded cause rose by {hours:.1} GPU-hours a month: it \
-                 is in no waste."
+                " GPU-time that is free for an unrecorded cause rose by {} GPU-hours a month: it \
+                 is in no waste.",
+                tenths(hours)
             ),
             _ => String::new(),
         };

@@ -17,6 +17,7 @@ use dovetail_costing::from_store::{Ledger, bad_address};
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
+use dovetail_units::amount::tenths;
 use dovetail_units::time::time;
 
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};
@@ -153,8 +154,11 @@ fn answered(
         let whole_ms = asked.before.to_ms - asked.before.from_ms;
         if read_ms * 100 < whole_ms * LEAST_READ_PERCENT {
             return Ok(Some(format!(
-                "it has {:.1} of the {:.1} hours from {} until {}",
-                period.hours_read, period.hours, period.from, period.to
+                "it has {} of the {} hours from {} until {}",
+                tenths(period.hours_read),
+                tenths(period.hours),
+                period.from,
+                period.to
             )));
         }
     }

@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 pub use dovetail_model::grouped as whole;
+use dovetail_units::amount::{fine_percent, hundredths};
 
 /// Columns of everything that is printed for people.
 pub const COLUMNS: usize = 100;
@@ -183,30 +184,14 @@ pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", whole(count as u64), if count == 1 { one } else { many })
 }
 
-/// Two decimals and the sign of percent; a dash for what is not known.
+/// A percentage to the hundredth; a dash for what is not known.
 pub fn percent(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2} %"))
+    value.map_or_else(|| "-".to_owned(), fine_percent)
 }
 
-/// At most six digits that matter; a dash for what is not known.
+/// A number to the hundredth; a dash for what is not known.
 pub fn number(value: Option<f64>) -> String {
-    match value {
-        None => "-".to_owned(),
-        Some(value) if value.abs() < 1e4 => format!("{value:.2}"),
-        Some(value) => {
-            format!("{}{}", if value < 0.0 { "-" } else { "" }, whole(value.abs().round() as u64))
-        }
-    }
-}
-
-/// Seconds in the unit in which a person would say them.
-pub fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 120.0 => format!("{s:.1} s"),
-        s if s < 7_200.0 => format!("{:.1} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3_600.0),
-        s => format!("{:.1} d", s / 86_400.0),
-    }
+    value.map_or_else(|| "-".to_owned(), hundredths)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use dovetail_store::{Address, HistoryPod, NodeFacts};
 use dovetail_trace::{
     Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
 };
+use dovetail_units::amount::hundredths;
 use dovetail_units::duration::duration_of_seconds;
 use dovetail_units::time::exact_time;
 use serde::Serialize;
@@ -292,7 +293,7 @@ impl LedgerExport {
             ("from", self.from.clone()),
             ("to", self.to.clone()),
             ("jobs", format!("{}, of {} pods", number(self.jobs), number(self.pods))),
-            ("GPU-hours", format!("{:.2}", self.gpu_hours)),
+            ("GPU-hours", hundredths(self.gpu_hours)),
             ("start not seen", of(self.cut_at_begin + self.cut_at_both, self.jobs)),
             ("end not seen", of(self.cut_at_end + self.cut_at_both, self.jobs)),
             ("CPU unknown", of(self.jobs_without_cpu, self.jobs)),

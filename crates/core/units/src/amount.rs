@@ -66,6 +66,32 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
+/// A share of one as a whole percentage: `36 %`.
+pub fn rounded_percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// A percentage with two digits behind the point, for figures whose hundredths count: `92.61 %`.
+pub fn fine_percent(percent: f64) -> String {
+    format!("{percent:.2} %")
+}
+
+/// A number without decimals, grouped by three: `1,234,568`.
+pub fn whole(number: f64) -> String {
+    let digits = grouped(number.abs().round() as u64);
+    if number < 0.0 && digits != "0" { format!("-{digits}") } else { digits }
+}
+
+/// A number with one digit behind the point below a hundred, whole from there on: `14.8`, `1,235`.
+pub fn brief(number: f64) -> String {
+    if number.abs() < 99.95 { format!("{number:.1}") } else { whole(number) }
+}
+
+/// A number with two digits behind the point below 10,000, whole from there on.
+pub fn hundredths(number: f64) -> String {
+    if number.abs() < 1e4 { format!("{number:.2}") } else { whole(number) }
+}
+
 /// A part of a whole as a whole percentage, half up; `None` of nothing.
 pub fn whole_percent(part: i128, whole: i128) -> Option<String> {
     (whole > 0).then(|| format!("{} %", (part * 200 + whole) / (2 * whole)))
@@ -74,7 +100,7 @@ pub fn whole_percent(part: i128, whole: i128) -> Option<String> {
 /// Bytes in GiB: one digit behind the point below a hundred, whole from there on.
 pub fn gib(bytes: u64) -> String {
     let gib = bytes as f64 / f64::from(1_u32 << 30);
-    if gib < 99.95 { format!("{gib:.1} GiB") } else { format!("{gib:.0} GiB") }
+    format!("{} GiB", brief(gib))
 }
 
 /// `2 GPUs`, `0.5 GPUs`, of milli-GPU.
@@ -126,7 +152,13 @@ mod tests {
         assert_eq!([rounded(21_349.6), rounded(31.54), rounded(0.0)], ["21,300", "31.5", "0.0"]);
         assert_eq!(gpus(-250), "-0.25 GPUs");
         assert_eq!(gpu_hours(12_345 * GPU_HOUR), "12,345.0");
-        assert_eq!(percent(0.3579), "35.8 %");
+        assert_eq!([percent(0.3579), fine_percent(92.614)], ["35.8 %", "92.61 %"]);
+        assert_eq!(
+            [whole(1_234_567.5), whole(-0.2), whole(-1_000.0)],
+            ["1,234,568", "0", "-1,000"]
+        );
+        assert_eq!([brief(14.84), brief(99.96), brief(1_234.5)], ["14.8", "100", "1,235"]);
+        assert_eq!([hundredths(9_999.994), hundredths(10_000.0)], ["9999.99", "10,000"]);
         assert_eq!(
             [whole_percent(1, 3).as_deref(), whole_percent(0, 0).as_deref()],
             [Some("33 %"), None]

@@ -18,6 +18,7 @@ use dovetail_sim::timeline::{Timeline, TimelineConfig, UsageReport};
 use dovetail_sources::prices::{PriceFlags, Prices};
 use dovetail_trace::synth::{SynthConfig, synth};
 use dovetail_trace::{Cluster, TraceJob};
+use dovetail_units::duration::duration_of_seconds;
 use rayon::prelude::*;
 
 use crate::commands::demo_traces;
@@ -75,7 +76,8 @@ pub(crate) fn run(app: &App, flags: &DemoFlags) -> Result<()> {
     }
     let path = flags.report.canonicalize().unwrap_or_else(|_| flags.report.clone());
     let seconds = started.elapsed().as_secs_f64();
-    app.print(&format!("\nReport with plots: {}  ({seconds:.0} s)\n", path.display()))
+    let took = duration_of_seconds(seconds);
+    app.print(&format!("\nReport with plots: {}  ({took})\n", path.display()))
 }
 
 fn synthetic(app: &App, flags: &DemoFlags) -> Result<TimedComparison> {

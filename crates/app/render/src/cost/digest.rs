@@ -1,7 +1,7 @@
 //! A digest as Markdown and as one HTML file that needs nothing else.
 
 use dovetail_costing::digest::week::{TeamWeek, WeekOut, Weeks};
-use dovetail_units::amount::{percent, usd};
+use dovetail_units::amount::{percent, tenths, usd, whole};
 
 use crate::frame;
 use crate::text::{html as safe_html, markdown as safe_markdown};
@@ -77,7 +77,7 @@ fn nobody(weeks: &Weeks) -> String {
     let read = match weeks.hours_never_read {
         missing if missing >= weeks.hours => "nothing was read of this time".to_owned(),
         missing if missing > 0.0 => {
-            format!("{missing:.1} of the {:.0} hours were never read", weeks.hours)
+            format!("{} of the {} hours were never read", tenths(missing), whole(weeks.hours))
         }
         _ => "all of this time was read".to_owned(),
     };
@@ -97,7 +97,7 @@ fn first_line(week: &TeamWeek) -> String {
     if gpu_hours == 0.0 {
         let before = match &week.week_before {
             Some(before) if before.gpu_hours > 0.0 => {
-                format!("; in the week before it held {:.1} GPU-hours", before.gpu_hours)
+                format!("; in the week before it held {} GPU-hours", tenths(before.gpu_hours))
             }
             _ => String::new(),
         };
@@ -110,19 +110,20 @@ fn first_line(week: &TeamWeek) -> String {
         Some(_) => format!(" for {}", usd(week.week.cost_usd_micros)),
         None => ", cost unknown".to_owned(),
     };
+    let held = tenths(gpu_hours);
     let idle = match (week.week.active_share, week.week.idle_usd_micros) {
         (None, _) => {
-            return format!("{gpu_hours:.1} GPU-hours{cost}; their use was not measured.");
+            return format!("{held} GPU-hours{cost}; their use was not measured.");
         }
         _ if idle_gpu_hours == 0.0 => "none of them was seen idle".to_owned(),
-        (_, None) => format!("{idle_gpu_hours:.1} of them idle"),
-        (_, idle) => format!("{idle_gpu_hours:.1} of them idle, {}", usd(idle)),
+        (_, None) => format!("{} of them idle", tenths(idle_gpu_hours)),
+        (_, idle) => format!("{} of them idle, {}", tenths(idle_gpu_hours), usd(idle)),
     };
     let unknown = match unknown_gpu_hours {
-        hours if hours > 0.0 => format!("; the use of {hours:.1} was not measured"),
+        hours if hours > 0.0 => format!("; the use of {} was not measured", tenths(hours)),
         _ => String::new(),
     };
-    format!("{gpu_hours:.1} GPU-hours{cost}; {idle}{unknown}.")
+    format!("{held} GPU-hours{cost}; {idle}{unknown}.")
 }
 
 /// Dollars, with a sign that there is more where something has no price.
@@ -133,13 +134,12 @@ fn cost(usd_micros: Option<i64>, is_partly_unpriced: bool) -> String {
 
 /// The first row is the head.
 fn amounts(week: &TeamWeek) -> Vec<Vec<String>> {
-    let hours = |hours: f64| format!("{hours:.1}");
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
     let lines: [(&str, Box<CellOf>); 6] = [
-        ("GPU-hours held", Box::new(move |week| hours(week.gpu_hours))),
+        ("GPU-hours held", Box::new(|week| tenths(week.gpu_hours))),
         ("active, of what was measured", Box::new(move |week| share(week.active_share))),
-        ("idle GPU-hours", Box::new(move |week| hours(week.idle_gpu_hours))),
-        ("unmeasured GPU-hours", Box::new(move |week| hours(week.unknown_gpu_hours))),
+        ("idle GPU-hours", Box::new(|week| tenths(week.idle_gpu_hours))),
+        ("unmeasured GPU-hours", Box::new(|week| tenths(week.unknown_gpu_hours))),
         ("cost", Box::new(|week| cost(week.cost_usd_micros, week.is_partly_unpriced))),
         (
             "of it for idle GPUs",
@@ -162,8 +162,8 @@ fn jobs(week: &TeamWeek) -> Vec<Vec<String>> {
     let job = |job: &dovetail_costing::digest::week::JobOut| {
         vec![
             job.job.clone(),
-            format!("{:.1}", job.gpu_hours),
-            format!("{:.1}", job.idle_gpu_hours),
+            tenths(job.gpu_hours),
+            tenths(job.idle_gpu_hours),
             cost(job.idle_usd_micros, job.is_partly_unpriced),
         ]
     };
@@ -182,13 +182,14 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
     ];
     told.extend(week.restated.map(|text| format!("Of this team: {text}.")));
     let missing = |hours: f64, which: &str| {
-        let all = week.hours;
         let together = match week.clusters {
             ..=1 => String::new(),
             several => format!(", of {several} clusters together,"),
         };
         format!(
-            "{hours:.1} of the {all:.0} hours of the {which}{together} were never read and are in no amount."
+            "{} of the {} hours of the {which}{together} were never read and are in no amount.",
+            tenths(hours),
+            whole(week.hours)
         )
     };
     let weeks = [("this week", Some(&week.week)), ("the week before", week.week_before.as_ref())];
@@ -197,8 +198,9 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
             // Where nothing has a price no amount has a star.
             let star = if of.cost_usd_micros.is_some() { "* " } else { "" };
             told.push(format!(
-                "{star}Without a price {name}: {:.1} of {:.1} GPU-hours; what they cost is unknown and in no amount here.",
-                of.unpriced_gpu_hours, of.gpu_hours
+                "{star}Without a price {name}: {} of {} GPU-hours; what they cost is unknown and in no amount here.",
+                tenths(of.unpriced_gpu_hours),
+                tenths(of.gpu_hours)
             ));
         }
     }

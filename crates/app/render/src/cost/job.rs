@@ -5,7 +5,7 @@ use dovetail_console::table::{counted, table, whole, wrapped};
 use dovetail_costing::document::by_method;
 use dovetail_costing::job::document::{Document, MethodOut, PartOut};
 use dovetail_phases::job_phases::{Confidence, Phase};
-use dovetail_units::amount::{percent, usd};
+use dovetail_units::amount::{percent, rounded_percent, usd};
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::cost::terminal::price_lines;
@@ -97,7 +97,11 @@ fn second_line(document: &Document) -> String {
     };
     let sampled = match document.basis {
         "run-rate" => {
-            format!("One snapshot of {}, as if it lasted {:.0} days", document.from, document.days)
+            format!(
+                "One snapshot of {}, as if it lasted {} days",
+                document.from,
+                whole(document.days.round() as u64)
+            )
         }
         _ => format!("From {} to {}", document.from, document.to),
     };
@@ -170,8 +174,9 @@ fn confidence(confidence: Confidence) -> &'static str {
 fn evidence(part: &PartOut) -> String {
     use Phase::{CheckpointRestore, CheckpointSave, DataLoading, LongPause, ShortGap, Tail};
     let evidence = &part.evidence;
-    let share =
-        |name: &str, value: Option<u64>| Some(format!("{name} {:.0} %", value? as f64 / 1e6));
+    let share = |name: &str, value: Option<u64>| {
+        Some(format!("{name} {}", rounded_percent(value? as f64 / 1e8)))
+    };
     let rate = |name: &str, value: Option<u64>| {
         Some(format!("{name} {} MB/s", number(value? as f64 / 1e6)))
     };

@@ -4,6 +4,7 @@ use dovetail_console::shortened::shortened;
 use dovetail_console::table::{fits, table, wrapped};
 use dovetail_costing::questions::answer::{Answer, AnswerRow, Cell};
 use dovetail_costing::questions::document::{Answered, Document};
+use dovetail_units::amount::{tenths, whole};
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::cost::terminal::price_lines;
@@ -13,10 +14,14 @@ pub fn terminal(document: &Document) -> String {
     let period = match document.basis {
         "run-rate" => format!(
             "Hours and amounts are a run rate, where an answer does not say otherwise: one snapshot of {}, as if it \
-             lasted {:.0} days",
-            document.from, document.days
+             lasted {} days",
+            document.from,
+            whole(document.days)
         ),
-        _ => format!("From {} to {} ({:.1} days)", document.from, document.to, document.days),
+        _ => {
+            let (from, to) = (&document.from, &document.to);
+            format!("From {from} to {to} ({} days)", tenths(document.days))
+        }
     };
     let sampled = match (document.sampled_hours, document.sample_step_s) {
         (Some(hours), Some(step_s)) => {

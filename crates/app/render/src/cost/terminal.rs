@@ -5,7 +5,7 @@ use dovetail_console::table::{fits, table, whole, wrapped};
 use dovetail_costing::document::{Document, RowOut};
 use dovetail_costing::resolution::sentences;
 use dovetail_sources::node_prices::PriceLine;
-use dovetail_units::amount::{percent, usd};
+use dovetail_units::amount::{percent, brief, usd};
 
 /// The whole bill.
 pub fn terminal(document: &Document) -> String {
@@ -37,10 +37,7 @@ fn rows(document: &Document) -> String {
         let mut cells: Vec<String> =
             document.by.iter().map(|part| row.key.get(part).cloned().unwrap_or_default()).collect();
         let share = row.cost_usd_micros.filter(|_| all > 0);
-        cells.push(match row.gpu_hours {
-            hours if hours < 100.0 => format!("{hours:.1}"),
-            hours => whole(hours.round() as u64),
-        });
+        cells.push(brief(row.gpu_hours));
         cells.push(usd(row.cost_usd_micros));
         cells.push(share.map_or_else(|| "-".to_owned(), |cost| percent(cost as f64 / all as f64)));
         cells.push(usd(row.waste_usd_micros));

@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::style::Stream;
-use dovetail_console::table::{duration, facts, percent, table, whole};
+use dovetail_console::table::{facts, percent, table, whole};
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_settings::form::Output;
 use dovetail_trace::fgd::trace_name;
+use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 
 use crate::commands::sim::impossible::Impossible;
@@ -184,11 +185,11 @@ impl TimeReport {
         let rows = vec![
             ("cluster", cluster),
             ("jobs", whole(self.jobs as u64)),
-            ("submission to end, mean", duration(self.limits.average_jct_s)),
-            ("end of the last job", duration(self.limits.makespan_s)),
-            ("  by the longest job", duration(self.limits.longest_job_s)),
-            ("  by all work together", duration(self.limits.work_s)),
-            ("  by jobs on over half the GPUs", duration(self.limits.wide_jobs_s)),
+            ("submission to end, mean", duration_of_seconds(self.limits.average_jct_s)),
+            ("end of the last job", duration_of_seconds(self.limits.makespan_s)),
+            ("  by the longest job", duration_of_seconds(self.limits.longest_job_s)),
+            ("  by all work together", duration_of_seconds(self.limits.work_s)),
+            ("  by jobs on over half the GPUs", duration_of_seconds(self.limits.wide_jobs_s)),
         ];
         format!("{}\n\n{}", app.style(Stream::Result).strong(&title), facts(rows))
     }

@@ -38,7 +38,7 @@ pub(crate) struct CompareFlags {
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-struct Report {
+struct ComparisonDocument {
     protocol: &'static str,
     nodes: usize,
     gpus: u64,
@@ -94,14 +94,14 @@ pub(crate) fn run(app: &App, flags: &CompareFlags) -> Result<()> {
         let title = format!("{} on {}", grid.variants.join(", "), grid.traces.join(", "));
         return app.print(&page(&title, &sections)?);
     }
-    let report = Report::new(&grid, flags.grid.protocol.name(), &rows, against);
+    let report = ComparisonDocument::new(&grid, flags.grid.protocol.name(), &rows, against);
     match output {
         Output::Json => app.print_json(&report),
         _ => app.print(&report.text(app)),
     }
 }
 
-impl Report {
+impl ComparisonDocument {
     fn new(grid: &Grid, protocol: &'static str, rows: &[Row], against: String) -> Self {
         let metrics = rows.first().map_or(&[][..], metrics_of);
         let per_trace = grid.variants.len() * grid.seeds.len();

@@ -2,13 +2,15 @@
 
 use anyhow::Result;
 use dovetail_capacity::Usage;
-use dovetail_console::table::{duration, number, table, wrapped};
+use dovetail_console::table::{number, table, wrapped};
 use dovetail_model::FreeCause;
 use dovetail_price::format_usd_micros;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::timeline::{AmountReport, TimelineConfig, UsageReport};
 use dovetail_sources::prices::Prices;
 use dovetail_trace::{Trace, TraceJob};
+use dovetail_units::amount::{fine_percent, percent};
+use dovetail_units::duration::duration;
 use serde::Serialize;
 
 /// Free GPUs are held against waiting jobs at least so often, in virtual time.
@@ -82,7 +84,7 @@ pub(crate) fn text(usage: &UsageReport) -> String {
         vec![
             what.to_owned(),
             number(Some(amount.gpu_hours)),
-            format!("{share:.2} %"),
+            fine_percent(share),
             usd(amount.usd_micros),
             usd(amount.estimated_usd_micros_per_month),
         ]
@@ -97,7 +99,7 @@ pub(crate) fn text(usage: &UsageReport) -> String {
     rows.push(line("installed", &total.installed));
     let month = format!("USD in {} days", usage.month_days);
     let table = table(&["GPUs", "GPU-hours", "share", "USD", &month], rows);
-    let covered = duration((usage.to_ms - usage.from_ms) as f64 / 1e3);
+    let covered = duration(usage.to_ms - usage.from_ms);
     format!("{table}over {covered} from the first submission on\n{}", evidence(usage))
 }
 
@@ -117,7 +119,7 @@ fn evidence(usage: &UsageReport) -> String {
         text += &wrapped(&line, 0);
     }
     match usage.total.installed.priced_share {
-        Some(share) => format!("{text}{:.1} % of the GPU-time has a price\n", share * 100.0),
+        Some(share) => format!("{text}{} of the GPU-time has a price\n", percent(share)),
         None => text,
     }
 }

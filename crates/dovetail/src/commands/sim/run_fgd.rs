@@ -14,6 +14,7 @@ use dovetail_settings::form::Output;
 use dovetail_sim::fgd::{FgdRun, FgdWorld, run_fgd};
 use dovetail_sim::world::snapshot;
 use dovetail_trace::Cluster;
+use dovetail_units::amount::fine_percent;
 use serde::Serialize;
 
 use crate::commands::sim::check::{Check, Watch};
@@ -30,7 +31,7 @@ const SHOWN: [usize; 5] = [50, 80, 90, 100, 130];
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-struct Report {
+struct ArrivalsDocument {
     protocol: &'static str,
     policy: String,
     trace: String,
@@ -149,7 +150,7 @@ fn report(
     seed: u64,
     learning_started_from: Option<String>,
     replay: FgdReplay,
-) -> Report {
+) -> ArrivalsDocument {
     let decisions_per_second = replay.decisions_per_second();
     let mut run = replay.run;
     run.latencies_ns.sort_unstable();
@@ -157,7 +158,7 @@ fn report(
         let place = run.latencies_ns.len() * hundredths / 100;
         run.latencies_ns.get(place).copied()
     };
-    Report {
+    ArrivalsDocument {
         protocol: "fgd",
         policy: policy.to_owned(),
         trace: trace.name.clone(),
@@ -177,7 +178,7 @@ fn report(
     }
 }
 
-impl Report {
+impl ArrivalsDocument {
     /// What a person wants to see.
     fn text(&self, app: &App) -> String {
         let style = app.style(Stream::Result);
@@ -193,7 +194,8 @@ impl Report {
             ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.1} us", f64::from(ns) / 1e3))
         };
         let first = self.first_rejection_percent;
-        let first = first.map_or_else(|| "none".to_owned(), |at| format!("at {at:.2} % requested"));
+        let first = first
+            .map_or_else(|| "none".to_owned(), |at| format!("at {} requested", fine_percent(at)));
         let learning = self.learning_started_from.clone();
         let mut rows = vec![
             ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),

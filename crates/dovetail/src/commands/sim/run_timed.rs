@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
 use dovetail_console::style::Stream;
-use dovetail_console::table::{duration, facts, percent, whole};
+use dovetail_console::table::{facts, percent, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
@@ -13,6 +13,8 @@ use dovetail_sim::timed::Estimates;
 use dovetail_sim::timeline::UsageReport;
 use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
+use dovetail_units::amount::tenths;
+use dovetail_units::duration::{duration, duration_of_seconds};
 use serde::Serialize;
 
 use crate::commands::sim::figures::{Figures, Row};
@@ -47,7 +49,7 @@ impl From<EstimatesName> for Estimates {
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-struct Report {
+struct TimedDocument {
     protocol: &'static str,
     order: OrderName,
     policy: Option<String>,
@@ -101,7 +103,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let usage = figures.usage.as_ref().map(|usage| money::priced(&trace, usage, &prices));
     let usage = usage.transpose()?;
     let policy = (!plan.order.is_preemptive()).then(|| plan.policy.name.clone());
-    let report = Report {
+    let report = TimedDocument {
         protocol: "timed",
         order: plan.order,
         trace: trace_name(path),
@@ -160,7 +162,7 @@ fn tell_pause(
     let title = app.style(Stream::Result).strong(&format!("{trace}, paused"));
     let file = pause.path.display();
     let rows = vec![
-        ("paused at", duration(pause.at_ms as f64 / 1e3)),
+        ("paused at", duration(pause.at_ms)),
         ("jobs", whole(paused.jobs)),
         ("jobs that have not ended", whole(paused.unfinished_jobs)),
         ("checkpoint", file.to_string()),
@@ -214,7 +216,7 @@ fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
     })
 }
 
-impl Report {
+impl TimedDocument {
     /// One file with plots.
     fn page(self, limit: Option<limits::Limit>) -> Result<String> {
         let variant = match &self.policy {
@@ -242,7 +244,8 @@ impl Report {
         let figures = &self.figures;
         let policy = self.policy.as_ref().map(|name| format!(" with {name}")).unwrap_or_default();
         let title = format!("{}{policy} on {}", self.order.name(), self.trace);
-        let time = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), duration);
+        let time =
+            |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), duration_of_seconds);
         let mut rows = vec![
             ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
             ("jobs", whole(figures.metrics.jobs)),
@@ -269,12 +272,9 @@ impl Report {
         }
         if figures.metrics.restarts > 0 {
             rows.push(("restarts after failures", whole(figures.metrics.restarts)));
-            rows.push((
-                "GPU-hours done again",
-                format!("{:.1}", figures.metrics.repeated_gpu_hours),
-            ));
+            rows.push(("GPU-hours done again", tenths(figures.metrics.repeated_gpu_hours)));
         }
-        let resumed = figures.resumed_at_ms.map(|at_ms| duration(at_ms as f64 / 1e3));
+        let resumed = figures.resumed_at_ms.map(duration);
         rows.extend(resumed.map(|at| ("went on from a pause at", at)));
         rows.extend(self.learning_started_from.clone().map(|from| ("learning started from", from)));
         rows.push(("event log", figures.event_log_hash.clone()));
@@ -288,7 +288,7 @@ impl Report {
 fn spread(mean_s: Option<f64>, p99_s: Option<f64>) -> String {
     match (mean_s, p99_s) {
         (Some(mean_s), Some(p99_s)) => {
-            format!("mean {}, p99 {}", duration(mean_s), duration(p99_s))
+            format!("mean {}, p99 {}", duration_of_seconds(mean_s), duration_of_seconds(p99_s))
         }
         _ => "-".to_owned(),
     }

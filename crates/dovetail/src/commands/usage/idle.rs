@@ -14,7 +14,7 @@ use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, rea
 use dovetail_metrics::parse_decimal;
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::form::Output;
-use dovetail_units::amount::percent;
+use dovetail_units::amount::{hundredths, percent};
 use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 
@@ -146,8 +146,7 @@ impl IdleReport {
     }
 
     fn table(&self) -> String {
-        let hours =
-            |hours: Option<f64>| hours.map_or_else(|| "-".to_owned(), |h| format!("{h:.2}"));
+        let hours = |hours: Option<f64>| hours.map_or_else(|| "-".to_owned(), hundredths);
         let at_least =
             |what: &str| format!("{what} of at least {}", duration_of_seconds(self.min_run_s));
         let share = percent(self.idle_share);

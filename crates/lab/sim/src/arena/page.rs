@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_units::amount::whole;
+
 use crate::arena::bounds::Bound;
 use crate::arena::verdict::{ORACLE, Summary, TIE_PERCENT, Verdict};
 use crate::report::ReportError;
@@ -149,7 +151,7 @@ fn figure(value: f64) -> String {
     match value.abs() {
         0.0..10.0 => format!("{value:.2}"),
         10.0..1000.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
+        _ => whole(value),
     }
 }
 

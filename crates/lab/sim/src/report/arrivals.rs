@@ -1,7 +1,9 @@
 //! What a section on arriving pods says.
 
+use dovetail_units::amount::{fine_percent, whole};
+
 use crate::report::data::{ArrivalComparison, ArrivalPolicy, ArrivalRun};
-use crate::report::number::{UNKNOWN, grouped, percent, printable};
+use crate::report::number::{UNKNOWN, printable};
 use crate::report::page::{Block, Cell, Figure, Legend, Row, Section, Table};
 use crate::report::plot::{Axis, Frame, LINE_STYLES, Line, LinePlot, Mark};
 use crate::report::spread::Spread;
@@ -27,19 +29,19 @@ pub(crate) const MEASURES: [Measure; 7] = [
         name: "allocated at 130 % requested",
         short: "% alloc at 130",
         of: |_, run| *run.allocation_percent.get(LAST)?,
-        unit: percent,
+        unit: fine_percent,
     },
     Measure {
         name: "allocated at 100 % requested",
         short: "at 100",
         of: |_, run| *run.allocation_percent.get(100)?,
-        unit: percent,
+        unit: fine_percent,
     },
     Measure {
         name: "first rejection at requested",
         short: "% first reject",
         of: |_, run| run.first_rejection_percent,
-        unit: percent,
+        unit: fine_percent,
     },
     Measure {
         name: "below the limit at the first rejection",
@@ -49,25 +51,25 @@ pub(crate) const MEASURES: [Measure; 7] = [
             let limit = limits.find(|limit| limit.seed == run.seed)?;
             Some(limit.percent() - run.held_percent)
         },
-        unit: percent,
+        unit: fine_percent,
     },
     Measure {
         name: "fragmented at 130 % requested",
         short: "% fragm",
         of: |_, run| *run.fragmentation_percent.get(LAST)?,
-        unit: percent,
+        unit: fine_percent,
     },
     Measure {
         name: "pods rejected",
         short: "rejected",
         of: |_, run| Some(run.failed_pods as f64),
-        unit: grouped,
+        unit: whole,
     },
     Measure {
         name: "decisions per second",
         short: "decisions/s",
         of: |_, run| run.decisions_per_second,
-        unit: grouped,
+        unit: whole,
     },
 ];
 
@@ -105,8 +107,8 @@ pub(crate) fn section(place: usize, comparison: &ArrivalComparison) -> Section {
         intro: format!(
             "{} nodes with {} GPUs. Pods arrive one by one and stay; a pod that fits nowhere is rejected \
              and dropped. The better the packing, the more of what was requested is allocated.",
-            grouped(comparison.nodes as f64),
-            grouped(comparison.gpus as f64)
+            whole(comparison.nodes as f64),
+            whole(comparison.gpus as f64)
         ),
         blocks: vec![
             Block::Table { table: table(comparison) },
@@ -232,7 +234,7 @@ fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> Figur
     let limit = Spread::of(comparison.limits.iter().map(|limit| Some(limit.percent())));
     let mark = limit.map(|limit| Mark {
         x: limit.mean,
-        text: format!("no policy gets past {} without a rejection", percent(limit.mean)),
+        text: format!("no policy gets past {} without a rejection", fine_percent(limit.mean)),
     });
     let plot = LinePlot {
         frame: Frame {

@@ -1,9 +1,10 @@
 //! Where the money goes, and the prices that this rests on.
 
 use dovetail_model::FreeCause;
+use dovetail_units::amount::{fine_percent, brief};
 
 use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
-use crate::report::number::{UNKNOWN, amount, percent, printable, usd};
+use crate::report::number::{UNKNOWN, printable, usd};
 use crate::report::page::{Block, Cell, Row, Table};
 use crate::report::spread::Spread;
 use crate::report::timed::causes;
@@ -93,14 +94,14 @@ fn cells(policy: &TimedPolicy, of: &OfRun) -> [Cell; 2] {
     let priced = Spread::of(amounts().map(|some| some.and_then(|some| some.priced_share)));
     [
         Cell {
-            text: Spread::full_text(hours, amount),
-            note: share.map_or_else(String::new, |share| percent(share.mean)),
+            text: Spread::full_text(hours, brief),
+            note: share.map_or_else(String::new, |share| fine_percent(share.mean)),
             ..Cell::default()
         },
         Cell {
             text: Spread::full_text(money, usd),
             note: priced
-                .map_or_else(String::new, |p| format!("{} priced", percent(p.mean * 100.0))),
+                .map_or_else(String::new, |p| format!("{} priced", fine_percent(p.mean * 100.0))),
             ..Cell::default()
         },
     ]
@@ -122,7 +123,7 @@ fn prices(models: &[ModelReport]) -> Table {
                     ..Cell::default()
                 },
                 Cell { is_words: true, ..Cell::plain(source) },
-                Cell::plain(amount(model.states.installed.gpu_hours)),
+                Cell::plain(brief(model.states.installed.gpu_hours)),
             ],
         }
     };

@@ -1,52 +1,14 @@
-//! Figures as people read them.
+//! Figures as people read them, where `dovetail_units` has no form for them.
+
+use dovetail_model::Money;
+use dovetail_units::amount::about_usd;
 
 /// What stands where nothing is known or nothing happened.
 pub(crate) const UNKNOWN: &str = "–";
 
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: f64) -> String {
-    let digits = format!("{:.0}", number.abs());
-    let mut text = String::new();
-    if number < 0.0 && digits != "0" {
-        text.push('-');
-    }
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Whole from a hundred on, else one decimal.
-pub(crate) fn amount(number: f64) -> String {
-    if number.abs() >= 99.95 { grouped(number) } else { format!("{number:.1}") }
-}
-
-/// Two decimals and the sign of percent.
-pub(crate) fn percent(percent: f64) -> String {
-    format!("{percent:.2} %")
-}
-
-/// Dollars; with cents below a hundred.
+/// Dollars, rounded as a person would.
 pub(crate) fn usd(usd: f64) -> String {
-    let sign = if usd < 0.0 { "-" } else { "" };
-    match usd.abs() {
-        small if small < 99.995 => format!("{sign}${small:.2}"),
-        large => format!("{sign}${}", grouped(large)),
-    }
-}
-
-/// Seconds in the unit in which a person would say them.
-pub(crate) fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 0.05 => "0 s".to_owned(),
-        s if s < 119.95 => format!("{s:.1} s"),
-        s if s < 7_197.0 => format!("{:.1} min", s / 60.0),
-        s if s < 172_620.0 => format!("{:.1} h", s / 3_600.0),
-        s => format!("{} d", amount(s / 86_400.0)),
-    }
+    about_usd(Money::micros((usd * 1e6).round() as i64))
 }
 
 /// Change of a percentage in points, with its sign; empty where nothing differs or is known.
@@ -90,14 +52,7 @@ mod tests {
 
     #[test]
     fn figures_read_as_people_write_them() {
-        assert_eq!(grouped(1_234_567.4), "1,234,567");
-        assert_eq!(grouped(-0.2), "0");
-        assert_eq!(grouped(-1_000.0), "-1,000");
-        assert_eq!(
-            (usd(12.345), usd(-0.5), usd(123_456.7)),
-            ("$12.35".into(), "-$0.50".into(), "$123,457".into())
-        );
-        assert_eq!(duration(7_200.0), "2.0 h");
+        assert_eq!([usd(1.345), usd(-0.5), usd(123_456.7)], ["$1.35", "-$0.50", "$123,457"]);
         assert_eq!(change(Some(90.0), Some(120.0)), "-25.0 %");
         assert_eq!(change(Some(90.0), Some(0.0)), "");
         assert_eq!(change(Some(90.0), Some(90.0)), "");

@@ -1,10 +1,11 @@
 //! The same comparison as tables for the terminal.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use dovetail_units::amount::whole;
 
 use crate::report::arrivals::MEASURES;
 use crate::report::data::{ArrivalComparison, ReportData, TimedComparison};
-use crate::report::number::{grouped, printable};
+use crate::report::number::printable;
 use crate::report::page::{ReportError, check};
 use crate::report::spread::Spread;
 use crate::report::timed::groups;
@@ -26,7 +27,7 @@ pub fn text(data: &ReportData) -> Result<String, ReportError> {
 }
 
 fn title(trace: &str, nodes: u64, gpus: u64) -> String {
-    let (nodes, gpus) = (grouped(nodes as f64), grouped(gpus as f64));
+    let (nodes, gpus) = (whole(nodes as f64), whole(gpus as f64));
     format!("{}: {nodes} nodes, {gpus} GPUs\n\n", printable(trace))
 }
 

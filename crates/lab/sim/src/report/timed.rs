@@ -1,10 +1,12 @@
 //! What a section on jobs in time says.
 
 use dovetail_model::FreeCause;
+use dovetail_units::amount::{fine_percent, brief, whole};
+use dovetail_units::duration::duration_of_seconds;
 
 use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
 use crate::report::money;
-use crate::report::number::{self, amount, change, duration, grouped, percent, points, printable};
+use crate::report::number::{change, points, printable, usd};
 use crate::report::page::{Block, Cell, Row, Section, Table, Tile};
 use crate::report::spread::Spread;
 use crate::report::timed_figures;
@@ -44,7 +46,7 @@ impl Measure {
 
     /// A percentage.
     fn percent(name: impl Into<String>, of: impl Fn(&TimedRun) -> Option<f64> + 'static) -> Self {
-        Self { difference: points, ..Self::new(name, percent, of) }
+        Self { difference: points, ..Self::new(name, fine_percent, of) }
     }
 
     fn part(self) -> Self {
@@ -113,10 +115,10 @@ pub(crate) fn groups(comparison: &TimedComparison) -> Vec<Group> {
 }
 
 fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
-    let count = |name, of: fn(&TimedRun) -> u64| {
-        Measure::new(name, grouped, move |run| Some(of(run) as f64))
-    };
-    let seconds = |name, of: fn(&TimedRun) -> Option<f64>| Measure::new(name, duration, of);
+    let count =
+        |name, of: fn(&TimedRun) -> u64| Measure::new(name, whole, move |run| Some(of(run) as f64));
+    let seconds =
+        |name, of: fn(&TimedRun) -> Option<f64>| Measure::new(name, duration_of_seconds, of);
     let mut measures = vec![
         count("jobs", |run| run.metrics.jobs),
         seconds("time in queue, mean", |run| run.metrics.average_queue_s),
@@ -140,14 +142,14 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
         measures.push(count("jobs that did not end", |run| run.metrics.unfinished_jobs));
         let impossible = comparison.impossible_jobs as f64;
         measures.push(
-            Measure::new("of these can never start", grouped, move |_| Some(impossible)).part(),
+            Measure::new("of these can never start", whole, move |_| Some(impossible)).part(),
         );
     }
     let used = |run: &TimedRun| Some(run.metrics.gpu_occupancy? * 100.0);
     measures.push(Measure::percent("GPU-time of finished work, to the last end", used));
     measures.push(count("restarts", |run| run.metrics.restarts));
     let redone = |run: &TimedRun| Some(run.metrics.repeated_gpu_hours);
-    measures.push(Measure::new("GPU-hours of lost work", amount, redone).part());
+    measures.push(Measure::new("GPU-hours of lost work", brief, redone).part());
     measures
 }
 
@@ -158,7 +160,7 @@ fn of_gpus(comparison: &TimedComparison) -> Vec<Measure> {
         (installed > 0.0).then(|| total.allocated.gpu_milli_ms as f64 / installed * 100.0)
     };
     let gpus = |name, of: fn(&UsageReport) -> AmountReport| {
-        Measure::new(name, amount, move |run| mean_gpus(run, &of(run.usage()?)))
+        Measure::new(name, brief, move |run| mean_gpus(run, &of(run.usage()?)))
     };
     let mut measures = vec![
         Measure::percent("allocated, share of installed", share),
@@ -170,7 +172,7 @@ fn of_gpus(comparison: &TimedComparison) -> Vec<Measure> {
     measures.extend(causes(comparison).into_iter().map(|cause| {
         let of =
             move |run: &TimedRun| mean_gpus(run, run.usage()?.total.free_by_cause.get(&cause)?);
-        Measure::new(money::cause_label(cause), amount, of).part()
+        Measure::new(money::cause_label(cause), brief, of).part()
     }));
     measures.push(gpus("free while work waited", UsageReport::free_while_work_waited));
     measures
@@ -178,7 +180,7 @@ fn of_gpus(comparison: &TimedComparison) -> Vec<Measure> {
 
 fn of_money() -> Vec<Measure> {
     let usd = |name, of: fn(&UsageReport) -> AmountReport| {
-        Measure::new(name, number::usd, move |run| {
+        Measure::new(name, usd, move |run| {
             let micros = of(run.usage()?).estimated_usd_micros_per_month?;
             Some(micros as f64 / 1e6)
         })
@@ -212,8 +214,8 @@ pub(crate) fn section(place: usize, comparison: &TimedComparison) -> Section {
         intro: format!(
             "{} nodes with {} GPUs. Jobs are submitted, wait, run and end; every policy sees the same jobs at \
              the same times.",
-            grouped(comparison.nodes as f64),
-            grouped(comparison.gpus as f64)
+            whole(comparison.nodes as f64),
+            whole(comparison.gpus as f64)
         ),
         blocks,
         id,
@@ -375,7 +377,7 @@ fn note_on_unfinished(comparison: &TimedComparison) -> Option<String> {
         let named: Vec<String> = jobs
             .map(|job| format!("{} ({})", printable(&job.job), printable(&job.reason)))
             .collect();
-        let count = grouped(comparison.impossible_jobs as f64);
+        let count = whole(comparison.impossible_jobs as f64);
         note += &format!(" {count} jobs can never start on this cluster: {}", named.join("; "));
         let is_all = comparison.impossible_jobs == named.len() as u64;
         note += if is_all { "." } else { ", and others." };

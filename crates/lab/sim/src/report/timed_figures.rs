@@ -1,10 +1,12 @@
 //! The pictures of a section on jobs in time.
 
 use dovetail_model::FreeCause;
+use dovetail_units::amount::{fine_percent, brief};
+use dovetail_units::duration::duration;
 
 use crate::report::data::{RunAccount, TimedComparison, TimedPolicy};
 use crate::report::money::cause_label;
-use crate::report::number::{amount, percent, printable};
+use crate::report::number::printable;
 use crate::report::page::{Block, Cell, Figure, Legend, Row, Table};
 use crate::report::plot::{
     Axis, Bar, BarPlot, Frame, LINE_STYLES, Layer, Line, LinePlot, StackPlot,
@@ -135,7 +137,7 @@ fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
             .causes
             .iter()
             .map(|cause| {
-                let label = format!("{}: {}", cause_label(*cause), percent(of(cause)));
+                let label = format!("{}: {}", cause_label(*cause), fine_percent(of(cause)));
                 (of(cause), class_of(*cause), label)
             })
             .collect();
@@ -145,11 +147,11 @@ fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
             parts.push((
                 rest,
                 "c-rest".to_owned(),
-                format!("{}: {}", shown.rest_label(), percent(rest)),
+                format!("{}: {}", shown.rest_label(), fine_percent(rest)),
             ));
         }
         let total = share(run.usage.total.free.gpu_milli_ms);
-        let total = format!("{} of the GPU-time free", percent(total));
+        let total = format!("{} of the GPU-time free", fine_percent(total));
         Bar { label: printable(&policy.policy), total, parts }
     };
     let policies = comparison.policies.iter();
@@ -236,7 +238,7 @@ fn stack(id: &str, policy: &TimedPolicy, run: &RunAccount, shown: &Shown) -> Fig
     };
     let total = &run.usage.total;
     let installed = total.installed.gpu_milli_ms.max(1) as f64;
-    let share = |milli_ms: i128| percent(milli_ms as f64 / installed * 100.0);
+    let share = |milli_ms: i128| fine_percent(milli_ms as f64 / installed * 100.0);
     let free =
         |cause: &FreeCause| share(total.free_by_cause.get(cause).map_or(0, |a| a.gpu_milli_ms));
     let rest = total.free_by_cause.iter().filter(|(cause, _)| !shown.causes.contains(cause));
@@ -254,10 +256,7 @@ fn stack(id: &str, policy: &TimedPolicy, run: &RunAccount, shown: &Shown) -> Fig
         title,
         svg: plot.svg(),
         legend,
-        note: format!(
-            "Mean over bins of {}.",
-            super::number::duration(run.series.bin_ms as f64 / 1e3)
-        ),
+        note: format!("Mean over bins of {}.", duration(run.series.bin_ms)),
         table: Some(series_table(&run.series, shown)),
     }
 }
@@ -269,7 +268,7 @@ fn series_table(series: &Series, shown: &Shown) -> Table {
         let length: f64 = points.iter().map(|point| point.length_ms as f64).sum();
         let mean = |of: fn(&SeriesPoint) -> f64| {
             let sum: f64 = points.iter().map(|point| of(point) * point.length_ms as f64).sum();
-            Cell::plain(amount(sum / length))
+            Cell::plain(brief(sum / length))
         };
         Row {
             head: format!("from {:.1}", shown.time(points[0].at_ms)),

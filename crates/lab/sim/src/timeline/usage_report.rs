@@ -6,6 +6,8 @@ use dovetail_account::{Amount, Priced, price};
 use dovetail_capacity::{States, Usage};
 use dovetail_model::FreeCause;
 use dovetail_model::money::MS_PER_HOUR;
+use dovetail_units::amount::percent;
+use dovetail_units::duration::duration;
 use serde::{Deserialize, Serialize};
 
 use crate::timeline::observer::TimelineError;
@@ -149,7 +151,6 @@ impl UsageReport {
     }
 
     fn method(&self) -> Vec<String> {
-        let days = (self.to_ms - self.from_ms) as f64 / MS_PER_DAY as f64;
         let judged = match self.cause_period_ms {
             0 => "The causes that rest on waiting demand were judged at every change".to_owned(),
             ms => format!(
@@ -160,8 +161,8 @@ impl UsageReport {
         let money = match self.total.installed.priced_share {
             Some(share) if share < 1.0 => format!(
                 "Money is GPU-time times the stated price per GPU-hour, exact to the micro-dollar for the \
-                 {:.1} % of the GPU-time that has a price; the rest is in no sum of money.",
-                share * 100.0
+                 {} of the GPU-time that has a price; the rest is in no sum of money.",
+                percent(share)
             ),
             _ => {
                 "Money is GPU-time times the stated price per GPU-hour, exact to the micro-dollar. \
@@ -171,10 +172,11 @@ impl UsageReport {
         };
         vec![
             format!(
-                "The period is {days:.2} days, from {:.0} s to {:.0} s on the trace's clock; it begins with \
-                 the first submission.",
-                self.from_ms as f64 / 1e3,
-                self.to_ms as f64 / 1e3
+                "The period is {} long, from {} to {} on the trace's clock; it begins with the first \
+                 submission.",
+                duration(self.to_ms - self.from_ms),
+                duration(self.from_ms),
+                duration(self.to_ms)
             ),
             "GPU-time is integrated exactly at every event; installed = unavailable + allocated + free by \
              cause was checked for every model and holds to the last milli-GPU-millisecond."

@@ -1,6 +1,8 @@
 //! The report as text, at most 100 columns wide.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use dovetail_units::amount::{fine_percent, hundredths, whole};
+use dovetail_units::duration::duration_of_seconds;
 
 use super::{GroupStats, Quantiles, TraceStats};
 
@@ -50,13 +52,16 @@ fn overview(stats: &TraceStats) -> Table {
         ("GPU-hours", maybe(stats.gpu_hours, whole)),
         (
             "days from first to last submission",
-            maybe(arrivals.map(|a| a.span_hours / 24.0), decimal),
+            maybe(arrivals.map(|a| a.span_hours / 24.0), hundredths),
         ),
-        ("jobs per hour, mean", maybe(arrivals.and_then(|a| a.jobs_per_hour), decimal)),
+        ("jobs per hour, mean", maybe(arrivals.and_then(|a| a.jobs_per_hour), hundredths)),
         ("jobs per hour, peak", maybe(arrivals.map(|a| a.peak_jobs_per_hour as f64), whole)),
-        ("GPUs wanted at once, mean", maybe(demand.and_then(|d| d.mean_gpus), decimal)),
-        ("GPUs wanted at once, peak", maybe(demand.map(|d| d.peak_gpus), decimal)),
-        ("CPU cores wanted at once, peak", maybe(demand.and_then(|d| d.peak_cpu_cores), decimal)),
+        ("GPUs wanted at once, mean", maybe(demand.and_then(|d| d.mean_gpus), hundredths)),
+        ("GPUs wanted at once, peak", maybe(demand.map(|d| d.peak_gpus), hundredths)),
+        (
+            "CPU cores wanted at once, peak",
+            maybe(demand.and_then(|d| d.peak_cpu_cores), hundredths),
+        ),
         ("jobs at once, peak", maybe(demand.map(|d| d.peak_jobs as f64), whole)),
         ("GPU jobs that name GPU models", maybe(stats.gpu_model_constrained_share, percent)),
         ("users", maybe(users, whole)),
@@ -65,8 +70,8 @@ fn overview(stats: &TraceStats) -> Table {
     if let Some(estimates) = &stats.estimates {
         rows.push(("jobs with an estimate", percent(estimates.estimated_share)));
         rows.push(("estimates below the run time", percent(estimates.underestimated_share)));
-        rows.push(("estimate / run time, p50", decimal(estimates.ratio_p50)));
-        rows.push(("estimate / run time, p90", decimal(estimates.ratio_p90)));
+        rows.push(("estimate / run time, p50", hundredths(estimates.ratio_p50)));
+        rows.push(("estimate / run time, p90", hundredths(estimates.ratio_p90)));
     } else {
         rows.push(("jobs with an estimate", UNKNOWN.to_owned()));
     }
@@ -78,8 +83,9 @@ fn sizes(stats: &TraceStats) -> Table {
     let header =
         ["GPUs", "jobs", "jobs %", "GPU-hours", "GPU-hours %", "run p50", "run p90", "run p99"];
     let rows = stats.sizes.iter().map(|size| {
-        let run =
-            |value: fn(&Quantiles) -> f64| maybe(size.run_time_s.as_ref().map(value), duration);
+        let run = |value: fn(&Quantiles) -> f64| {
+            maybe(size.run_time_s.as_ref().map(value), duration_of_seconds)
+        };
         vec![
             size.gpus.clone(),
             whole(size.jobs as f64),
@@ -102,7 +108,9 @@ fn times(stats: &TraceStats) -> Table {
         ("gap between jobs", gaps),
     ];
     let rows = all.into_iter().map(|(name, quantiles)| {
-        let value = |value: fn(&Quantiles) -> f64| maybe(quantiles.as_ref().map(value), duration);
+        let value = |value: fn(&Quantiles) -> f64| {
+            maybe(quantiles.as_ref().map(value), duration_of_seconds)
+        };
         vec![
             name.to_owned(),
             maybe(quantiles.map(|q| q.count as f64), whole),
@@ -163,7 +171,7 @@ fn machines(stats: &TraceStats) -> Option<Table> {
         "all".to_owned(),
         whole(cluster.nodes as f64),
         whole(cluster.gpus as f64),
-        decimal(cluster.cpu_cores),
+        hundredths(cluster.cpu_cores),
         whole(cluster.memory_gib),
         maybe(cluster.offered_load, percent),
     ]];
@@ -178,33 +186,6 @@ fn maybe(value: Option<f64>, show: fn(f64) -> String) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), show)
 }
 
-/// A number without decimals, its digits in groups of three.
-fn whole(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-fn decimal(value: f64) -> String {
-    if value >= 1000.0 { whole(value) } else { format!("{value:.2}") }
-}
-
 fn percent(share: f64) -> String {
-    format!("{:.2} %", share * 100.0)
-}
-
-/// Seconds in the unit a person would choose.
-fn duration(seconds: f64) -> String {
-    match seconds {
-        ..60.0 => format!("{seconds:.1} s"),
-        60.0..3600.0 => format!("{:.1} min", seconds / 60.0),
-        3600.0..86400.0 => format!("{:.1} h", seconds / 3600.0),
-        _ => format!("{} d", decimal(seconds / 86400.0)),
-    }
+    fine_percent(share * 100.0)
 }

@@ -17,7 +17,7 @@ use dovetail_settings::form::Output;
 use dovetail_sim::arena::{self, Judged, Plan, Regime, Run, Verdict};
 use rayon::prelude::*;
 
-use crate::commands::sim::arena::report::Report;
+use crate::commands::sim::arena::report::ArenaDocument;
 use crate::commands::sim::arena::resume::Ledger;
 use crate::commands::sim::arena::traces::Traces;
 use crate::input::policy;
@@ -76,7 +76,8 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     let groups = arena::groups(&judged);
     let bounds = arena::bounds(&groups, &verdicts, POLICIES[0].0);
     let (seeds, orders) = (plan.seeds, plan.orders);
-    let report = Report { regimes: verdicts, summary, groups, bounds, seeds, orders, left_out };
+    let report =
+        ArenaDocument { regimes: verdicts, summary, groups, bounds, seeds, orders, left_out };
     match output {
         Output::Json => app.print_json(&report),
         Output::Html => app.print(&report.html()?),

@@ -12,7 +12,7 @@ use crate::commands::sim::recording::BUILD;
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Report {
+pub(crate) struct ArenaDocument {
     pub(crate) regimes: Vec<Verdict>,
     pub(crate) summary: BTreeMap<String, Summary>,
     /// Regimes of one kind together.
@@ -25,7 +25,7 @@ pub(crate) struct Report {
     pub(crate) left_out: Vec<String>,
 }
 
-impl Report {
+impl ArenaDocument {
     /// The matrix as one file.
     pub(crate) fn html(&self) -> Result<String> {
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();

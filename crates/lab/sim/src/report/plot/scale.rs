@@ -19,7 +19,7 @@ impl Axis {
         let first = (from / step).ceil() as i64;
         let last = (to / step + 1e-9).floor() as i64;
         let text = |value: f64| match decimals {
-            0 => crate::report::number::grouped(value),
+            0 => dovetail_units::amount::whole(value),
             _ => format!("{value:.decimals$}"),
         };
         let tick = |place: i64| (place as f64 * step, text(place as f64 * step));
