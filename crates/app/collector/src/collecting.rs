@@ -14,12 +14,13 @@ use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_costing::dimension::{Dimension, UNKNOWN};
-use dovetail_costing::flags::{list_prices, states};
+use dovetail_costing::flags::states;
 use dovetail_costing::free_moments::FreeMoments;
 use dovetail_costing::from_objects::Parts;
 use dovetail_costing::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
 use dovetail_costing::from_store::{Ledger, Silence};
 use dovetail_costing::parts_told::PartsTold;
+use dovetail_costing::split_flags::{ListPriceFlags, SplitFlags};
 use dovetail_costing::statement::Statement;
 use dovetail_costing::teams::Teams;
 use dovetail_costing::{from_objects, names};
@@ -76,23 +77,12 @@ pub struct CollectFlags {
     /// Name of the cluster [default: the identity of its namespace kube-system]
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// How a node's price is split over CPU, memory and GPUs, in everything that is answered:
-    /// all-in, residual, aws-split, opencost, datadog [default: residual where CPU and memory have
-    /// list prices, else all-in]
-    #[arg(long, value_name = "NAME")]
-    method: Option<SplitMethod>,
-    /// Label that names the team, first the namespace's, then the pod's; repeatable
-    /// [default: team, cost-center, owner, ...]
-    #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
-    team_label: Vec<String>,
+    #[command(flatten)]
+    split: SplitFlags,
     #[command(flatten)]
     prices: OwnPriceFlags,
-    /// List price of a vCPU-hour in USD, such as 0.04
-    #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
-    vcpu_price: Option<String>,
-    /// List price of a GiB-hour of memory in USD, such as 0.005
-    #[arg(long, value_name = "USD", requires = "vcpu_price", help_heading = "Prices")]
-    gib_price: Option<String>,
+    #[command(flatten)]
+    list_prices: ListPriceFlags,
 }
 
 /// What every bill is made with.
@@ -155,14 +145,13 @@ pub struct Round {
 impl CollectFlags {
     /// The team of a party, by flags and settings.
     pub fn team_of(&self, app: &App) -> TeamOf {
-        let teams = Teams::new(&app.settings.cost, &self.team_label);
+        let teams = self.split.teams(app);
         Box::new(move |party: &Party| team(&teams, party))
     }
 
     /// The method asked for, or that of the settings.
     pub fn method(&self, app: &App) -> Option<SplitMethod> {
-        let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
-        self.method.or_else(set)
+        self.split.method(app)
     }
 
     /// Refuses what could not be collected with, before anything is read.
@@ -231,8 +220,8 @@ impl Collector {
         metrics: Arc<Metrics>,
     ) -> Result<Self> {
         flags.check(&app, connection.as_ref())?;
-        let list_prices = list_prices(&app, &flags.vcpu_price, &flags.gib_price)?;
-        let teams = Teams::new(&app.settings.cost, &flags.team_label);
+        let list_prices = flags.list_prices.prices(&app)?;
+        let teams = flags.split.teams(&app);
         let ledger = Ledger::open("--store", address)?;
         let asks_exporters = flags.asks_exporters();
         let exporters = asks_exporters.then(|| flags.look_at_exporters(connection.as_ref()));
@@ -487,7 +476,7 @@ impl Collector {
         let method = self.given.flags.method(&self.given.app);
         let method =
             method.unwrap_or_else(|| SplitMethod::default_with(self.given.list_prices.as_ref()));
-        let statement = Statement::of(&account, method, Unused::Shown, &by)?;
+        let statement = Statement::of_account(&account, (method, Unused::Shown), &by, None)?;
         let cell = |row: &dovetail_costing::statement::StatementRow| {
             let [team, pool, cause] = row.key.as_slice() else { return None };
             let [cluster, team, pool, cause] =

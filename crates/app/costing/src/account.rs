@@ -1,9 +1,11 @@
-//! What a bill is made of, wherever it was read: nodes with their prices, pods with their owners,
-//! and for each stretch of time who had what.
+//! A ledger in memory: nodes with their prices, pods with their owners, and for each stretch of time
+//! who had what. Bills, FOCUS datasets and answers are made from it; one on disk fills it where it
+//! is asked node by node.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_account::cost::NodeBill;
+use dovetail_account::cost::{Charge, NodeBill};
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::DAY_MS;
 use dovetail_account::split::ListPrices;
@@ -15,7 +17,7 @@ use dovetail_model::Money;
 use dovetail_price::NodePlace;
 use dovetail_sources::node_prices::PriceLine;
 
-use crate::dimension::UNKNOWN;
+use crate::dimension::{NO_GPUS, Names, PodNames, UNKNOWN};
 
 /// All of it.
 #[derive(Debug, Default)]
@@ -80,6 +82,27 @@ impl Account {
         match self.basis {
             Basis::RunRate => self.span.from_ms,
             Basis::Ledger | Basis::Sampled { .. } => now_ms,
+        }
+    }
+
+    /// What a charge of a node is told apart by.
+    pub(crate) fn names(&self, node: usize, charge: &Charge) -> Names<'_> {
+        let node = &self.nodes[node];
+        let pod = charge.holder.map(|number| &self.pods[number as usize]);
+        Names {
+            cluster: &self.cluster,
+            gpu_type: if node.gpus == 0 { NO_GPUS } else { &node.gpu_type },
+            pool: &node.pool,
+            node: &node.name,
+            paid: charge.paid,
+            pod: pod.map(|pod| PodNames {
+                namespace: &pod.namespace,
+                name: &pod.name,
+                team: pod.team.as_deref().map(Cow::Borrowed),
+                queue: pod.queue.as_deref(),
+                job: &pod.job,
+                model: pod.model.as_deref(),
+            }),
         }
     }
 

@@ -1,10 +1,10 @@
 //! What a row of a bill is about.
 
-use clap::ValueEnum;
-use dovetail_account::cost::{Charge, Paid};
-use dovetail_account::device_time::DeviceState;
+use std::borrow::Cow;
 
-use super::account::Account;
+use clap::ValueEnum;
+use dovetail_account::cost::Paid;
+use dovetail_account::device_time::DeviceState;
 
 /// One part of the key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -38,14 +38,35 @@ pub(crate) const NOBODY: &str = "(nobody)";
 /// Rows of what nobody knows.
 pub const UNKNOWN: &str = "(unknown)";
 /// The GPU type of nodes without GPUs.
-const NO_GPUS: &str = "(no GPUs)";
+pub(crate) const NO_GPUS: &str = "(no GPUs)";
 
 /// Who has what no pod is named for: nobody, or somebody unknown.
-pub(crate) fn without_holder(paid: Paid) -> &'static str {
+fn without_holder(paid: Paid) -> &'static str {
     match paid {
         Paid::Gpus(DeviceState::Unknown) => UNKNOWN,
         _ => NOBODY,
     }
+}
+
+/// What charges are told apart by. What is not known is empty.
+pub(crate) struct Names<'n> {
+    pub(crate) cluster: &'n str,
+    pub(crate) gpu_type: &'n str,
+    pub(crate) pool: &'n str,
+    pub(crate) node: &'n str,
+    pub(crate) paid: Paid,
+    /// `None` where no pod pays.
+    pub(crate) pod: Option<PodNames<'n>>,
+}
+
+/// The pod that pays.
+pub(crate) struct PodNames<'n> {
+    pub(crate) namespace: &'n str,
+    pub(crate) name: &'n str,
+    pub(crate) team: Option<Cow<'n, str>>,
+    pub(crate) queue: Option<&'n str>,
+    pub(crate) job: &'n str,
+    pub(crate) model: Option<&'n str>,
 }
 
 impl Dimension {
@@ -54,27 +75,25 @@ impl Dimension {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// The part of a charge's key.
-    pub fn key(self, account: &Account, node: usize, charge: &Charge) -> String {
-        let node = &account.nodes[node];
+    /// The part of the key of charges with these names.
+    pub(crate) fn key(self, names: &Names<'_>) -> String {
         let known = |text: &str| if text.is_empty() { UNKNOWN } else { text }.to_owned();
-        let pod = charge.holder.map(|number| &account.pods[number as usize]);
-        let of_pod = |text: fn(&super::account::CostPod) -> String| {
-            pod.map_or_else(|| without_holder(charge.paid).to_owned(), |pod| known(&text(pod)))
+        let of_pod = |text: fn(&PodNames<'_>) -> String| match &names.pod {
+            Some(pod) => known(&text(pod)),
+            None => without_holder(names.paid).to_owned(),
         };
         match self {
-            Self::Namespace => of_pod(|pod| pod.namespace.clone()),
-            Self::Team => of_pod(|pod| pod.team.clone().unwrap_or_default()),
-            Self::Queue => of_pod(|pod| pod.queue.clone().unwrap_or_default()),
-            Self::Job => of_pod(|pod| pod.job.clone()),
-            Self::Model => of_pod(|pod| pod.model.clone().unwrap_or_default()),
+            Self::Namespace => of_pod(|pod| pod.namespace.to_owned()),
+            Self::Team => of_pod(|pod| pod.team.as_deref().unwrap_or_default().to_owned()),
+            Self::Queue => of_pod(|pod| pod.queue.unwrap_or_default().to_owned()),
+            Self::Job => of_pod(|pod| pod.job.to_owned()),
+            Self::Model => of_pod(|pod| pod.model.unwrap_or_default().to_owned()),
             Self::Pod => of_pod(|pod| format!("{}/{}", pod.namespace, pod.name)),
-            Self::GpuType if node.gpus == 0 => NO_GPUS.to_owned(),
-            Self::GpuType => known(&node.gpu_type),
-            Self::NodePool => known(&node.pool),
-            Self::Node => known(&node.name),
-            Self::Cluster => known(&account.cluster),
-            Self::Cause => charge.paid.name(),
+            Self::GpuType => known(names.gpu_type),
+            Self::NodePool => known(names.pool),
+            Self::Node => known(names.node),
+            Self::Cluster => known(names.cluster),
+            Self::Cause => names.paid.name(),
         }
     }
 }

@@ -9,7 +9,8 @@ use dovetail_console::plain::plain;
 use dovetail_model::Money;
 use dovetail_sources::node_prices::PriceLine;
 use dovetail_sources::old_prices::old_prices;
-use dovetail_units::amount::{percent, usd};
+use dovetail_units::amount::{percent, tenths, usd, whole};
+use dovetail_units::duration::duration_of_seconds;
 use dovetail_units::time::time;
 use serde::Serialize;
 
@@ -199,15 +200,18 @@ impl Document {
                 Some(_) => &prices,
             };
             return format!(
-                "From {} to {} ({:.1} days), hour by hour out of a ledger, {prices}. Unmeasured time may be waste.",
-                self.from, self.to, self.days
+                "From {} to {} ({} days), hour by hour out of a ledger, {prices}. Unmeasured time may be waste.",
+                self.from,
+                self.to,
+                tenths(self.days)
             );
         }
         let Some(step_s) = self.resolution_s else {
             return format!(
-                "One snapshot of {}, as if that moment lasted {:.0} days: a run rate; {prices}. Blind is held \
+                "One snapshot of {}, as if that moment lasted {} days: a run rate; {prices}. Blind is held \
                  without a measurement of whether it computes.",
-                self.from, self.days
+                self.from,
+                whole(self.days)
             );
         };
         let open = |hours: Option<f64>| hours.filter(|hours| *hours > 0.0);
@@ -215,17 +219,24 @@ impl Document {
         let active = open(self.active_within_gpu_hours);
         let within = match (allocated, active) {
             (Some(allocated), Some(active)) => format!(
-                ", which leave the allocated time open by at most {allocated:.1} and the active time by at most \
-                 {active:.1} GPU-hours"
+                ", which leave the allocated time open by at most {} and the active time by at most {} GPU-hours",
+                tenths(allocated),
+                tenths(active)
             ),
             (None, Some(active)) => {
-                format!(", which leave the active time open by at most {active:.1} GPU-hours")
+                format!(
+                    ", which leave the active time open by at most {} GPU-hours",
+                    tenths(active)
+                )
             }
             (_, None) => String::new(),
         };
         format!(
-            "From {} to {} ({:.1} days), in steps of {step_s:.0} s{within}; {prices}. Unmeasured time may be waste.",
-            self.from, self.to, self.days
+            "From {} to {} ({} days), in steps of {}{within}; {prices}. Unmeasured time may be waste.",
+            self.from,
+            self.to,
+            tenths(self.days),
+            duration_of_seconds(step_s)
         )
     }
 }

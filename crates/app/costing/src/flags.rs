@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
@@ -12,7 +12,6 @@ use dovetail_console::app::App;
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
-use dovetail_price::parse_usd_micros;
 use dovetail_settings::errors::UsageError;
 use dovetail_sources::doubts::{contested_in_words, doubts};
 use dovetail_sources::exporters::ExporterFlags;
@@ -27,6 +26,7 @@ use super::billed::{self, BillOut};
 use super::from_objects::{self, Parts};
 use super::from_prometheus::{self, Look, Sources};
 use super::names;
+use super::split_flags::{ListPriceFlags, SplitFlags};
 use super::teams::Teams;
 
 /// Flags as written.
@@ -44,17 +44,11 @@ pub struct AccountFlags {
     pub server: ServerFlags,
     #[command(flatten)]
     exporters: ExporterFlags,
-    /// How a node's price is split over CPU, memory and GPUs: all-in, residual, aws-split,
-    /// opencost, datadog [default: residual where CPU and memory have list prices, else all-in]
-    #[arg(long, value_name = "NAME")]
-    pub method: Option<SplitMethod>,
+    #[command(flatten)]
+    pub split: SplitFlags,
     /// Who pays for the parts of nodes that no pod uses
     #[arg(long, value_enum, value_name = "WHO", default_value = "shown")]
     pub unused: UnusedFlag,
-    /// Label that names the team, on the namespace, then on the pod; repeatable [default: team,
-    /// cost-center, owner, ...]
-    #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
-    team_label: Vec<String>,
     /// Name of the cluster [default: the identity of its namespace kube-system]
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
@@ -63,12 +57,8 @@ pub struct AccountFlags {
     pub bill: Option<PathBuf>,
     #[command(flatten)]
     pub prices: OwnPriceFlags,
-    /// List price of a vCPU-hour in USD, such as 0.04
-    #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
-    pub vcpu_price: Option<String>,
-    /// List price of a GiB-hour of memory in USD, such as 0.005
-    #[arg(long, value_name = "USD", requires = "vcpu_price", help_heading = "Prices")]
-    gib_price: Option<String>,
+    #[command(flatten)]
+    pub list_prices: ListPriceFlags,
 }
 
 /// Who pays for what no pod uses.
@@ -116,26 +106,15 @@ impl AccountFlags {
     /// # Errors
     /// Prices that cannot be, or a method that needs others.
     pub fn terms(&self, app: &App) -> Result<Terms> {
-        let list_prices = self.list_prices(app)?;
-        let method = self.chosen_method(app);
+        let list_prices = self.list_prices.prices(app)?;
+        let method = self.split.method(app);
         let method = method.unwrap_or_else(|| SplitMethod::default_with(list_prices.as_ref()));
         if method == SplitMethod::Residual && list_prices.is_none() {
             let text = "the method residual needs list prices of CPU and memory: give --vcpu-price and \
                         --gib-price, or use --method all-in";
             return Err(UsageError(text.to_owned()).into());
         }
-        Ok(Terms { teams: self.teams(app), list_prices, method, unused: self.unused() })
-    }
-
-    /// How teams are recognized.
-    pub fn teams(&self, app: &App) -> Teams {
-        Teams::new(&app.settings.cost, &self.team_label)
-    }
-
-    /// The method asked for, or that of the settings.
-    pub(crate) fn chosen_method(&self, app: &App) -> Option<SplitMethod> {
-        let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
-        self.method.or_else(set)
+        Ok(Terms { teams: self.split.teams(app), list_prices, method, unused: self.unused() })
     }
 
     /// Who pays for what no pod uses.
@@ -144,14 +123,6 @@ impl AccountFlags {
             UnusedFlag::Shown => Unused::Shown,
             UnusedFlag::Distributed => Unused::Distributed,
         }
-    }
-
-    /// Where CPU and memory are sold alone.
-    ///
-    /// # Errors
-    /// Prices that cannot be.
-    pub fn list_prices(&self, app: &App) -> Result<Option<ListPrices>> {
-        list_prices(app, &self.vcpu_price, &self.gib_price)
     }
 
     /// Where figures come from, with the objects read.
@@ -335,32 +306,4 @@ pub fn parts<'g>(gathered: &'g Gathered, told: &mut Vec<String>) -> Result<Parts
     let NodeStates { parts, contested, .. } = states(gathered)?;
     told.extend(contested_in_words(&contested));
     Ok(parts)
-}
-
-/// List prices of CPU and memory: those of flags, else those of the settings.
-///
-/// # Errors
-/// Prices that cannot be.
-pub fn list_prices(
-    app: &App,
-    vcpu: &Option<String>,
-    gib: &Option<String>,
-) -> Result<Option<ListPrices>> {
-    let section = &app.settings.cost;
-    let pair = |vcpu: &Option<String>, gib: &Option<String>| vcpu.clone().zip(gib.clone());
-    let given =
-        pair(vcpu, gib).or_else(|| pair(&section.usd_per_vcpu_hour, &section.usd_per_gib_hour));
-    let Some((vcpu, gib)) = given else { return Ok(None) };
-    let micros = |flag: &str, text: &str| {
-        let micros = parse_usd_micros(text).map_err(|problem| format!("{flag}: {problem}"));
-        let small = micros.and_then(|micros| {
-            u32::try_from(micros)
-                .map_err(|_| format!("{flag} {text}: above 4294 USD an hour: check the unit"))
-        });
-        small.map_err(UsageError)
-    };
-    Ok(Some(ListPrices {
-        usd_micros_per_vcpu_hour: micros("--vcpu-price", &vcpu)?,
-        usd_micros_per_gib_hour: micros("--gib-price", &gib)?,
-    }))
 }

@@ -1,5 +1,6 @@
 //! A bill out of a ledger, which keeps what was read and is read once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::Future;
 
@@ -16,14 +17,14 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_sources::prometheus::{Asker, Chosen};
 use dovetail_store::{
-    Address, Detail, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
+    Address, Detail, Party, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
 };
 use dovetail_units::duration::duration;
 use dovetail_units::time::time;
 
 use super::account::{Account, Basis, DayOf, cut};
 use super::bill_flags::BillFlags;
-use super::dimension::{Dimension, UNKNOWN, without_holder};
+use super::dimension::{Dimension, Names, PodNames};
 use super::document::Document;
 use super::flags::{AccountFlags, Terms, states};
 use super::free_moments::of_one_moment;
@@ -33,7 +34,7 @@ use super::parts_told::PartsTold;
 use super::reading::{self, ReadPart};
 use super::same_names::SameNames;
 use super::silence::{bridge, cut_to_what_was_heard};
-use super::statement::{KeptCharges, Statement};
+use super::statement::{Amount, Line, Lines, Statement};
 use super::teams::Teams;
 use super::top::Top;
 use super::turns::in_parts;
@@ -81,7 +82,7 @@ pub enum Answer {
 pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> Result<Answer> {
     let (is_focus, own, mut top) = (flags.focus.is_some(), flags.own_namespaces()?, flags.top());
     let flags = &flags.account;
-    let (teams, list_prices) = (&flags.teams(app), flags.list_prices(app)?);
+    let (teams, list_prices) = (&flags.split.teams(app), flags.list_prices.prices(app)?);
     let Chosen { asker, told } =
         flags.server.chosen(&flags.prometheus, flags.objects.named_server())?;
     refuse_what_does_nothing(flags, asker.is_some() || own.is_some())?;
@@ -128,19 +129,12 @@ pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> R
     // What was just asked for in vain has nothing yet.
     let is_empty = is_filled && question.cluster.iter().any(|name| !known.contains(name));
     let question = Some(question).filter(|_| !is_empty);
-    let chosen = flags.chosen_method(app);
+    let chosen = flags.split.method(app);
     let found = summed(&mut ledger, question.as_ref(), &account, by, (&mut top, chosen))?;
     tell_unpriced(&mut ledger, question, &mut account, &found)?;
     let method = chosen.unwrap_or_else(|| default_method(found.rows.iter().chain(&found.others)));
-    let mut kept: Vec<KeptCharges> = found.rows.iter().map(|row| charges(row, by, teams)).collect();
-    let keys = found.rows.iter().zip(&kept).map(|(row, kept)| (row, &*kept.key));
-    let names = SameNames::of(by, keys);
-    for (row, kept) in found.rows.iter().zip(&mut kept) {
-        names.tell_apart(&row.cluster, &mut kept.key);
-    }
-    // No part of a key says what they are.
-    kept.extend(found.others.iter().map(|row| charges(row, &[], teams)));
-    let statement = Statement::of_kept(&kept, method, by, top)?;
+    let lines = lines(&found, by, teams, method);
+    let statement = Statement::of((&lines, &lines), (method, Unused::Shown), by, top);
     let document = Document::of(&account, &statement, None, now_ms());
     Ok(Answer::Document(Box::new(document)))
 }
@@ -212,17 +206,17 @@ fn anew(
         }
     };
     account.cluster.clone_from(&cluster);
-    let teams = flags.teams(app);
+    let teams = flags.split.teams(app);
     from_ledger::fill(&mut account, ledger, &cluster, &teams)?;
     let bill = flags.billed(app, &mut account)?;
-    let method = flags.chosen_method(app);
+    let method = flags.split.method(app);
     let method = method.unwrap_or_else(|| from_ledger::default_method(&account));
     let unused = flags.unused();
     if is_focus {
         let terms = Terms { teams, list_prices: None, method, unused };
         return Ok(Answer::Account(Box::new(account), Box::new(terms)));
     }
-    let statement = Statement::of_top(&account, (method, unused), by, top)?;
+    let statement = Statement::of_account(&account, (method, unused), by, top)?;
     let document = Document::of(&account, &statement, bill, now_ms());
     Ok(Answer::Document(Box::new(document)))
 }
@@ -479,7 +473,7 @@ fn refuse_what_does_nothing(flags: &AccountFlags, is_read: bool) -> Result<()> {
         () if !is_read && flags.objects.is_given() => Some(
             "--store alone reads nothing else: leave out --from, --kubeconfig and --context, or give --prometheus",
         ),
-        () if !is_read && (flags.prices.is_given() || flags.vcpu_price.is_some()) => {
+        () if !is_read && (flags.prices.is_given() || flags.list_prices.is_given()) => {
             Some("--store alone answers with the prices of the time it was read: leave out prices")
         }
         () => None,
@@ -521,48 +515,54 @@ fn detail(by: &[Dimension]) -> Detail {
     }
 }
 
-fn charges(row: &SumRow, by: &[Dimension], teams: &Teams) -> KeptCharges {
-    KeptCharges {
-        key: by.iter().map(|dimension| key(*dimension, row, teams)).collect(),
-        paid: row.paid,
-        gpu_milli_ms: row.gpu_milli_ms,
-        charges: row.charges,
-        costs: row.costs,
+/// What a ledger has split before. Methods without a price for something that has one are left out,
+/// but for the one that is asked for.
+fn lines(found: &TopJobs, by: &[Dimension], teams: &Teams, chosen: SplitMethod) -> Lines {
+    let mut lines: Vec<Line> = found.rows.iter().map(|row| line(row, by, teams)).collect();
+    let keys = found.rows.iter().zip(&lines).map(|(row, line)| (row, &*line.key));
+    let names = SameNames::of(by, keys);
+    for (row, line) in found.rows.iter().zip(&mut lines) {
+        names.tell_apart(&row.cluster, &mut line.key);
     }
+    // No part of a key says what they are.
+    lines.extend(found.others.iter().map(|row| line(row, &[], teams)));
+    let rows = || found.rows.iter().chain(&found.others);
+    let is_whole = |place: usize| {
+        let mut priced = rows().filter(|row| row.costs.iter().any(Option::is_some));
+        priced.all(|row| row.costs[place].is_some())
+    };
+    let methods = SplitMethod::ALL.into_iter().enumerate();
+    let methods = methods.filter(|(place, method)| *method == chosen || is_whole(*place));
+    Lines { lines, methods: methods.map(|(_, method)| method).collect() }
 }
 
-/// The part of a row's key, as [`Dimension::key`] has it.
-fn key(dimension: Dimension, row: &SumRow, teams: &Teams) -> String {
-    let known = |text: &str| if text.is_empty() { UNKNOWN } else { text }.to_owned();
-    let maybe = |text: Option<&str>| known(text.unwrap_or_default());
+fn line(row: &SumRow, by: &[Dimension], teams: &Teams) -> Line {
     let group = row.group.as_deref();
-    let node = match dimension {
-        Dimension::GpuType => Some(maybe(group.map(|group| group.gpu_type.as_str()))),
-        Dimension::NodePool => Some(maybe(group.map(|group| group.pool.as_str()))),
-        Dimension::Node => Some(maybe(row.node.as_deref())),
-        Dimension::Cluster => Some(known(&row.cluster)),
-        Dimension::Cause => Some(row.paid.name()),
-        _ => None,
-    };
-    if let Some(node) = node {
-        return node;
-    }
-    let Some(party) = &row.party else {
-        return without_holder(row.paid).to_owned();
-    };
     let workload = row.workload.as_deref();
-    match dimension {
-        Dimension::Team => {
-            let team = teams.team(&party.namespace, &party.namespace_labels, &party.labels);
-            maybe(team.as_deref())
-        }
-        Dimension::Queue => maybe(workload.and_then(|workload| workload.queue.as_deref())),
-        Dimension::Job => maybe(workload.map(|workload| workload.job.as_str())),
-        Dimension::Model => maybe(workload.and_then(|workload| workload.model.as_deref())),
-        Dimension::Pod => {
-            known(&format!("{}/{}", party.namespace, row.pod.as_deref().unwrap_or_default()))
-        }
-        _ => known(&party.namespace),
+    let of_team = |party: &Party| {
+        let team = || teams.team(&party.namespace, &party.namespace_labels, &party.labels);
+        by.contains(&Dimension::Team).then(team).flatten().map(Cow::Owned)
+    };
+    let names = Names {
+        cluster: &row.cluster,
+        gpu_type: group.map_or("", |group| &group.gpu_type),
+        pool: group.map_or("", |group| &group.pool),
+        node: row.node.as_deref().unwrap_or_default(),
+        paid: row.paid,
+        pod: row.party.as_deref().map(|party| PodNames {
+            namespace: &party.namespace,
+            name: row.pod.as_deref().unwrap_or_default(),
+            team: of_team(party),
+            queue: workload.and_then(|workload| workload.queue.as_deref()),
+            job: workload.map_or("", |workload| &workload.job),
+            model: workload.and_then(|workload| workload.model.as_deref()),
+        }),
+    };
+    let SumRow { paid, gpu_milli_ms, charges, costs, .. } = *row;
+    Line {
+        key: by.iter().map(|dimension| dimension.key(&names)).collect(),
+        paid,
+        by_method: costs.map(|cost| Some(Amount { charges, gpu_milli_ms, cost })),
     }
 }
 

@@ -25,6 +25,7 @@ pub mod reading;
 pub mod resolution;
 pub mod same_names;
 pub mod silence;
+pub mod split_flags;
 pub mod statement;
 pub mod teams;
 pub mod top;

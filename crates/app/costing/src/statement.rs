@@ -1,12 +1,10 @@
-//! An account split by a method: rows, their range over the methods, and the headline.
+//! Charges split by a method: rows, their range over the methods, and the headline.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use dovetail_account::cost::Paid;
-use dovetail_account::cost::{Charge, CostSum, charges};
-use dovetail_account::rollup::ByMethod;
+use dovetail_account::cost::{Charge, CostSum, Paid, charges};
 use dovetail_account::split::{Headline, SplitMethod, Unused, headline};
 use dovetail_model::Money;
 
@@ -41,94 +39,66 @@ pub struct StatementRow {
     pub range: Option<(Money, Money)>,
 }
 
-/// Charges of one key and cause, as a ledger keeps them.
+/// Charges of one key and cause, as a ledger in memory and one on disk add them up.
 #[derive(Debug)]
-pub struct KeptCharges {
-    pub key: Vec<String>,
-    pub paid: Paid,
-    pub gpu_milli_ms: i128,
-    pub charges: u64,
-    pub costs: ByMethod,
+pub(crate) struct Line {
+    pub(crate) key: Vec<String>,
+    pub(crate) paid: Paid,
+    /// In the order of [`SplitMethod::ALL`]; `None` where a method makes no such charge.
+    pub(crate) by_method: [Option<Amount>; SplitMethod::ALL.len()],
+}
+
+/// What they come to under a method.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Amount {
+    pub(crate) charges: u64,
+    pub(crate) gpu_milli_ms: i128,
+    /// All of them have a price, or none has.
+    pub(crate) cost: Option<Money>,
+}
+
+/// Lines with the methods that can be used for all of them.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) methods: Vec<SplitMethod>,
 }
 
 impl Statement {
-    /// Splits an account.
-    pub fn of(
-        account: &Account,
-        method: SplitMethod,
-        unused: Unused,
-        by: &[Dimension],
-    ) -> Result<Self> {
-        Self::of_top(account, (method, unused), by, None)
-    }
-
     /// Splits an account, of which only the dearest rows may be shown.
-    pub fn of_top(
+    ///
+    /// # Errors
+    /// A method that cannot split a node's price.
+    pub fn of_account(
         account: &Account,
         (method, unused): (SplitMethod, Unused),
         by: &[Dimension],
         top: Option<Top>,
     ) -> Result<Self> {
-        Self::over(&methods(account, method), (method, unused), by, top, |other| {
-            let found = sums(account, other, unused, by)?;
-            // Waste is what it is, whoever is made to pay for it.
-            let shown = match unused {
-                Unused::Shown => None,
-                Unused::Distributed => Some(sums(account, other, Unused::Shown, &[])?),
-            };
-            let mut all = CostSum::default();
-            shown.as_ref().unwrap_or(&found).values().for_each(|sum| all += sum);
-            Ok((found, all))
-        })
-    }
-
-    /// Of what a ledger has split before. Methods without a price for something that has one are
-    /// left out, but for the one that is asked for.
-    pub(crate) fn of_kept(
-        kept: &[KeptCharges],
-        method: SplitMethod,
-        by: &[Dimension],
-        top: Option<Top>,
-    ) -> Result<Self> {
-        let is_whole = |place: usize| {
-            let mut priced = kept.iter().filter(|row| row.costs.iter().any(Option::is_some));
-            priced.all(|row| row.costs[place].is_some())
+        let lines = Lines::of(account, (method, unused), by)?;
+        // Waste is what it is, whoever is made to pay for it.
+        let shown = match unused {
+            Unused::Shown => None,
+            Unused::Distributed => Some(Lines::of(account, (method, Unused::Shown), &[])?),
         };
-        let methods: Vec<SplitMethod> = SplitMethod::ALL
-            .into_iter()
-            .enumerate()
-            .filter(|(place, other)| *other == method || is_whole(*place))
-            .map(|(_, other)| other)
-            .collect();
-        Self::over(&methods, (method, Unused::Shown), by, top, |other| {
-            let place = SplitMethod::ALL.iter().position(|known| *known == other).unwrap_or(0);
-            let (mut found, mut all) = (Sums::new(), CostSum::default());
-            for row in kept {
-                let KeptCharges { key, paid, gpu_milli_ms, charges, costs } = row;
-                for sum in [found.entry(key.clone()).or_default(), &mut all] {
-                    sum.add_rolled_up(*paid, *gpu_milli_ms, costs[place], *charges);
-                }
-            }
-            Ok((found, all))
-        })
+        let all = shown.as_ref().unwrap_or(&lines);
+        Ok(Self::of((&lines, all), (method, unused), by, top))
     }
 
-    /// Rows under one method with their range over several; `sums` has the rows of a method, and
-    /// what is in them altogether.
-    fn over(
-        methods: &[SplitMethod],
+    /// Rows under one method with their range over several; `all` has what is in them altogether.
+    pub(crate) fn of(
+        (lines, all): (&Lines, &Lines),
         (method, unused): (SplitMethod, Unused),
         by: &[Dimension],
         top: Option<Top>,
-        sums: impl Fn(SplitMethod) -> Result<(Sums, CostSum)>,
-    ) -> Result<Self> {
+    ) -> Self {
         // The method that is asked for says which rows are dearest.
-        let shown = top.map(|top| Ok::<_, anyhow::Error>(top.of(&sums(method)?.0))).transpose()?;
+        let shown = top.map(|top| top.of(&lines.sums(method)));
         let mut rows = Sums::new();
         let mut ranges: BTreeMap<Vec<String>, (Money, Money)> = BTreeMap::new();
         let (mut total, mut wastes) = (CostSum::default(), Vec::new());
-        for other in methods {
-            let (mut found, all) = sums(*other)?;
+        for other in &lines.methods {
+            let (mut found, all) = (lines.sums(*other), all.total(*other));
             if let Some(shown) = &shown {
                 found = shown.with_others_as_one(found);
             }
@@ -155,8 +125,67 @@ impl Statement {
             row.key = shown.others(by.len());
         }
         let waste = headline(method, &wastes);
-        Ok(Self { method, unused, by: by.to_vec(), total, rows, waste })
+        Self { method, unused, by: by.to_vec(), total, rows, waste }
     }
+}
+
+impl Lines {
+    /// What an account comes to by key, under every method that can be used for it.
+    fn of(
+        account: &Account,
+        (chosen, unused): (SplitMethod, Unused),
+        by: &[Dimension],
+    ) -> Result<Self> {
+        let methods = methods(account, chosen);
+        let mut lines: BTreeMap<(Vec<String>, Paid, bool), Line> = BTreeMap::new();
+        for method in &methods {
+            for (node, charge) in all_charges(account, *method, unused)? {
+                let names = account.names(node, &charge);
+                let key: Vec<String> = by.iter().map(|dimension| dimension.key(&names)).collect();
+                let line = lines.entry((key, charge.paid, charge.cost.is_some()));
+                let line = line.or_insert_with_key(|(key, paid, _)| Line {
+                    key: key.clone(),
+                    paid: *paid,
+                    by_method: Default::default(),
+                });
+                let amount = line.by_method[place(*method)].get_or_insert_default();
+                amount.charges += 1;
+                amount.gpu_milli_ms += charge.gpu_milli_ms;
+                if let Some(cost) = charge.cost {
+                    *amount.cost.get_or_insert_default() += cost;
+                }
+            }
+        }
+        Ok(Self { lines: lines.into_values().collect(), methods })
+    }
+
+    fn sums(&self, method: SplitMethod) -> Sums {
+        let mut sums = Sums::new();
+        for (line, amount) in self.under(method) {
+            let Amount { charges, gpu_milli_ms, cost } = *amount;
+            let sum = sums.entry(line.key.clone()).or_default();
+            sum.add_rolled_up(line.paid, gpu_milli_ms, cost, charges);
+        }
+        sums
+    }
+
+    fn total(&self, method: SplitMethod) -> CostSum {
+        let mut total = CostSum::default();
+        for (line, amount) in self.under(method) {
+            total.add_rolled_up(line.paid, amount.gpu_milli_ms, amount.cost, amount.charges);
+        }
+        total
+    }
+
+    fn under(&self, method: SplitMethod) -> impl Iterator<Item = (&Line, &Amount)> {
+        let place = place(method);
+        self.lines.iter().filter_map(move |line| Some((line, line.by_method[place].as_ref()?)))
+    }
+}
+
+/// Place of a method in lists of all.
+fn place(method: SplitMethod) -> usize {
+    SplitMethod::ALL.iter().position(|known| *known == method).unwrap_or(0)
 }
 
 /// The methods that can be used for every node.
@@ -169,26 +198,20 @@ pub(crate) fn methods(account: &Account, chosen: SplitMethod) -> Vec<SplitMethod
     SplitMethod::ALL.into_iter().filter(usable).collect()
 }
 
-fn sums(account: &Account, method: SplitMethod, unused: Unused, by: &[Dimension]) -> Result<Sums> {
-    let mut sums = Sums::new();
-    for (node, _, charge) in &all_charges(account, method, unused)? {
-        let key = by.iter().map(|dimension| dimension.key(account, *node, charge)).collect();
-        sums.entry(key).or_default().add(charge);
-    }
-    Ok(sums)
-}
-
 /// Charges with the places of their nodes.
 pub type NodeCharges = Vec<(usize, Charge)>;
 
-/// Every charge with the places of its node and of its stretch of time.
+/// Every charge with the place of its node.
+///
+/// # Errors
+/// A method that cannot split a node's price.
 pub(crate) fn all_charges(
     account: &Account,
     method: SplitMethod,
     unused: Unused,
-) -> Result<Vec<(usize, usize, Charge)>> {
+) -> Result<NodeCharges> {
     let mut all = Vec::new();
-    for (number, stretch) in account.stretches.iter().enumerate() {
+    for stretch in &account.stretches {
         for (node, bill) in &stretch.bills {
             let found = charges(method, bill, unused)
                 .with_context(|| format!("node {}", account.nodes[*node].name))?;
@@ -197,7 +220,7 @@ pub(crate) fn all_charges(
                 account.charges(pod.map(|pod| pod.namespace.as_str()))
             };
             let found = found.into_iter().filter(is_asked);
-            all.extend(found.map(|charge| (*node, number, charge)));
+            all.extend(found.map(|charge| (*node, charge)));
         }
     }
     Ok(all)

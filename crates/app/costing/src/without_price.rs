@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_store::SumRow;
+use dovetail_units::amount::tenths;
 
 use super::account::Account;
 use super::dimension::UNKNOWN;
@@ -56,7 +57,7 @@ pub(crate) fn unpriced_rows(rows: &[SumRow]) -> Vec<String> {
         }
     }
     let of_model = |(model, gpu_milli_ms): (&str, i128)| {
-        of_model(&format!("{:.1} GPU-hours", hours(gpu_milli_ms)), model, WHEN)
+        of_model(&format!("{} GPU-hours", tenths(hours(gpu_milli_ms))), model, WHEN)
     };
     let mut notes: Vec<String> = models.into_iter().map(of_model).collect();
     if has_plain_nodes {

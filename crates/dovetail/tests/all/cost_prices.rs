@@ -74,6 +74,11 @@ fn a_node_costs_the_same_in_every_command() {
     assert_eq!(prices("--gpu-price H100=4"), [4_000_000; 5]);
     folder.write("mine.csv", "gpu_model,usd_per_gpu_hour\nH100,5\n");
     assert_eq!(prices("--prices mine.csv"), [5_000_000; 5]);
+    let demo = "demo --nodes 20 --days 1 --report page.html --prices mine.csv";
+    let demo = &folder.json(demo)["timed"][0]["policies"][0]["runs"][0]["account"]["usage"];
+    let models = demo["models"].as_array().expect("models");
+    let h100 = models.iter().find(|of| of["model"].as_str().is_some_and(|m| m.contains("H100")));
+    assert_eq!(h100.expect("an H100")["usd_micros_per_gpu_hour"], 5_000_000);
     // What the flag was called once.
     assert_eq!(prices("--price-file mine.csv"), [5_000_000; 5]);
 }

@@ -7,6 +7,7 @@ use dovetail_bill::import::{Bill, Unmatched, Unsaid};
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_model::Money;
+use dovetail_units::amount::tenths;
 use dovetail_units::time::time;
 
 use super::super::account::Account;
@@ -75,8 +76,9 @@ fn beyond_in_words(account: &Account, name: &str, replaced: &Replaced) -> Option
     let is_told = beyond * 6.0 >= replaced.beyond.len() as f64;
     is_told.then(|| {
         format!(
-            "{name}: {beyond:.1} node-hours of {}, {cost}, are in parts of the period without data of these nodes: they are \
+            "{name}: {} node-hours of {}, {cost}, are in parts of the period without data of these nodes: they are \
              in no amount, {} first",
+            tenths(beyond),
             counted(replaced.beyond.len(), "node"),
             plain(&account.nodes[*first].name)
         )
@@ -94,9 +96,9 @@ fn unmatched_in_words(bill: &Bill, name: &str) -> Option<String> {
         lines => format!(" beside {} without a cost", counted(lines as usize, "line")),
     };
     Some(format!(
-        "{name}: {} outside this cluster, {cost} in all{unsaid}, {:.1} hours, {} first; --output json lists them",
+        "{name}: {} outside this cluster, {cost} in all{unsaid}, {} hours, {} first; --output json lists them",
         counted(unmatched.len(), "machine"),
-        hours(billed_ms),
+        tenths(hours(billed_ms)),
         plain(resource)
     ))
 }
@@ -124,14 +126,14 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
             [sum[0].saturating_add(of[0]), sum[1].saturating_add(of[1])]
         });
         notes.push(format!(
-            "{name}: {} billed for a part of the time: {:.1} of {:.1} node-hours are not in it and count at list \
-             prices, as far as there are any, {} first ({:.1} of {:.1}); --output json lists them",
+            "{name}: {} billed for a part of the time: {} of {} node-hours are not in it and count at list \
+             prices, as far as there are any, {} first ({} of {}); --output json lists them",
             counted(in_part.len(), "node"),
-            hours(gap_ms),
-            hours(all_ms),
+            tenths(hours(gap_ms)),
+            tenths(hours(all_ms)),
             first.node,
-            first.hours_not_billed,
-            first.hours
+            tenths(first.hours_not_billed),
+            tenths(first.hours)
         ));
     }
     if let Some(first) = several.first() {

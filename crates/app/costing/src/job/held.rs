@@ -12,6 +12,7 @@ use dovetail_phases::job_phases::{
     BilledMember, Confidence, MemberPhases, Phase, PhaseRow, phase_rows,
 };
 use dovetail_settings::errors::BadInput;
+use dovetail_units::amount::tenths;
 
 use super::name::Job;
 use crate::account::Account;
@@ -89,7 +90,7 @@ impl JobTime {
     pub fn bill(&self, terms: &Terms) -> Result<JobBill> {
         let mut total = CostSum::default();
         let mut costs: BTreeMap<(u32, usize), Option<Money>> = BTreeMap::new();
-        for (node, _, charge) in all_charges(&self.account, terms.method, terms.unused)? {
+        for (node, charge) in all_charges(&self.account, terms.method, terms.unused)? {
             let Some(pod) = charge.holder.filter(|pod| self.job.pods.contains(pod)) else {
                 continue;
             };
@@ -126,7 +127,7 @@ impl JobTime {
         let mut figures = Vec::new();
         for method in methods(&self.account, terms.method) {
             let mut total = CostSum::default();
-            for (_, _, charge) in all_charges(&self.account, method, terms.unused)? {
+            for (_, charge) in all_charges(&self.account, method, terms.unused)? {
                 if charge.holder.is_some_and(|pod| self.job.pods.contains(&pod)) {
                     total.add(&charge);
                 }
@@ -150,10 +151,10 @@ impl JobTime {
         }
         let time: i128 = self.members.iter().map(|member| member.gpu_milli_ms).sum();
         let text = format!(
-            "{}: GPU use was not measured in its {:.1} GPU-hours, so their parts are unknown: \
+            "{}: GPU use was not measured in its {} GPU-hours, so their parts are unknown: \
              {way}",
             plain(&self.job.name),
-            time as f64 / 3.6e9
+            tenths(time as f64 / 3.6e9)
         );
         Err(BadInput(text).into())
     }

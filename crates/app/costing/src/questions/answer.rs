@@ -1,7 +1,7 @@
 //! The form of an answer: rows of named cells, with what they mean.
 
 use dovetail_console::table::whole;
-use dovetail_units::amount::{percent, usd};
+use dovetail_units::amount::{percent, tenths, usd};
 use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -51,8 +51,7 @@ impl Cell {
         match self {
             Self::Text(text) => text.clone(),
             Self::Hours(None) => "-".to_owned(),
-            Self::Hours(Some(hours)) if *hours < 100.0 => format!("{hours:.1}"),
-            Self::Hours(Some(hours)) => whole(hours.round() as u64),
+            Self::Hours(Some(hours)) => tenths(*hours),
             Self::UsdMicros(micros) => usd(*micros),
             Self::Share(share) => share.map_or_else(|| "-".to_owned(), percent),
             Self::Count(count) => whole(*count),

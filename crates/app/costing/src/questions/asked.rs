@@ -9,7 +9,6 @@ use dovetail_account::device_time::Span;
 use dovetail_account::device_time::device_intervals;
 use dovetail_account::signal::ActivityRule;
 use dovetail_account::signal::UnknownReason;
-use dovetail_account::split::{SplitMethod, Unused};
 use dovetail_account::utilisation::Level;
 use dovetail_console::app::App;
 use dovetail_metrics::kube_state::pod_ends;
@@ -104,7 +103,7 @@ impl Asked {
                 let objects = &moment.gathered;
                 let training = Training::of(Some(&objects.facts.workloads));
                 Ok(Self {
-                    charges: node_charges(&account, terms.method, terms.unused)?,
+                    charges: all_charges(&account, terms.method, terms.unused)?,
                     run_pods: of_objects(&account, objects, &terms.teams, &training, section),
                     account,
                     held,
@@ -119,7 +118,7 @@ impl Asked {
                 let (mut account, _, mut look) = flags.over_time(app, terms, &mut over)?;
                 let (span, step_ms) = (over.asker.period, over.asker.step_ms);
                 let held = levels_over_time(&account, &look, span)?;
-                let charges = node_charges(&account, terms.method, terms.unused)?;
+                let charges = all_charges(&account, terms.method, terms.unused)?;
                 add_pod_ends(&mut over.asker, &mut look, &mut account.notes);
                 let objects = over.objects.as_ref().map(|objects| &objects.gathered);
                 let sources = Sources {
@@ -157,19 +156,6 @@ impl Asked {
             }
         }
     }
-}
-
-/// All charges under a method, with the places of their nodes.
-///
-/// # Errors
-/// A method that cannot split a node's price.
-pub(crate) fn node_charges(
-    account: &Account,
-    method: SplitMethod,
-    unused: Unused,
-) -> Result<NodeCharges> {
-    let charges = all_charges(account, method, unused)?;
-    Ok(charges.into_iter().map(|(node, _, charge)| (node, charge)).collect())
 }
 
 /// Asks how pods ended.

@@ -9,6 +9,7 @@ use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
 use dovetail_model::Money;
 use dovetail_price::Purchase;
+use dovetail_units::amount::rounded_percent;
 
 use super::answer::{Answer, AnswerRow, Cell};
 use super::asked::Asked;
@@ -79,13 +80,16 @@ pub fn top(asked: &Asked) -> Answer {
               work, at the price of its node (docs/internals/cost.md); most expensive first"
             .to_owned(),
         uncertainty: format!(
-            "{}of {:.0} % of the allocated GPU-time it is unknown whether it is waste, and it is not counted",
+            "{}of {} of the allocated GPU-time it is unknown whether it is waste, and it is not counted",
             match wasters.len() {
                 0 => String::new(),
                 1..=MOST_NAMED => "these are all of which waste was seen; ".to_owned(),
-                _ => format!("these are {:.0} % of what workloads waste; ", 100.0 * share(named, all)),
+                _ => format!(
+                    "these are {} of what workloads waste; ",
+                    rounded_percent(share(named, all))
+                ),
             },
-            100.0 * share(blind, held)
+            rounded_percent(share(blind, held))
         ),
         unknown_because: is_blind.then(|| blind_reason(asked)),
         none_because: (wasters.is_empty() && !is_blind).then(|| match held {

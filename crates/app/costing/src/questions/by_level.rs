@@ -7,6 +7,7 @@ use dovetail_account::device_time::Span;
 use dovetail_account::utilisation::{Level, LowRule, LowTime, Utilisation, low_time, mean_of};
 use dovetail_console::plain::plain;
 use dovetail_console::table::{counted, plural};
+use dovetail_units::amount::rounded_percent;
 
 use super::answer::{Answer, AnswerRow, Cell};
 use super::asked::{Asked, HeldLevels, Sampled};
@@ -76,9 +77,9 @@ pub fn teams(asked: &Asked) -> Answer {
               weighted by what is held of each GPU and how long"
             .to_owned(),
         uncertainty: format!(
-            "{:.0} % of the time that was held was measured; the bounds take the rest as nothing and as all, \
+            "{} of the time that was held was measured; the bounds take the rest as nothing and as all, \
              active_share as nothing",
-            100.0 * known
+            rounded_percent(known)
         ),
         unknown_because: (is_held && all_fair.mean_micro_percent().is_none()).then(|| {
             match all_busy.mean_micro_percent() {

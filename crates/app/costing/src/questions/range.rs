@@ -9,12 +9,12 @@ use dovetail_model::Money;
 use dovetail_units::amount::usd;
 use serde::Serialize;
 
-use super::asked::{Asked, node_charges};
+use super::asked::Asked;
 use super::name::Name;
 use super::{by_charge, by_request, by_run};
 use crate::document::by_method;
 use crate::flags::Terms;
-use crate::statement::{NodeCharges, methods};
+use crate::statement::{NodeCharges, all_charges, methods};
 
 /// What an answer comes to, with its range over the methods.
 #[derive(Debug, Serialize)]
@@ -75,7 +75,7 @@ pub(crate) fn ranges(
         let charges = match method == terms.method {
             true => &asked.charges,
             false => {
-                other = node_charges(&asked.account, method, terms.unused)?;
+                other = all_charges(&asked.account, method, terms.unused)?;
                 &other
             }
         };

@@ -5,7 +5,7 @@ use dovetail_console::table::{fits, table, whole, wrapped};
 use dovetail_costing::document::{Document, RowOut};
 use dovetail_costing::resolution::sentences;
 use dovetail_sources::node_prices::PriceLine;
-use dovetail_units::amount::{percent, brief, usd};
+use dovetail_units::amount::{brief, percent, usd};
 
 /// The whole bill.
 pub fn terminal(document: &Document) -> String {

@@ -70,9 +70,10 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
         return print_focus(app, &account, &terms, flags.focus);
     }
     if by.contains(&Dimension::Team) && account.basis != Basis::RunRate {
-        account.notes.extend(flags.account.teams(app).restated().map(str::to_owned));
+        account.notes.extend(flags.account.split.teams(app).restated().map(str::to_owned));
     }
-    let statement = Statement::of_top(&account, (terms.method, terms.unused), &by, flags.top())?;
+    let statement =
+        Statement::of_account(&account, (terms.method, terms.unused), &by, flags.top())?;
     print(app, output, &Document::of(&account, &statement, bill, now_ms()))
 }
 

@@ -1,7 +1,7 @@
 //! Where the money goes, and the prices that this rests on.
 
 use dovetail_model::FreeCause;
-use dovetail_units::amount::{fine_percent, brief};
+use dovetail_units::amount::{brief, fine_percent};
 
 use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
 use crate::report::number::{UNKNOWN, printable, usd};

@@ -1,7 +1,7 @@
 //! What a section on jobs in time says.
 
 use dovetail_model::FreeCause;
-use dovetail_units::amount::{fine_percent, brief, whole};
+use dovetail_units::amount::{brief, fine_percent, whole};
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};

@@ -1,7 +1,7 @@
 //! The pictures of a section on jobs in time.
 
 use dovetail_model::FreeCause;
-use dovetail_units::amount::{fine_percent, brief};
+use dovetail_units::amount::{brief, fine_percent};
 use dovetail_units::duration::duration;
 
 use crate::report::data::{RunAccount, TimedComparison, TimedPolicy};

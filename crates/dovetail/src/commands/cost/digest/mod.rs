@@ -4,14 +4,13 @@ use anyhow::{Context, Result, bail};
 use clap::{ArgAction, Args};
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::DAY_MS;
-use dovetail_account::split::SplitMethod;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_costing::digest::week;
 use dovetail_costing::digest::week::{TeamWeek, Weeks};
 use dovetail_costing::from_store::{Ledger, bad_address};
-use dovetail_costing::teams::Teams;
+use dovetail_costing::split_flags::SplitFlags;
 use dovetail_render::cost::digest as page;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::errors::UsageError;
@@ -38,14 +37,8 @@ pub(crate) struct DigestFlags {
     /// 2026-11-20T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     until: Option<jiff::Timestamp>,
-    /// How a node's price is split: all-in, residual, aws-split, opencost, datadog [default:
-    /// residual where CPU and memory have list prices, else all-in]
-    #[arg(long, value_name = "NAME")]
-    method: Option<SplitMethod>,
-    /// Label that names the team, first the namespace's, then the pod's; repeatable
-    /// [default: team, cost-center, owner, ...]
-    #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
-    team_label: Vec<String>,
+    #[command(flatten)]
+    split: SplitFlags,
     /// Send each digest to the team's address in [notices.webhooks] of dovetail.toml, as {"text":
     /// MARKDOWN}, instead of printing it
     #[arg(long)]
@@ -95,9 +88,7 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
         return Err(UsageError(text).into());
     }
     let span = Span { from_ms: to_ms.saturating_sub(7 * DAY_MS), to_ms };
-    let teams = Teams::new(&app.settings.cost, &flags.team_label);
-    let set = || app.settings.cost.method.as_ref().and_then(|name| name.parse().ok());
-    let method = flags.method.or_else(set);
+    let (teams, method) = (flags.split.teams(app), flags.split.method(app));
     let wanted = (&teams, &*flags.team);
     let mut weeks = week::weeks(&mut ledger, flags.cluster.as_deref(), wanted, method, span)?;
     if !flags.team.is_empty() {
