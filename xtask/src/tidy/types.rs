@@ -24,8 +24,6 @@ const EXCEPTIONS: &[(&str, usize, usize)] = &[
     ("Draw", 11, 48),
     ("Facts", 1, 31),
     ("Inventory", 9, 31),
-    ("KubeState", 4, 24),
-    ("ObservedTime", 4, 11),
     ("Scheduler", 9, 103),
     ("Search", 5, 25),
     ("State", 17, 70),

@@ -11,7 +11,7 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_metrics::exporter::{Holder, Misplaced, ObservedTime};
 use dovetail_metrics::kube_state::{
     AskedEarlier, BeginSeries, EARLIER_MS, EarlierQueries, KubeState, KubeTable, MachineSeries,
-    NodeSeries, PodBegins, asked_for_devices, last_seen, node_history,
+    NodeSeries, PodBegins, asked_for_devices, last_seen, node_history, reused,
 };
 use dovetail_settings::Settings;
 use dovetail_sources::node_prices::{NodeToPrice, Prices};
@@ -304,11 +304,10 @@ fn ask_earlier(
 
 /// Nodes whose name another machine had before.
 fn machines_of_reused(asker: &mut Asker, state: &mut KubeState, notes: &mut Vec<String>) {
-    let reused = state.reused();
-    if reused.is_empty() {
+    let names: Vec<&str> = reused(&state.nodes).into_iter().collect();
+    if names.is_empty() {
         return;
     }
-    let names: Vec<&str> = reused.into_iter().collect();
     let mut found = MachineSeries::default();
     for kind in NodeSeries::ALL {
         for query in node_history(kind, &names, asker.step_ms) {
@@ -324,5 +323,5 @@ fn machines_of_reused(asker: &mut Asker, state: &mut KubeState, notes: &mut Vec<
             }
         }
     }
-    state.take_machines(&found);
+    state.machines.extend(found.of_reused(&state.nodes));
 }

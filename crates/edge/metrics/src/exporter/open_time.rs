@@ -2,10 +2,7 @@
 
 use std::ops::AddAssign;
 
-use dovetail_account::device_time::Span;
 use dovetail_account::signal::{ActiveShare, Activity, Verdict};
-
-use super::history::ObservedTime;
 
 /// Time that was counted as active and may not have been, and the other way round; in milli-GPU ×
 /// ms.
@@ -50,27 +47,5 @@ impl AddAssign for OpenTime {
     fn add_assign(&mut self, other: Self) {
         self.over += other.over;
         self.under += other.under;
-    }
-}
-
-impl ObservedTime {
-    /// How far the active time of a period may be from that of all samples in it, in milli-GPU ×
-    /// ms, beside what is reported as unknown. Besides steps with samples on both sides of the
-    /// threshold and missing ones, each begin and end of a holder is known to one step, and so is
-    /// what a holder did at the ends of the period: the mean that stands for a step is that of the
-    /// step before it.
-    pub fn active_within(&self, period: Span, step_ms: u64) -> i128 {
-        const WHOLE: i128 = 1000;
-        // What no exporter measures is reported as unknown.
-        let measured = || self.devices.iter().filter(|device| device.is_measured);
-        let holdings = || measured().flat_map(|device| &device.history.holdings);
-        let at_begin =
-            holdings().filter(|time| time.held.from_ms <= period.from_ms).count() as i128;
-        let at_end = holdings().filter(|time| time.held.to_ms >= period.to_ms).count() as i128;
-        let changes = i128::from(self.holder_changes(period));
-        let step = WHOLE * i128::from(step_ms);
-        let over = self.active_open.over + (changes + at_begin) * step;
-        let under = self.active_open.under + (changes + at_end) * step;
-        over.max(under)
     }
 }

@@ -60,7 +60,27 @@ impl MachineSeries {
         self.found.extend(series.into_iter().map(|series| (kind, series)));
     }
 
-    /// What each of these nodes was, from when.
+    /// What each node was, from when, of those that were several machines.
+    pub fn of_reused(
+        &self,
+        nodes: &BTreeMap<String, KubeNode>,
+    ) -> BTreeMap<String, Vec<(u64, KubeNode)>> {
+        let mut machines = BTreeMap::new();
+        for name in reused(nodes) {
+            let KubeNode { has_devices, offers_devices, .. } = nodes[name];
+            let of_node: Vec<(u64, KubeNode)> = self
+                .machines(name)
+                .into_iter()
+                .map(|(from_ms, node)| (from_ms, KubeNode { has_devices, offers_devices, ..node }))
+                .collect();
+            if !of_node.is_empty() {
+                machines.insert(name.to_owned(), of_node);
+            }
+        }
+        machines
+    }
+
+    /// What a node was, from when.
     fn machines(&self, name: &str) -> Vec<(u64, KubeNode)> {
         let own = || self.found.iter().filter(|(_, series)| of_node(&series.labels, name));
         let infos = own().filter(|(kind, _)| *kind == NodeSeries::Info);
@@ -76,28 +96,10 @@ impl MachineSeries {
     }
 }
 
-impl KubeState {
-    /// Names of nodes that were several machines.
-    pub fn reused(&self) -> BTreeSet<&str> {
-        let reused = self.nodes.iter().filter(|(_, node)| node.identities.len() > 1);
-        reused.map(|(name, _)| name.as_str()).collect()
-    }
-
-    /// Takes what these nodes were.
-    pub fn take_machines(&mut self, series: &MachineSeries) {
-        let names: Vec<String> = self.reused().into_iter().map(str::to_owned).collect();
-        for name in names {
-            let Some(known) = self.nodes.get(&name) else { continue };
-            let (has_devices, offers_devices) = (known.has_devices, known.offers_devices);
-            let machines = series.machines(&name).into_iter();
-            let machines: Vec<(u64, KubeNode)> = machines
-                .map(|(from_ms, node)| (from_ms, KubeNode { has_devices, offers_devices, ..node }))
-                .collect();
-            if !machines.is_empty() {
-                self.machines.insert(name, machines);
-            }
-        }
-    }
+/// Names of nodes that were several machines.
+pub fn reused(nodes: &BTreeMap<String, KubeNode>) -> BTreeSet<&str> {
+    let reused = nodes.iter().filter(|(_, node)| node.identities.len() > 1);
+    reused.map(|(name, _)| name.as_str()).collect()
 }
 
 fn of_node(labels: &Labels, name: &str) -> bool {
@@ -174,7 +176,7 @@ mod tests {
             series(&[&info("n6", "c")[..], &[("kernel_version", "6")][..]].concat(), 10..30, 1.0),
         ];
         state.take(KubeTable::NodeInfo, infos.to_vec());
-        assert_eq!(state.reused(), BTreeSet::from(["n5"]));
+        assert_eq!(reused(&state.nodes), BTreeSet::from(["n5"]));
         let bought = |kind| [("node", "n5"), ("label_karpenter_sh_capacity_type", kind)];
         let mut found = MachineSeries::default();
         found.take(NodeSeries::Info, infos.to_vec());
@@ -189,7 +191,7 @@ mod tests {
             NodeSeries::Allocatable,
             vec![series(&cpu, 0..10, 16.0), series(&cpu, 15..30, 32.0)],
         );
-        state.take_machines(&found);
+        state.machines.extend(found.of_reused(&state.nodes));
         assert_eq!(state.machines.keys().collect::<Vec<_>>(), ["n5"]);
         let told = state.machines["n5"].iter().map(|(from_ms, node)| {
             let text = |key| label(&node.labels, key).unwrap_or_default();

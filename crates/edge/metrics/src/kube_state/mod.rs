@@ -26,7 +26,7 @@ pub use devices::{
 };
 pub use earlier::{AskedEarlier, EARLIER_MS, EarlierQueries, Unknown};
 pub use lives::{BeginSeries, PodBegins, PodLife};
-pub use machines::{MachineSeries, NodeSeries, node_history};
+pub use machines::{MachineSeries, NodeSeries, node_history, reused};
 pub use read::{Kept, KubeNode, KubePod, KubeState, KubeTable, Owner, label};
 pub use times::{KubeTimes, PodTimes, TimeSeries};
 
