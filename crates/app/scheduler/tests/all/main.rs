@@ -33,7 +33,6 @@ mod schedule;
 mod server;
 mod server_faults;
 mod stops;
-mod translate;
 mod volumes;
 mod waiting;
 mod watch;

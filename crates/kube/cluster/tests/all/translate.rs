@@ -11,7 +11,9 @@ use dovetail_model::{
 use dovetail_objects::{CsiNode, Kind, Node, Object, Pod};
 use serde_json::{Value, json};
 
-use crate::server::read;
+fn read(kind: Kind, value: &Value) -> Object {
+    Object::read(kind, value.to_string().as_bytes())
+}
 
 fn a_pod(spec: Value) -> Pod {
     let value = json!({"metadata": {"namespace": "team", "name": "p", "uid": "u1",

@@ -1,0 +1,3 @@
+//! Tests of translating objects.
+
+mod translate;
