@@ -1,5 +1,6 @@
 //! The rules of the house, checked. One file per rule; each has a test that breaks it.
 
+mod cycles;
 mod direction;
 mod examples;
 mod fuzz;
@@ -36,7 +37,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 18] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -45,6 +46,7 @@ const RULES: [Rule; 17] = [
     Rule { name: "lints", check: lints::check },
     Rule { name: "sizes", check: sizes::check },
     Rule { name: "types", check: types::check },
+    Rule { name: "cycles", check: cycles::check },
     Rule { name: "unused", check: unused::check },
     Rule { name: "names", check: names::check },
     Rule { name: "machine", check: machine::check },
