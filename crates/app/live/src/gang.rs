@@ -69,7 +69,7 @@ impl GangLine {
     pub(crate) fn of(look: &GangLook<'_>, world: &World) -> Self {
         let job = |member: &&MemberLook<'_>| {
             let meta = &member.pod.meta;
-            world.job_of(&meta.namespace, &meta.name)
+            world.pods().job_of(&meta.namespace, &meta.name)
         };
         let unbound = || look.members.iter().filter(|member| member.pod.node.is_empty());
         Self {

@@ -81,7 +81,7 @@ pub(crate) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
 /// Why a job waits, in a word and for people: of room that is kept, for it or for others, its pods
 /// say more. Which room that is, and for whom is waited, the scheduler knows that keeps it.
 fn said_by_its_pods(scheduler: &Scheduler, job: JobId, waiting: Waiting) -> (&'static str, String) {
-    let pods = scheduler.world().waiting_pods(job);
+    let pods = scheduler.world().pods().waiting_pods(job);
     let word = waiting.word();
     let said = pods.iter().find_map(|pod| {
         let said = pod.unscheduled.as_ref()?;

@@ -33,9 +33,10 @@ pub(crate) struct NotInLine {
 
 /// All of them, by name.
 pub(crate) fn not_in_line(world: &World) -> Vec<NotInLine> {
-    let queue = |namespace: &str, pod: &str| world.queue_of_pod(namespace, pod).unwrap_or_default();
+    let queue =
+        |namespace: &str, pod: &str| world.queues().of_pod(namespace, pod).unwrap_or_default();
     let mut all: Vec<NotInLine> = Vec::new();
-    for look in world.short_gangs() {
+    for look in world.gangs().short_gangs() {
         let Ok(terms) = &look.terms else { continue };
         let waiting =
             look.members.iter().filter(|member| member.node.is_none() && member.refused.is_none());
@@ -53,9 +54,11 @@ pub(crate) fn not_in_line(world: &World) -> Vec<NotInLine> {
     }
     // Pods of one gang mostly have the same against them.
     let mut untouched: BTreeMap<(String, String), NotInLine> = BTreeMap::new();
-    for (pod, why) in world.refused().filter(|(pod, _)| pod.node.is_empty() && !pod.is_over()) {
+    for (pod, why) in
+        world.pods().refused().filter(|(pod, _)| pod.node.is_empty() && !pod.is_over())
+    {
         let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
-        let gang = world.gang_of(namespace, name).map(ToString::to_string);
+        let gang = world.pods().gang_of(namespace, name).map(ToString::to_string);
         let (shown, message) =
             (gang.unwrap_or_else(|| format!("{namespace}/{name}")), why.to_string());
         let new = || NotInLine {
@@ -77,16 +80,16 @@ pub(crate) fn not_in_line(world: &World) -> Vec<NotInLine> {
 /// together.
 fn not_started(world: &World) -> Vec<NotInLine> {
     let mut all: BTreeMap<(String, &'static str), NotInLine> = BTreeMap::new();
-    let has_deleted_queues = !world.missing_queues().is_empty();
-    for pod in world.pods_to_start() {
+    let has_deleted_queues = !world.queues().missing().is_empty();
+    for pod in world.pods().pods_to_start() {
         let below_deleted = || waits_for_quota(pod).filter(|_| has_deleted_queues);
         let Some((reason, message)) = why_not_started(pod).or_else(below_deleted) else { continue };
         let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
-        let gang = world.gang_of(namespace, name).map(ToString::to_string);
+        let gang = world.pods().gang_of(namespace, name).map(ToString::to_string);
         let shown = gang.unwrap_or_else(|| format!("{namespace}/{name}"));
         let new = || NotInLine {
             name: shown.clone(),
-            queue: world.queue_of_pod(namespace, name).unwrap_or_default(),
+            queue: world.queues().of_pod(namespace, name).unwrap_or_default(),
             pods: 0,
             reason,
             message: message.to_owned(),

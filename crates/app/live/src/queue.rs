@@ -86,6 +86,7 @@ fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
     let objects: Vec<(object::Queue, Option<String>)> = scheduler
         .world()
         .queues()
+        .all()
         .map(|(queue, problem)| (queue.clone(), problem.map(ToString::to_string)))
         .collect();
     let line = |(object, problem): (object::Queue, Option<String>)| {
@@ -116,7 +117,7 @@ fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
 /// The queues that pods run in and that are not there.
 fn missing(scheduler: &mut Scheduler) -> Vec<QueueLine> {
     let rules = scheduler.world().rules().clone();
-    let missing = scheduler.world().missing_queues();
+    let missing = scheduler.world().queues().missing();
     let line = |queue: MissingQueue| {
         let usage = scheduler.queue_use(&queue.name)?;
         Some(QueueLine {

@@ -72,7 +72,7 @@ fn nodes(world: &Snapshot, objects: &World, all: bool) -> Vec<NodeLine> {
     let real = world.holdings.iter().filter(|holding| is_real(&holding.phase));
     for holding in real.filter(|holding| !holding.devices.is_empty()) {
         let pod = match &holding.owner {
-            Owner::Pod(pod) => objects.pod_of(*pod).map(full_name).unwrap_or_default(),
+            Owner::Pod(pod) => objects.pods().pod_of(*pod).map(full_name).unwrap_or_default(),
             Owner::Foreign(name) => name.clone(),
             Owner::Reservation => "reserved".to_owned(),
         };

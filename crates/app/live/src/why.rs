@@ -71,7 +71,8 @@ fn meant<'f>(seen: &Seen, asked: &'f str, namespace: Option<&str>) -> (String, &
     let (before, name) = asked.rsplit_once('/').unwrap_or(("", asked));
     let world = seen.scheduler.world();
     let is_there = |namespace: &str| {
-        world.pod(namespace, name).is_some() || world.look_at_gang(namespace, name).is_some()
+        world.pods().pod(namespace, name).is_some()
+            || world.gangs().look_at_gang(namespace, name).is_some()
     };
     let own = namespace.unwrap_or(&seen.namespace).to_owned();
     match namespace.is_none() && !is_there(&own) && is_there(before) {
@@ -96,9 +97,9 @@ fn why(seen: &mut Seen, namespace: &str, name: &str) -> Result<Why> {
     };
     let line = line(&mut seen.scheduler, seen.now_ms);
     let world = seen.scheduler.world();
-    let look = world.look_at_gang(namespace, name);
+    let look = world.gangs().look_at_gang(namespace, name);
     let mut gang = look.as_ref().map(|look| GangLine::of(look, world));
-    let pod = world.pod(namespace, name);
+    let pod = world.pods().pod(namespace, name);
     // A gang of another scheduler is its business, as each of the pods is.
     let is_foreign = |pod: &&Pod| *pod.scheduler != *seen.scheduler_name && pod.node.is_empty();
     let of_gang = look.iter().flat_map(|look| &look.members).map(|member| member.pod).next();
@@ -107,7 +108,7 @@ fn why(seen: &mut Seen, namespace: &str, name: &str) -> Result<Why> {
         let node = pod.map(|pod| pod.node.to_string()).filter(|node| !node.is_empty());
         return Ok(Why { node, gang, ..told(state, message) });
     }
-    let job = world.job_of(namespace, name).or_else(|| gang.as_ref()?.job);
+    let job = world.pods().job_of(namespace, name).or_else(|| gang.as_ref()?.job);
     if let Some(in_line) = line.iter().find(|in_line| job == Some(in_line.id)) {
         let message = in_line.message.clone();
         let same_queue = line.iter().filter(|other| other.queue == in_line.queue).count();
@@ -149,11 +150,11 @@ fn fits(
 ) -> Why {
     let world = seen.scheduler.world();
     let is_it = |pod: &PodId| {
-        let meta = world.pod_of(*pod).map(|pod| &pod.meta);
+        let meta = world.pods().pod_of(*pod).map(|pod| &pod.meta);
         meta.is_some_and(|meta| *meta.name == *name && *meta.namespace == *namespace)
     };
     let ids = seen.scheduler.engine().map(|engine| engine.list().pods_of(job)).unwrap_or_default();
-    let its_own = ids.iter().find(|pod| is_it(pod)).and_then(|pod| world.assumed_on(*pod));
+    let its_own = ids.iter().find(|pod| is_it(pod)).and_then(|pod| world.pods().assumed_on(*pod));
     let node = its_own.map(|node| node.to_string());
     if let Some(failed) = could_not_start(seen, &ids, is_it) {
         return Why { node, gang, ..told("not_started", failed) };
@@ -185,7 +186,7 @@ fn waits_for_volumes(
     is_it: impl Fn(&PodId) -> bool,
 ) -> Option<String> {
     let says = |pod: &PodId| {
-        let said = why_not_started(seen.scheduler.world().pod_of(*pod)?);
+        let said = why_not_started(seen.scheduler.world().pods().pod_of(*pod)?);
         said.filter(|(word, _)| *word == WAITING_FOR_VOLUMES).map(|(_, message)| message.to_owned())
     };
     let itself = pods.iter().filter(|pod| is_it(pod)).find_map(says);
@@ -197,14 +198,15 @@ fn waits_for_volumes(
 /// object.
 fn may_not_be_so(seen: &Seen, pods: &[PodId]) -> Option<String> {
     let world = seen.scheduler.world();
-    let kept = pods.iter().find_map(|pod| waits_for_kept_room(world.pod_of(*pod)?));
+    let kept = pods.iter().find_map(|pod| waits_for_kept_room(world.pods().pod_of(*pod)?));
     if let Some(kept) = kept {
         return Some(format!(
             "{kept}, as a scheduler says; which room it keeps is in no object, and without that it would start now"
         ));
     }
-    let missing: Vec<String> = world.missing_queues().into_iter().map(|queue| queue.name).collect();
-    let said = pods.iter().find_map(|pod| waits_for_quota(world.pod_of(*pod)?));
+    let missing: Vec<String> =
+        world.queues().missing().into_iter().map(|queue| queue.name).collect();
+    let said = pods.iter().find_map(|pod| waits_for_quota(world.pods().pod_of(*pod)?));
     let (_, said) = said.filter(|_| !missing.is_empty())?;
     let (queues, were) = match missing.as_slice() {
         [one] => (format!("deleted queue {one}"), "was"),
@@ -220,7 +222,7 @@ fn may_not_be_so(seen: &Seen, pods: &[PodId]) -> Option<String> {
 fn could_not_start(seen: &Seen, pods: &[PodId], is_it: impl Fn(&PodId) -> bool) -> Option<String> {
     let world = seen.scheduler.world();
     let says = |pod: &PodId| {
-        let pod = world.pod_of(*pod)?;
+        let pod = world.pods().pod_of(*pod)?;
         let says = pod.unscheduled.as_ref().filter(|says| *says.reason == *COULD_NOT_START)?;
         Some((pod, &*says.message))
     };
@@ -254,7 +256,7 @@ fn without_job(seen: &Seen, pod: &Pod) -> Option<(&'static str, String)> {
         return Some(("gated", "scheduling gates keep it from being placed".to_owned()));
     }
     let (namespace, name) = (&pod.meta.namespace, &pod.meta.name);
-    let refused = seen.scheduler.world().left_untouched(namespace, name)?;
+    let refused = seen.scheduler.world().pods().left_untouched(namespace, name)?;
     Some((state_of(refused), refused.to_string()))
 }
 

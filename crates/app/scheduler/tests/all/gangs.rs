@@ -113,7 +113,7 @@ impl Cluster {
 
     /// What a pod says that no node takes.
     pub(crate) fn says(&mut self, name: &str) -> String {
-        let job = self.scheduler.world().job_of("blue", name).expect("a job");
+        let job = self.scheduler.world().pods().job_of("blue", name).expect("a job");
         let said = self.scheduler.waiting(job, PendingReason::Unschedulable);
         said.expect("it waits").message
     }
@@ -252,7 +252,7 @@ fn a_refused_gang_tells_each_pod_once_whoever_else_comes_and_goes() {
     let mut cluster = refused_group();
     assert_eq!(cluster.run(), names(&[]));
     assert_eq!(
-        cluster.scheduler.world().refused().next().map(|(_, why)| why.to_string()),
+        cluster.scheduler.world().pods().refused().next().map(|(_, why)| why.to_string()),
         Some(
             "podgroup blue/train: it has priority 0, and its pod p0 has 7: make the PodGroup with \
              spec.priorityClassName high, that of its pods; without one a server gives it 0"
@@ -266,7 +266,7 @@ fn a_refused_gang_tells_each_pod_once_whoever_else_comes_and_goes() {
         assert_eq!(cluster.run(), names(&[]));
     }
     assert_eq!(new_causes(&mut cluster), (0, 0));
-    let refused = cluster.scheduler.world().refused().next().map(|(_, why)| why.to_string());
+    let refused = cluster.scheduler.world().pods().refused().next().map(|(_, why)| why.to_string());
     assert!(refused.is_some_and(|why| why.contains("its pod p9 has 7")), "who is there is named");
     // Another cause is news; and so is the same one after five minutes.
     let key = (Kind::Pod, "blue".to_owned(), "p9".to_owned());
@@ -581,9 +581,9 @@ fn a_gang_that_runs_is_one_job_again_after_a_restart() {
     assert_eq!(cluster.run().len(), 4);
     let mut again = Cluster::over(cluster.server);
     assert_eq!(again.run(), names(&[]));
-    let jobs = ["p0", "p1", "p2"].map(|pod| again.scheduler.world().job_of("blue", pod));
+    let jobs = ["p0", "p1", "p2"].map(|pod| again.scheduler.world().pods().job_of("blue", pod));
     assert!(jobs[0].is_some() && jobs.iter().all(|job| *job == jobs[0]), "{jobs:?}");
-    assert_ne!(again.scheduler.world().job_of("blue", "single"), jobs[0]);
+    assert_ne!(again.scheduler.world().pods().job_of("blue", "single"), jobs[0]);
     let engine = again.scheduler.engine().expect("an engine").snapshot();
     let job = engine.jobs.iter().find(|job| Some(job.id) == jobs[0]).expect("a job");
     let present: Vec<u32> = job.pod_sets.iter().map(|set| set.present).collect();

@@ -59,7 +59,7 @@ fn stopped(cluster: &mut Cluster) -> Vec<String> {
 }
 
 fn word(cluster: &mut Cluster, name: &str) -> &'static str {
-    let job = cluster.scheduler.world().job_of("blue", name).expect("a job");
+    let job = cluster.scheduler.world().pods().job_of("blue", name).expect("a job");
     let waiting = cluster.scheduler.waiting(job, PendingReason::Unschedulable);
     waiting.expect("it waits").word()
 }

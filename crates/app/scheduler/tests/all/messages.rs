@@ -66,7 +66,7 @@ fn a_replacement_names_the_domain_that_has_no_room_for_it() {
     change_node(&mut cluster, "n1", |node| node["spec"]["unschedulable"] = json!(true));
     assert_eq!(cluster.run(), names(&[]));
     assert_eq!(cluster.says("p9"), expected);
-    let job = cluster.scheduler.world().job_of("blue", "p9").expect("a job");
+    let job = cluster.scheduler.world().pods().job_of("blue", "p9").expect("a job");
     let counted: Vec<(u32, String)> = cluster.scheduler.obstacles(job)[0]
         .iter()
         .map(|obstacle| (obstacle.nodes, obstacle.reason.clone()))

@@ -11,7 +11,7 @@ const PROMISED: &str = "it starts when pods that are ending have gone";
 
 /// What a pod says.
 fn says(cluster: &mut Cluster, name: &str) -> (&'static str, String) {
-    let job = cluster.scheduler.world().job_of("blue", name).expect("a job");
+    let job = cluster.scheduler.world().pods().job_of("blue", name).expect("a job");
     let says = cluster.scheduler.waiting(job, PendingReason::Unschedulable).expect("it waits");
     (says.word(), says.message)
 }

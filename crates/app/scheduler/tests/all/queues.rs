@@ -219,7 +219,7 @@ fn a_queue_that_is_deleted_counts_above_it_as_long_as_pods_run_in_it() {
     cluster.end("v1", "Succeeded");
     assert_eq!(cluster.run(), names(&[]));
     assert_eq!(gpus_in(&mut cluster, "org"), 6);
-    assert!(cluster.scheduler.world().missing_queues().is_empty());
+    assert!(cluster.scheduler.world().queues().missing().is_empty());
     assert_eq!(cluster.reports(), names(&[]));
 }
 
@@ -234,7 +234,7 @@ fn what_runs_below_a_queue_that_is_deleted_counts_above_it_too() {
     delete_queue(&mut cluster, "eyes");
     assert_eq!(cluster.run(), names(&[]));
     assert_eq!(["eyes", "vision", "org"].map(|queue| gpus_in(&mut cluster, queue)), [5, 5, 5]);
-    let missing = cluster.scheduler.world().missing_queues();
+    let missing = cluster.scheduler.world().queues().missing();
     let shown = missing.iter().map(|one| (&*one.name, one.parent.as_deref(), one.pods, one.gpus));
     let expected = [("eyes", Some("vision"), 1, 5), ("vision", Some("org"), 1, 5)];
     assert_eq!(shown.collect::<Vec<_>>(), expected);
@@ -243,7 +243,7 @@ fn what_runs_below_a_queue_that_is_deleted_counts_above_it_too() {
     cluster.server.change(&key, |pod| pod["metadata"]["labels"] = json!({LABEL: "text"}));
     assert_eq!(cluster.run(), names(&[]));
     assert_eq!(["eyes", "text", "org"].map(|queue| gpus_in(&mut cluster, queue)), [0, 5, 5]);
-    assert!(cluster.scheduler.world().missing_queues().is_empty());
+    assert!(cluster.scheduler.world().queues().missing().is_empty());
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn who_begins_after_a_queue_was_deleted_counts_what_runs_under_its_name_alone() 
     assert_eq!(["vision", "org"].map(|queue| gpus_in(&mut anew, queue)), [8, 0]);
     anew.end("v0", "Succeeded");
     assert_eq!(anew.run(), names(&[]));
-    assert!(anew.scheduler.world().missing_queues().is_empty());
+    assert!(anew.scheduler.world().queues().missing().is_empty());
 }
 
 #[test]
@@ -275,8 +275,8 @@ fn when_the_kind_goes_there_is_one_queue_again() {
     assert_eq!(cluster.run(), names(&["p0"]));
     let now_ms = cluster.now_ms;
     cluster.scheduler.change(Change::Absent(Kind::Queue), now_ms);
-    assert!(!cluster.scheduler.world().has_queues());
-    assert_eq!(cluster.scheduler.world().queues().count(), 0);
+    assert!(!cluster.scheduler.world().queues().are_served());
+    assert_eq!(cluster.scheduler.world().queues().all().count(), 0);
     assert_eq!(cluster.run(), names(&["p1"]), "what it was limited to is gone");
 }
 
@@ -293,7 +293,7 @@ fn without_the_kind_there_is_one_queue_whatever_labels_say() {
         };
         changes.into_iter().for_each(|change| scheduler.change(change, now_ms));
     }
-    assert!(scheduler.is_ready() && !scheduler.world().has_queues());
+    assert!(scheduler.is_ready() && !scheduler.world().queues().are_served());
     let mut cluster = Cluster { server, scheduler, now_ms };
     cluster.create("p0", in_queue("team", 1));
     assert_eq!(cluster.run(), names(&["p0"]));
@@ -314,7 +314,7 @@ fn without_the_kind_there_is_one_queue_whatever_labels_say() {
     for change in cluster.server.list(Kind::Queue) {
         cluster.scheduler.change(change, cluster.now_ms);
     }
-    assert!(cluster.scheduler.world().has_queues());
+    assert!(cluster.scheduler.world().queues().are_served());
     cluster.create("p2", in_queue("team", 3));
     assert_eq!(cluster.run(), names(&[]), "one that runs counts for it");
     cluster.create("p3", in_queue("team", 2));

@@ -101,7 +101,7 @@ impl Scheduler {
             return;
         }
         let (pod, node) = self.in_flight.swap_remove(choose.below(self.in_flight.len()));
-        let Some(object) = self.world.pod_of(pod) else { return };
+        let Some(object) = self.world.pods().pod_of(pod) else { return };
         let meta = object.meta.clone();
         let lost = choose.once_in(5);
         if lost || !bind(server, &meta.namespace, &meta.name, &meta.uid, &node) {
@@ -144,7 +144,7 @@ impl Comparable {
             let mut holding = holding.clone();
             let holder = match &holding.owner {
                 Owner::Pod(pod) => {
-                    let meta = &world.pod_of(*pod).expect("a pod that holds something").meta;
+                    let meta = &world.pods().pod_of(*pod).expect("a pod that holds something").meta;
                     let name = format!("{}/{}", meta.namespace, meta.name);
                     counted.insert(name.clone(), queue_of[&pod.job].clone());
                     name
@@ -166,7 +166,7 @@ impl Comparable {
         let told: BTreeSet<&str> = snapshot.queues.iter().map(|queue| &*queue.name).collect();
         let is_told = |queue: &QueueName| matches!(&**queue, "" | "/") || told.contains(&**queue);
         assert!(counted.values().all(is_told), "{counted:?} count for more than {told:?}");
-        let is_there = |queue: &&Queue| world.queue(shown_name(&queue.name)).is_some();
+        let is_there = |queue: &&Queue| world.queues().get(shown_name(&queue.name)).is_some();
         let queues = snapshot.queues.iter().filter(is_there);
         let queues = queues.map(|queue| (queue.name.clone(), queue.clone())).collect();
         Self { nodes, jobs, holdings, queues, counted }
@@ -265,7 +265,11 @@ fn compare(server: &mut Server, scheduler: &mut Scheduler) -> Seen {
     assert_eq!(scheduler.judge.compare(&followed), []);
     assert_eq!(scheduler.judge.recheck_all(), []);
     let refused = |world: &World| -> Vec<(String, String)> {
-        world.refused().map(|(pod, why)| (pod.meta.name.to_string(), why.to_string())).collect()
+        world
+            .pods()
+            .refused()
+            .map(|(pod, why)| (pod.meta.name.to_string(), why.to_string()))
+            .collect()
     };
     assert_eq!(refused(&scheduler.world), refused(&fresh.world));
     let assumed = followed.holdings.iter().filter(|h| h.phase == Phase::Assumed).count();
@@ -324,7 +328,7 @@ fn a_new_pod_of_the_same_name_is_another_pod() {
     let mut scheduler = Scheduler::start(&mut server);
     scheduler.decide();
     let (pod, node) = scheduler.in_flight[0].clone();
-    let old = scheduler.world.pod_of(pod).unwrap().meta.clone();
+    let old = scheduler.world.pods().pod_of(pod).unwrap().meta.clone();
     server.delete(&(Kind::Pod, "blue".to_owned(), "p".to_owned()));
     server.apply(Kind::Pod, "blue", "p", spec);
     let gone = server.next(Kind::Pod).unwrap();
@@ -332,7 +336,7 @@ fn a_new_pod_of_the_same_name_is_another_pod() {
     scheduler.take(gone.change());
     assert!(!bind(&mut server, "blue", "p", &old.uid, &node), "the server compares identities");
     assert_eq!(scheduler.world.bind_failed(&[pod]), []);
-    let job = scheduler.world.job_of("blue", "p").unwrap();
+    let job = scheduler.world.pods().job_of("blue", "p").unwrap();
     assert_ne!(job, pod.job);
     scheduler.decide();
     assert_eq!(scheduler.binds, 2);

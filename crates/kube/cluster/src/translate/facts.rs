@@ -24,8 +24,8 @@ pub struct Facts {
     /// By storage class, then by namespace and name.
     capacities: BTreeMap<Box<str>, BTreeMap<Key, StorageCapacity>>,
     device_classes: BTreeMap<Box<str>, DeviceClass>,
-    /// How many nodes offer an extended resource by device plugin.
-    offers: BTreeMap<Box<str>, usize>,
+    /// Extended resources that nodes offer by device plugin.
+    pub offers: Offers,
 }
 
 impl Facts {
@@ -214,26 +214,32 @@ impl Facts {
     pub fn remove_device_class(&mut self, name: &str) -> Option<DeviceClass> {
         self.device_classes.remove(name)
     }
+}
 
-    /// Whether a node offers the resource by device plugin.
-    pub fn is_offered(&self, resource: &str) -> bool {
-        self.offers.contains_key(resource)
+/// How many nodes offer each extended resource by device plugin.
+#[derive(Clone, Debug, Default)]
+pub struct Offers(BTreeMap<Box<str>, usize>);
+
+impl Offers {
+    /// Whether any node offers the resource.
+    pub fn has(&self, resource: &str) -> bool {
+        self.0.contains_key(resource)
     }
 
     /// One more node offers the resource; true if it is the first.
-    pub fn add_offer(&mut self, resource: &str) -> bool {
-        let count = self.offers.entry(resource.into()).or_default();
+    pub fn add(&mut self, resource: &str) -> bool {
+        let count = self.0.entry(resource.into()).or_default();
         *count += 1;
         *count == 1
     }
 
     /// One node less offers the resource; true if it was the last.
-    pub fn remove_offer(&mut self, resource: &str) -> bool {
-        let Some(count) = self.offers.get_mut(resource) else { return false };
+    pub fn remove(&mut self, resource: &str) -> bool {
+        let Some(count) = self.0.get_mut(resource) else { return false };
         *count -= 1;
         let was_last = *count == 0;
         if was_last {
-            self.offers.remove(resource);
+            self.0.remove(resource);
         }
         was_last
     }

@@ -23,7 +23,7 @@ use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 pub use devices::{devices_not_counted, whole_devices};
-pub use facts::Facts;
+pub use facts::{Facts, Offers};
 pub use node::{NodeSetting, node, twice_offered};
 pub use not_yet::NotYet;
 pub use pod::{Held, held, kept_away_by, pod};

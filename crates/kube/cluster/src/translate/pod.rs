@@ -189,7 +189,7 @@ fn refuse(pod: &Pod, facts: &Facts) -> Result<(), NotYet> {
         {
             return Err(NotYet::Fraction { by: format!("resource {resource}") });
         }
-        let class = facts.device_class_for(resource).filter(|_| !facts.is_offered(resource));
+        let class = facts.device_class_for(resource).filter(|_| !facts.offers.has(resource));
         if let Some(class) = class {
             let class = class.meta.name.to_string();
             return Err(NotYet::ResourceByClass { resource: resource.clone(), class });

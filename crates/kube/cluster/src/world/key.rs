@@ -1,9 +1,6 @@
-//! What names a pod for as long as it exists, whatever the engine calls it.
+//! What names a pod, or a claim, for as long as it exists, whatever the engine calls it.
 
-use dovetail_objects::Pod;
-
-use super::World;
-use super::pods::Slot;
+use dovetail_objects::{Pod, VolumeClaim};
 
 /// A pod by namespace, name and identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,15 +22,21 @@ impl PodKey {
     }
 }
 
-impl World {
-    /// Whether the pod is still there.
-    pub fn has(&self, key: &PodKey) -> bool {
-        self.find(key).is_some()
-    }
+/// A claim by namespace, name and identity.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimKey {
+    /// Namespace.
+    pub namespace: Box<str>,
+    /// Name.
+    pub name: Box<str>,
+    /// Identity: another claim of the same name has another.
+    pub uid: Box<str>,
+}
 
-    /// The pod, if it is still there.
-    pub(super) fn find(&self, key: &PodKey) -> Option<Slot> {
-        let slot = self.pods.find(&key.namespace, &key.name)?;
-        (self.pods.get(slot).pod.meta.uid == key.uid).then_some(slot)
+impl ClaimKey {
+    pub(crate) fn of(claim: &VolumeClaim) -> Self {
+        let meta = &claim.meta;
+        let (namespace, name, uid) = (meta.namespace.clone(), meta.name.clone(), meta.uid.clone());
+        Self { namespace, name, uid }
     }
 }

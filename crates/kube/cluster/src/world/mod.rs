@@ -1,101 +1,59 @@
 //! The index: changes of objects in, engine events out.
 //!
-//! It keeps the objects and, for each node, pod and attached volume, what the engine was told about
-//! it. A change marks what may stand differently now; what stands differently then is told. Where
-//! something stands follows from the objects alone and from the decisions not yet seen on the
-//! watch, so the order of changes does not matter: the engine ends where one built from the last
-//! objects begins.
+//! It keeps the objects and, for each node, pod and attached volume, what was reported of it to the
+//! engine. A change marks what it concerns; then the difference to what was reported before is
+//! reported. What is reported follows from the objects alone and from the decisions not yet seen on
+//! the watch, so the order of changes does not matter: the engine ends where one built from the
+//! last objects begins.
 //!
-//! Nothing is told before every kind has delivered its first list. Until then objects are only
+//! Nothing is reported before every kind has delivered its first list. Until then objects are only
 //! kept; [`World::snapshot`] then gives the world that an engine starts from.
+//!
+//! Each layer rests on those above it alone:
+//!
+//! | layer | what |
+//! |---|---|
+//! | `objects` | facts: what the objects say, and the decisions that the watch does not show yet |
+//! | `readings` | what follows from them, in the words of the engine |
+//! | `feed` | what was reported to the engine of pods, nodes and queues: events |
+//! | `gangs` | what was reported to it of gangs as a whole |
+//! | `index` | these parts: a change of an object in, what follows from it out |
+//! | `mod`, `decisions` | [`World`]: changes, time, and what the scheduler decides |
+//! | `views`, `snapshot` | questions, none of which changes anything |
 
-mod attachments;
-mod budgets;
 mod causes;
-mod claims;
-mod facts;
+mod decisions;
+mod feed;
 mod gangs;
-mod half_stopped;
-mod hyper_nodes;
-mod image_names;
+mod index;
 mod key;
-mod listing;
-mod missing_queues;
-mod network;
-mod nodes;
-mod pods;
-mod preempting;
-mod queues;
-mod registry;
+mod missing_queue;
+mod objects;
+mod readings;
 mod report;
+mod settings;
 mod snapshot;
-mod spared;
-mod standing;
-mod tell;
-mod waiting;
+mod views;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use dovetail_model::{Event, Snapshot};
+use dovetail_objects::{Kind, Meta, Object};
 
-use dovetail_model::{Event, JobId, NodeName, PodId, Requirement};
-use rustc_hash::FxHashSet;
-
-use crate::translate::gang::{GangName, decision, decision_beside, gang_decision};
-use crate::translate::levels::Levels;
-use crate::translate::{Facts, NotYet, Rules};
-
-use attachments::Attachments;
-use budgets::Budgets;
-pub use claims::{ClaimKey, VolumePatience};
-use dovetail_objects::{Kind, Meta, Namespace, Object, Pod, Strange};
-use gangs::Gangs;
-pub use gangs::{GangLook, LostMembers, MemberLook, Patience, ShortLook, Unwinding};
-pub use key::PodKey;
-use listing::Listings;
-pub use missing_queues::MissingQueue;
-use network::Network;
-use nodes::Nodes;
-use pods::{Pause, Pods, Slot};
-use queues::Queues;
-use registry::Registry;
+use crate::translate::Rules;
+pub use gangs::{LostMembers, ShortLook, Unwinding};
+use index::Index;
+pub use key::{ClaimKey, PodKey};
+pub use missing_queue::MissingQueue;
+use objects::Objects;
+use objects::listing::Listings;
+pub use readings::decided::DECISION;
 pub use report::{
     Gathering, Report, group_waits_for_volumes, how_many, waits_for_members, waits_for_volumes,
     waits_for_volumes_of_others,
 };
-use standing::Told;
-use tell::JobsNamed;
-
-/// What a world is told once.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Pods that name this scheduler are placed; all others are foreign.
-    pub scheduler: String,
-    /// How objects are translated.
-    pub rules: Rules,
-    /// The topology levels above the node.
-    pub levels: Levels,
-    /// How gangs are waited for.
-    pub patience: Patience,
-    /// Pods that other schedulers placed may be stopped, too.
-    pub preempt_foreign: bool,
-    /// Of pods of the first lists that were made at the same time the one that was told first is
-    /// first, else the one whose name is. A server tells them by name; names that were made
-    /// unreadable would give another order.
-    pub is_told_in_order: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            scheduler: "dovetail".to_owned(),
-            rules: Rules::default(),
-            levels: Levels::default(),
-            patience: Patience::default(),
-            preempt_foreign: false,
-            is_told_in_order: false,
-        }
-    }
-}
+pub use settings::{Patience, Settings, VolumePatience};
+pub use views::{
+    GangLook, GangView, MemberLook, NodeView, PodView, PreemptionView, QueueView, VolumeView,
+};
 
 /// A change of the objects on the server, as a watch delivers it.
 #[derive(Clone, Debug)]
@@ -112,242 +70,168 @@ pub enum Change {
     Absent(Kind),
 }
 
-/// Annotation with the decision, written by the bind itself: after a restart the pods say which of
-/// them were decided together.
-pub const DECISION: &str = "dovetail.dev/decision";
-
-/// The objects, and what the engine was told about them.
+/// The objects, and what was reported of them to the engine.
 #[derive(Debug, Default)]
 pub struct World {
-    settings: Settings,
-    is_ready: bool,
     listings: Listings,
-    facts: Facts,
-    namespaces: BTreeMap<Box<str>, Namespace>,
-    network: Network,
-    nodes: Nodes,
-    pods: Pods,
-    attachments: Attachments,
-    registry: Registry,
-    budgets: Budgets,
-    /// Pods by their names in the engine.
-    ids: BTreeMap<PodId, Slot>,
-    jobs_named: JobsNamed,
-    gangs: Gangs,
-    queues: Queues,
-    now_ms: u64,
-    requirements: FxHashSet<Arc<Requirement>>,
-    requirements_in_use: usize,
-    /// Objects that cannot be read, pods apart: they count as gone.
-    strange: BTreeMap<(Kind, listing::Key), Box<Strange>>,
-    /// What is told first: of pods that are gone, and of budgets.
-    farewell: Vec<Event>,
-    dirty: Dirty,
-    reports: Vec<Report>,
-    /// Where nobody may be stopped.
-    spared_namespaces: BTreeSet<Box<str>>,
-    /// Jobs that stop nobody for the time being.
-    patient: BTreeSet<JobId>,
-    /// Pods that say no more that they were not let go.
-    let_go: Vec<PodKey>,
-}
-
-/// What may stand differently than the engine was told.
-#[derive(Debug, Default)]
-struct Dirty {
-    nodes: BTreeSet<Box<str>>,
-    pods: BTreeSet<Slot>,
-    attachments: BTreeSet<Box<str>>,
-    gangs: BTreeSet<Arc<GangName>>,
+    index: Index,
 }
 
 impl World {
     /// A world without objects.
     pub fn new(settings: Settings) -> Self {
-        let network = Network::new(settings.levels.clone());
-        Self { settings, network, ..Self::default() }
+        let index = Index { objects: Objects::new(settings), ..Index::default() };
+        Self { index, ..Self::default() }
     }
 
-    /// Takes a change; what follows from it for the engine, in the order in which it must be told.
+    /// Takes a change; what follows from it for the engine, in the order in which it must take it.
     pub fn apply(&mut self, change: Change) -> Vec<Event> {
+        let Self { listings, index } = self;
+        let objects = &index.objects;
         match change {
-            Change::Applied(object) => self.applied(object),
-            Change::Deleted(kind, meta) => {
-                let mut listings = std::mem::take(&mut self.listings);
-                let stored = self.stored(kind, &meta.namespace, &meta.name);
-                let accepted = listings.accepts_deletion(kind, &meta, stored);
-                self.listings = listings;
-                if accepted {
-                    self.remove(kind, &meta.namespace, &meta.name);
+            Change::Applied(object) => {
+                let (kind, meta) = (object.kind(), object.meta());
+                let stored = objects.stored(kind, &meta.namespace, &meta.name);
+                if listings.accepts(kind, meta, stored) {
+                    index.put(object);
                 }
             }
-            Change::Listing(kind) => self.listings.begin(kind),
-            Change::Absent(kind) => {
-                let stored = self.names(kind);
-                self.listings.begin(kind);
-                for (namespace, name) in self.listings.complete(kind, stored) {
-                    self.remove(kind, &namespace, &name);
+            Change::Deleted(kind, meta) => {
+                let stored = objects.stored(kind, &meta.namespace, &meta.name);
+                if listings.accepts_deletion(kind, &meta, stored) {
+                    index.remove(kind, &meta.namespace, &meta.name);
                 }
-                self.note_absent(kind);
+            }
+            Change::Listing(kind) => listings.begin(kind),
+            Change::Absent(kind) => {
+                listings.begin(kind);
+                index.remove_all(kind, listings.complete(kind, objects.names(kind)));
+                index.note_kind(kind, true);
             }
             Change::Listed(kind) => {
-                let stored = self.names(kind);
-                for (namespace, name) in self.listings.complete(kind, stored) {
-                    self.remove(kind, &namespace, &name);
-                }
-                self.note_present(kind);
+                index.remove_all(kind, listings.complete(kind, objects.names(kind)));
+                index.note_kind(kind, false);
             }
         }
-        if self.is_ready {
-            return self.settle();
+        if !index.objects.is_ready && listings.are_all_complete() {
+            index.open();
+            return Vec::new();
         }
-        if self.listings.are_all_complete() {
-            self.is_ready = true;
-            self.open();
-        }
-        Vec::new()
+        index.settle()
     }
 
     /// Whether every kind has delivered its first list, so that decisions may be taken.
     pub fn is_ready(&self) -> bool {
-        self.is_ready
+        self.index.objects.is_ready
     }
 
-    /// The engine has bound pods, all that it bound in one cycle: they hold their nodes until the
-    /// watch or [`World::bind_failed`] says otherwise. Call it for everything the engine decides,
-    /// before the next change: what follows for one job may be about another that the same cycle
-    /// has started.
-    pub fn assumed(&mut self, binds: &[(PodId, NodeName)]) -> Vec<Event> {
-        for (pod, node) in binds {
-            let Some(slot) = self.ids.get(pod).copied() else { continue };
-            let entry = self.pods.get_mut(slot);
-            let (Told::Waiting { requirement, .. } | Told::Member { requirement }) = &entry.told
-            else {
-                continue;
-            };
-            let requirement = Arc::clone(requirement);
-            entry.assumed = Some(Arc::clone(node));
-            self.pods.index(slot);
-            self.note_assumed(slot, node, requirement);
-            if let Some(gang) = self.pods.get(slot).gang.clone() {
-                self.gangs.started(&gang, pod.job);
-                self.dirty.gangs.insert(gang);
-            }
-            self.count_job(slot);
+    /// How objects are translated.
+    pub fn rules(&self) -> &Rules {
+        &self.index.objects.settings.rules
+    }
+
+    /// Time passes: what follows from it for the engine. Call it before every change.
+    pub fn pass(&mut self, now_ms: u64) -> Vec<Event> {
+        let due_ms = self.due_ms();
+        let Index { objects, gangs, .. } = &mut self.index;
+        let before_ms = objects.now_ms;
+        objects.now_ms = before_ms.max(now_ms);
+        if !objects.is_ready || due_ms.is_none_or(|due_ms| due_ms > objects.now_ms) {
+            return Vec::new();
         }
-        self.settle()
+        objects.dirty.pods.extend(objects.pods.late_between(before_ms, objects.now_ms));
+        gangs.mark_due(objects);
+        self.index.settle()
     }
 
-    /// Binds that the engine decided were not carried out, and their pods wait again at once.
-    /// Nothing follows for those that are meanwhile seen on a node, or gone.
-    pub fn bind_failed(&mut self, pods: &[PodId]) -> Vec<Event> {
-        let mut events = Vec::new();
-        for pod in pods {
-            let Some(slot) = self.ids.get(pod).copied() else { continue };
-            let entry = self.pods.get_mut(slot);
-            let Told::Assumed { requirement, .. } = &entry.told else { continue };
-            let (requirement, priority) = (Arc::clone(requirement), entry.pod.priority);
-            entry.assumed = None;
-            entry.waits_for_volumes = false;
-            let is_member = entry.gang.is_some();
-            self.pods.index(slot);
-            if !is_member {
-                let queue = self.queues.counted_for(pod.job).to_owned();
-                self.stop_counting(slot);
-                let kept_room = BTreeSet::new();
-                self.retell(slot, Told::Waiting { requirement, priority, queue, kept_room });
-                events.push(Event::BindFailed { pod: *pod });
-            }
-            self.dirty.pods.insert(slot);
-        }
-        events.extend(self.settle());
-        events
+    /// When time alone may change something.
+    pub fn due_ms(&self) -> Option<u64> {
+        let Index { objects, gangs, .. } = &self.index;
+        gangs.due_ms().into_iter().chain(objects.pods.next_late_ms(objects.now_ms)).min()
     }
 
-    /// Where a pod is assumed to run: decided, and not seen on the watch yet.
-    pub fn assumed_on(&self, pod: PodId) -> Option<&NodeName> {
-        let slot = self.ids.get(&pod)?;
-        self.pods.get(*slot).assumed.as_ref()
+    /// What is new for people and for the scheduler since the last call.
+    pub fn notices(&mut self) -> Notices<'_> {
+        Notices { index: &mut self.index }
     }
 
-    /// The name of a decision about one pod: it starts alone for its gang, or beside a gang that
-    /// runs, or it has none.
-    pub fn name_of_decision(&self, pod: PodId, epoch: u64, number: u64) -> String {
-        let entry = self.ids.get(&pod).map(|slot| self.pods.get(*slot));
-        match entry {
-            Some(entry) if entry.is_in_job => gang_decision(epoch, number, 1),
-            Some(entry) if entry.gang.is_some() && entry.beside > 0 => {
-                decision_beside(epoch, number, entry.beside)
-            }
-            _ => decision(epoch, number),
-        }
+    /// The world as it was reported to the engine, for an engine or a judge to start from.
+    pub fn snapshot(&mut self, now_ms: u64) -> Snapshot {
+        let rest = snapshot::without_nodes(&mut self.index, now_ms);
+        let nodes = self.index.objects.nodes.reported().map(|node| (**node).clone());
+        Snapshot { nodes: nodes.collect(), ..rest }
     }
 
-    /// A bind that the engine decided was not carried out, and its pod is to be left alone until
-    /// [`World::let_back`]: meanwhile it neither holds nor wants anything, and is left untouched
-    /// for the reason given, if one is. Nothing follows if the pod is meanwhile seen on a node, or
-    /// gone.
-    pub fn hold_back(&mut self, pod: &PodKey, why: Option<NotYet>) -> Vec<Event> {
-        self.set_held_back(pod, Some(Pause { why }))
+    /// As [`Self::snapshot`], for a caller that needs the world no more: its nodes are not copied.
+    pub fn into_snapshot(mut self, now_ms: u64) -> Snapshot {
+        let rest = snapshot::without_nodes(&mut self.index, now_ms);
+        let nodes = self.index.objects.nodes.into_reported().map(std::sync::Arc::unwrap_or_clone);
+        Snapshot { nodes: nodes.collect(), ..rest }
     }
 
-    /// A pod takes part again.
-    pub fn let_back(&mut self, pod: &PodKey) -> Vec<Event> {
-        self.set_held_back(pod, None)
+    /// Questions about pods.
+    pub fn pods(&self) -> PodView<'_> {
+        PodView { objects: &self.index.objects }
     }
 
-    fn set_held_back(&mut self, pod: &PodKey, held_back: Option<Pause>) -> Vec<Event> {
-        let Some(slot) = self.find(pod) else { return Vec::new() };
-        self.pods.get_mut(slot).held_back = held_back;
-        self.dirty.pods.insert(slot);
-        self.settle()
+    /// Questions about nodes.
+    pub fn nodes(&self) -> NodeView<'_> {
+        NodeView { nodes: &self.index.objects.nodes }
     }
 
-    /// A pod that the engine knows, to be bound: its namespace, name and identity.
-    pub fn pod_of(&self, pod: PodId) -> Option<&Pod> {
-        let slot = self.ids.get(&pod)?;
-        Some(&self.pods.get(*slot).pod)
+    /// Questions about gangs.
+    pub fn gangs(&self) -> GangView<'_> {
+        GangView { index: &self.index }
     }
 
-    /// All pods that the engine knows as pods of a job.
-    pub fn pods_of(&self, job: JobId) -> impl Iterator<Item = &Pod> {
-        self.slots_of(job).map(|slot| &*self.pods.get(slot).pod)
+    /// Questions about queues.
+    pub fn queues(&self) -> QueueView<'_> {
+        QueueView { index: &self.index }
     }
 
-    fn slots_of(&self, job: JobId) -> impl Iterator<Item = Slot> {
-        let first = PodId { job, pod_set: 0, ordinal: 0 };
-        let last = PodId { job, pod_set: u16::MAX, ordinal: u32::MAX };
-        self.ids.range(first..=last).map(|(_, slot)| *slot)
+    /// Questions about claims and their volumes.
+    pub fn volumes(&self) -> VolumeView<'_> {
+        VolumeView { objects: &self.index.objects }
     }
 
-    /// The job of a pod that waits or runs, if the engine places it.
-    pub fn job_of(&self, namespace: &str, name: &str) -> Option<JobId> {
-        Some(self.pods.get(self.pods.find(namespace, name)?).id?.job)
+    /// Questions about pods that are preempted, and those for which room is made.
+    pub fn preemption(&self) -> PreemptionView<'_> {
+        PreemptionView { index: &self.index }
+    }
+}
+
+/// What is new for people and for the scheduler; each call gives what is new since the last one.
+#[derive(Debug)]
+pub struct Notices<'w> {
+    index: &'w mut Index,
+}
+
+impl Notices<'_> {
+    /// Reports for people.
+    pub fn reports(self) -> Vec<Report> {
+        std::mem::take(&mut self.index.feed.reports)
     }
 
-    /// The gang that a pod belongs to.
-    pub fn gang_of(&self, namespace: &str, name: &str) -> Option<&GangName> {
-        self.pods.get(self.pods.find(namespace, name)?).gang.as_deref()
+    /// Gangs that are given up: their pods are to be deleted. A gang that is still there after some
+    /// time comes again.
+    pub fn unwinding(self) -> Vec<Unwinding> {
+        self.index.gangs.take_unwinding()
     }
 
-    /// Pods of ours that are left untouched, and why, by namespace and name.
-    pub fn refused(&self) -> impl Iterator<Item = (&Pod, &NotYet)> {
-        let all = self.pods.in_order().map(|slot| self.pods.get(slot));
-        all.filter_map(|entry| Some((&*entry.pod, entry.refused.as_ref()?)))
+    /// Pods from which somebody has taken the condition that the server refused to evict them, and
+    /// that are not about to be preempted: they may be preempted again.
+    pub fn let_go(self) -> Vec<PodKey> {
+        std::mem::take(&mut self.index.let_go)
     }
 
-    /// What there is to tell people since the last call.
-    pub fn reports(&mut self) -> Vec<Report> {
-        std::mem::take(&mut self.reports)
+    /// Whether running jobs count for other queues than was reported to the engine: only a new one
+    /// learns that, from the snapshot.
+    pub fn are_queues_recounted(self) -> bool {
+        self.index.feed.counted.take_recounted()
     }
 
-    fn applied(&mut self, object: Object) {
-        let (kind, meta) = (object.kind(), object.meta());
-        let mut listings = std::mem::take(&mut self.listings);
-        let accepted = listings.accepts(kind, meta, self.stored(kind, &meta.namespace, &meta.name));
-        self.listings = listings;
-        if accepted {
-            self.put(object);
-        }
+    /// Whether other room is kept.
+    pub fn is_room_kept_anew(self) -> bool {
+        self.index.feed.rooms.take_is_kept_anew()
     }
 }

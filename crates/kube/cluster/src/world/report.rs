@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use dovetail_objects::{Kind, Strange};
 use thiserror::Error;
 
-use super::missing_queues::MissingQueue;
+use super::key::ClaimKey;
+use super::missing_queue::MissingQueue;
 use crate::translate::NotYet;
 
 /// How much of a gang is there.
@@ -261,6 +262,11 @@ pub enum Report {
         /// not.
         is_repeat: bool,
     },
+}
+
+/// Names of claims of one namespace.
+pub(crate) fn names_of(claims: &[ClaimKey]) -> Vec<String> {
+    claims.iter().map(|claim| claim.name.to_string()).collect()
 }
 
 fn what_becomes_of_it(reason: &NotYet) -> &'static str {

@@ -3,76 +3,161 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_model::{HoldingId, Job, JobId, PodId, Snapshot};
+use dovetail_model::{
+    Claim, HoldingId, Job, JobId, NodeName, Owner, Phase, Place, PodId, ReservationId, Snapshot,
+};
 
-use super::World;
-use super::pods::Slot;
-use super::standing::{Standing, Told};
+use super::index::Index;
+use super::objects::Objects;
+use super::objects::pods::{SLACK_MS, Slot, late_from_ms};
+use super::objects::reported::{Reported, full_name};
+use super::readings::standing::{Standing, holding, standing};
 
-impl World {
-    /// The world as the engine was told it, for an engine or a judge to start from.
-    pub fn snapshot(&mut self, now_ms: u64) -> Snapshot {
-        let rest = self.without_nodes(now_ms);
-        Snapshot { nodes: self.nodes.told().map(|node| (**node).clone()).collect(), ..rest }
-    }
+/// Claims of a snapshot have reservations from here on, as the engine's own.
+const FIRST_CLAIM: u32 = 1 << 31;
 
-    /// As [`Self::snapshot`], for whoever needs the world no more: its nodes are not copied.
-    pub fn into_snapshot(mut self, now_ms: u64) -> Snapshot {
-        let rest = self.without_nodes(now_ms);
-        let nodes = self.nodes.into_told().map(Arc::unwrap_or_clone);
-        Snapshot { nodes: nodes.collect(), ..rest }
-    }
-
-    fn without_nodes(&mut self, now_ms: u64) -> Snapshot {
-        let mut snapshot = Snapshot {
-            now_ms,
-            topology: self.network.topology.clone(),
-            queues: self.queues.told().cloned().collect(),
-            ..Snapshot::default()
-        };
-        let mut in_jobs: BTreeMap<JobId, BTreeMap<PodId, Slot>> = BTreeMap::new();
-        for slot in self.pods.in_order().collect::<Vec<_>>() {
-            let entry = self.pods.get(slot);
-            match (&entry.told, entry.id) {
-                (Told::Waiting { requirement, .. }, Some(pod)) => {
-                    let requirement = Arc::clone(requirement);
-                    snapshot.jobs.push(self.job(slot, pod.job, requirement));
-                }
-                (Told::Assumed { .. } | Told::Running { .. }, Some(pod)) => {
-                    let start_ms = entry.pod.meta.created_ms.min(now_ms);
-                    match entry.is_in_job {
-                        true => {
-                            in_jobs.entry(pod.job).or_default().insert(pod, slot);
-                        }
-                        false => {
-                            let job = self.running_job(slot, pod.job, start_ms);
-                            let queue = self.queues.counted_for(pod.job).to_owned();
-                            snapshot.jobs.push(Job { queue, ..job });
-                        }
+/// The world as it was reported to the engine, without its nodes.
+pub(super) fn without_nodes(index: &mut Index, now_ms: u64) -> Snapshot {
+    let Index { objects, feed, gangs, .. } = index;
+    let mut snapshot = Snapshot {
+        now_ms,
+        topology: objects.network.topology.clone(),
+        queues: feed.counted.reported().cloned().collect(),
+        ..Snapshot::default()
+    };
+    let mut in_jobs: BTreeMap<JobId, BTreeMap<PodId, Slot>> = BTreeMap::new();
+    for slot in objects.pods.in_order() {
+        let entry = objects.pods.get(slot);
+        match (&entry.reported, entry.id) {
+            (Reported::Waiting { requirement, .. }, Some(pod)) => {
+                snapshot.jobs.push(feed.job(objects, slot, pod.job, Arc::clone(requirement)));
+            }
+            (Reported::Assumed { .. } | Reported::Running { .. }, Some(pod)) => {
+                let start_ms = entry.pod.meta.created_ms.min(now_ms);
+                match entry.is_in_job {
+                    true => {
+                        in_jobs.entry(pod.job).or_default().insert(pod, slot);
+                    }
+                    false => {
+                        let job = feed.running_job(objects, slot, pod.job, start_ms);
+                        let queue = feed.counted.counted_for(pod.job).to_owned();
+                        snapshot.jobs.push(Job { queue, ..job });
                     }
                 }
-                _ => {}
             }
-            match self.standing(slot) {
-                Standing::Assumed(holding)
-                | Standing::Running(holding)
-                | Standing::Foreign(holding) => snapshot.holdings.push(*holding),
-                Standing::Nothing | Standing::Refused(_) | Standing::Waiting(_) => {}
+            _ => {}
+        }
+        match standing(objects, slot) {
+            Standing::Assumed(holding)
+            | Standing::Running(holding)
+            | Standing::Foreign(holding) => {
+                snapshot.holdings.push(*holding);
             }
+            Standing::Nothing | Standing::Refused(_) | Standing::Waiting(_) => {}
         }
-        snapshot.jobs.extend(self.gangs.waiting_jobs().cloned());
-        for (job, pods) in in_jobs {
-            let job = self.running_gang(job, &pods, now_ms);
-            snapshot.jobs.push(job);
-        }
-        snapshot.holdings.extend(self.attachments.holdings());
-        snapshot.holdings.extend(self.kept_holdings());
-        for (number, holding) in snapshot.holdings.iter_mut().enumerate() {
-            holding.id = HoldingId(number as u64);
-        }
-        snapshot.jobs.sort_by_key(|job| job.id);
-        snapshot.budgets = self.told_budgets();
-        self.restore_claims(&mut snapshot);
-        snapshot
     }
+    snapshot.jobs.extend(gangs.waiting_jobs().cloned());
+    for (job, pods) in in_jobs {
+        snapshot.jobs.push(feed.running_gang(objects, job, &pods, now_ms));
+    }
+    snapshot.holdings.extend(objects.attachments.holdings());
+    snapshot.holdings.extend(feed.rooms.holdings());
+    for (number, holding) in snapshot.holdings.iter_mut().enumerate() {
+        holding.id = HoldingId(number as u64);
+    }
+    snapshot.jobs.sort_by_key(|job| job.id);
+    snapshot.budgets = objects.budgets.translated();
+    restore_claims(objects, &mut snapshot);
+    snapshot
+}
+
+/// A pending job, as it was reported to the engine.
+pub(super) fn waiting_job(index: &Index, job: JobId) -> Option<Job> {
+    let Index { objects, feed, gangs, .. } = index;
+    let slot = objects.pods.of_job(job).next()?;
+    match &objects.pods.get(slot).reported {
+        Reported::Waiting { requirement, .. } => {
+            Some(feed.job(objects, slot, job, Arc::clone(requirement)))
+        }
+        Reported::Member { .. } => gangs.waiting_jobs().find(|one| one.id == job).cloned(),
+        _ => None,
+    }
+}
+
+/// Room that is being made, according to the objects: for jobs with nominated nodes on which pods
+/// terminate.
+///
+/// Which decision a waiting pod rests on is in the objects alone: its `status.nominatedNodeName`,
+/// and on that node the pods that are ending or carry the condition that says so. A scheduler that
+/// restarts finds it there.
+fn restore_claims(objects: &Objects, snapshot: &mut Snapshot) {
+    let mut claims: BTreeMap<JobId, Claim> = BTreeMap::new();
+    for (node, pods) in nominations(objects) {
+        let (awaited, grace_ms) = ending_on(objects, &node);
+        if awaited.is_empty() {
+            continue;
+        }
+        let until_ms = snapshot.now_ms + grace_ms + SLACK_MS;
+        for holding in &mut snapshot.holdings {
+            if awaited.contains(&holding.owner) {
+                holding.phase = Phase::Releasing { expected_end_ms: Some(until_ms) };
+            }
+        }
+        for (pod, slot) in pods {
+            let number = ReservationId(FIRST_CLAIM + claims.len() as u32);
+            let holding = holding(objects, slot, Owner::Pod(pod), node.clone(), Phase::Assumed);
+            let place = Place { pod, node: node.clone(), devices: holding.devices };
+            let claim = claims.entry(pod.job).or_insert_with(|| Claim {
+                job: pod.job,
+                reservation: number,
+                places: Vec::new(),
+                awaited: Vec::new(),
+                until_ms,
+            });
+            claim.places.push(place);
+            claim.until_ms = claim.until_ms.max(until_ms);
+            let new = awaited.iter().filter(|owner| !claim.awaited.contains(owner));
+            let new: Vec<Owner> = new.cloned().collect();
+            claim.awaited.extend(new);
+        }
+    }
+    snapshot.claims = claims.into_values().collect();
+}
+
+/// Waiting pods of ours that name a node which is freed for them, by that node.
+fn nominations(objects: &Objects) -> BTreeMap<NodeName, Vec<(PodId, Slot)>> {
+    let mut all: BTreeMap<NodeName, Vec<(PodId, Slot)>> = BTreeMap::new();
+    for (id, slot) in objects.pods.ids() {
+        let entry = objects.pods.get(slot);
+        let node = &entry.pod.nominated_node;
+        if entry.reported.waits() && !node.is_empty() && objects.nodes.is_there(node) {
+            all.entry((**node).into()).or_default().push((id, slot));
+        }
+    }
+    all
+}
+
+/// The owners of what is held on a node that are terminating and not late with it, or about to be
+/// preempted; how long that may take.
+fn ending_on(objects: &Objects, node: &str) -> (Vec<Owner>, u64) {
+    let (mut owners, mut grace_ms) = (Vec::new(), 0);
+    for slot in objects.pods.on_node(node) {
+        let entry = objects.pods.get(slot);
+        let pod = &entry.pod;
+        // A scheduler like this one may have begun to preempt it.
+        let may_be_ours = objects.is_ours(pod) || objects.may_be_preempted(entry);
+        let ends = pod.meta.is_deleting() || (pod.preemption.is_target && may_be_ours);
+        let is_late = late_from_ms(pod).is_some_and(|from_ms| from_ms <= objects.now_ms);
+        if !ends || is_late || *pod.node != *node || pod.is_over() {
+            continue;
+        }
+        let owner = match (&entry.reported, entry.id) {
+            (Reported::Running { .. }, Some(id)) => Owner::Pod(id),
+            (Reported::Foreign { .. }, _) => Owner::Foreign(full_name(pod)),
+            _ => continue,
+        };
+        grace_ms = grace_ms.max(1_000 * u64::from(pod.preemption.grace_s));
+        owners.push(owner);
+    }
+    (owners, grace_ms)
 }

@@ -1,5 +1,5 @@
-//! Translation: what each part of an object becomes. That the whole agrees with kube-scheduler is the
-//! business of the comparison with its own plugins.
+//! Translation: what each part of an object becomes. The comparison with kube-scheduler's own
+//! plugins tests that the whole agrees with it.
 
 use dovetail_cluster::translate::{
     Facts, NodeSetting, NotYet, Rules, held, node, pod, twice_offered,

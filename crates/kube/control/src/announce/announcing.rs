@@ -264,7 +264,7 @@ impl Announcing {
     /// Adds up what queues hold and who waits in them.
     fn look_at_queues(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
-        if scheduler.world().queues().next().is_none() {
+        if scheduler.world().queues().all().next().is_none() {
             self.queues_ms = None;
         } else if *self.queues_ms.get_or_insert(now_ms) <= latest_ms {
             for (name, wanted) in scheduler.queue_statuses() {
@@ -281,10 +281,10 @@ impl Announcing {
             let Some((job, reason)) = self.looks.pop_due(latest_ms) else { return };
             let Some(waiting) = scheduler.waiting(job, reason) else { continue };
             let world = scheduler.world();
-            for pod in world.waiting_pods(job) {
+            for pod in world.pods().waiting_pods(job) {
                 self.book.waits(PodIdentity::of(pod), waiting.clone(), now_ms);
             }
-            if let Some(group) = world.group_of_job(job) {
+            if let Some(group) = world.gangs().group_of_job(job) {
                 let of = StatusOf::group(&group.meta.namespace, &group.meta.name);
                 self.statuses.wants(of, status::group_waits(&waiting), now_ms);
             }
@@ -302,8 +302,11 @@ impl Announcing {
 fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -> Look {
     let world = scheduler.world();
     let patch = match of.kind {
-        Kind::Queue => world.queue(&of.name).map(|queue| queues::patch(queue, wanted, now_ms)),
+        Kind::Queue => {
+            world.queues().get(&of.name).map(|queue| queues::patch(queue, wanted, now_ms))
+        }
         _ => world
+            .gangs()
             .native_group(&of.namespace, &of.name)
             .map(|group| status::group_patch(group, wanted, now_ms)),
     };
@@ -315,7 +318,7 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
 }
 
 fn seen<'a>(scheduler: &'a Scheduler, pod: &PodIdentity) -> Option<Seen<'a>> {
-    let seen = scheduler.world().waiting_pod(&pod.namespace, &pod.name)?;
+    let seen = scheduler.world().pods().waiting_pod(&pod.namespace, &pod.name)?;
     let says = seen.unscheduled.as_ref().map(|says| (&*says.reason, &*says.message));
     let is_it = *seen.meta.uid == *pod.uid;
     is_it.then_some(Seen { resource_version: &seen.meta.resource_version, says })

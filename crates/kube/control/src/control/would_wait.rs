@@ -58,7 +58,7 @@ impl WouldWait {
         for _ in 0..BATCH {
             let Some((job, reason)) = self.looks.pop_due(now_ms) else { return };
             let waiting = scheduler.waiting(job, reason);
-            let pods = scheduler.world().waiting_pods(job);
+            let pods = scheduler.world().pods().waiting_pods(job);
             let (Some(waiting), Some(first)) = (waiting, pods.first()) else {
                 self.told.remove(&job);
                 continue;
@@ -86,7 +86,7 @@ impl WouldWait {
 /// A pod, or the gang with which it starts.
 fn named(scheduler: &Scheduler, pod: &Pod) -> String {
     let (namespace, name) = (&pod.meta.namespace, &pod.meta.name);
-    match scheduler.world().gang_of(namespace, name) {
+    match scheduler.world().pods().gang_of(namespace, name) {
         Some(gang) => format!("gang {gang}"),
         None => format!("{namespace}/{name}"),
     }

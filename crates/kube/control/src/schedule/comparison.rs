@@ -65,13 +65,13 @@ impl Comparison {
 
     /// Dovetail has decided.
     pub fn decided(&mut self, bind: &Bind, world: &World, now_ms: u64) {
-        let Some(pod) = world.pod(&bind.namespace, &bind.pod) else { return };
+        let Some(pod) = world.pods().pod(&bind.namespace, &bind.pod) else { return };
         let gpus = pod.requests.extended.get(&world.rules().device_resource).copied();
         let open = Open {
             uid: bind.uid.clone(),
             node: bind.node.clone(),
             gpus: gpus.and_then(|gpus| u128::try_from(gpus).ok()).unwrap_or(0),
-            model: world.gpu_model(&bind.node).to_owned(),
+            model: world.nodes().gpu_model(&bind.node).to_owned(),
             decided_ms: now_ms,
         };
         self.open.insert((bind.namespace.clone(), bind.pod.clone()), open);
@@ -103,7 +103,7 @@ impl Comparison {
             }
             Some(true) => {}
             // It waited until now, and nothing was decided.
-            None if !pod.node.is_empty() && world.is_asked_about(namespace, name) => {
+            None if !pod.node.is_empty() && world.pods().is_asked_about(namespace, name) => {
                 self.compared.before += 1;
             }
             None => {}

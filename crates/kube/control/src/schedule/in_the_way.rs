@@ -24,7 +24,7 @@ impl Scheduler {
     /// would not, or may stop nobody itself.
     pub(super) fn says_who_is_not_stopped(&mut self, job: JobId) -> Option<String> {
         let waiting = self.engine()?.job(job)?.clone();
-        let is_patient = self.world.is_patient(job);
+        let is_patient = self.world.preemption().is_patient(job);
         if !self.stops_others() || (waiting.preemption.never_preempts && !is_patient) {
             return None;
         }
@@ -52,14 +52,15 @@ impl Scheduler {
     /// Those that the server did not let go.
     fn not_let_go(&self, waiting: &Job) -> Option<Spared> {
         let all = self.spared.paused().filter_map(|(until_ms, key)| {
-            let pod = self.world.pod(&key.namespace, &key.name)?;
+            let pod = self.world.pods().pod(&key.namespace, &key.name)?;
             let runs = *pod.meta.uid == *key.uid && !pod.node.is_empty() && !pod.is_over();
             let is_lower = pod.priority < waiting.priority && !pod.meta.is_deleting();
             (runs && is_lower).then_some((until_ms, key, pod))
         });
         let all: Vec<(u64, &PodKey, &Pod)> = all.collect();
         let until_ms = all.iter().map(|(until_ms, ..)| *until_ms).min()?;
-        let jobs = all.iter().filter_map(|(_, key, _)| Some(self.world.id_of(key)?.job)).collect();
+        let jobs =
+            all.iter().filter_map(|(_, key, _)| Some(self.world.pods().id_of(key)?.job)).collect();
         let says = format!(
             "It would start if pods of lower priority were evicted, which the server refuses: {}; they are not tried again until \
              {}.",
@@ -73,7 +74,7 @@ impl Scheduler {
     fn not_allowed(&self, waiting: &Job) -> Option<Spared> {
         let (mut jobs, mut pods, mut first) = (BTreeSet::new(), Vec::new(), None);
         for (namespace, message) in self.rightless.namespaces() {
-            let running = self.world.running_in(namespace);
+            let running = self.world.preemption().running_in(namespace);
             for (job, pod) in running.filter(|(_, pod)| pod.priority < waiting.priority) {
                 first.get_or_insert(message);
                 jobs.insert(job);

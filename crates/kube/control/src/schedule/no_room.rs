@@ -50,7 +50,7 @@ impl Promises {
 impl Scheduler {
     /// What a job says that no node takes now; `None` if it does not wait.
     pub(super) fn no_room(&mut self, job: JobId) -> Option<Waiting> {
-        let nodes = self.world.node_names();
+        let nodes = self.world.nodes().names();
         let engine = self.engine.as_mut()?;
         let waiting = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
         if self.promises.are_kept(engine, &waiting) {
@@ -70,7 +70,7 @@ impl Scheduler {
 
     /// The gang, as it is shown, for whose lost members the room is kept in which a job would start.
     fn for_whom_room_is_kept(&mut self, job: &Job) -> Option<String> {
-        let rooms: Vec<(String, String)> = self.world.kept_rooms().collect();
+        let rooms: Vec<(String, String)> = self.world.gangs().kept_rooms().collect();
         let engine = self.engine.as_mut()?;
         let mut fits_without = |gang: Option<&str>| {
             let of_gang = rooms.iter().filter(|(_, of)| gang.is_none_or(|gang| of == gang));

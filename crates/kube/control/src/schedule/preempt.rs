@@ -55,18 +55,18 @@ impl Scheduler {
     ) {
         let nodes: BTreeMap<PodId, &str> = places.iter().map(|p| (p.pod, &*p.node)).collect();
         let named = |pod: &PodId| {
-            let key = PodKey::of(self.world.pod_of(*pod)?);
+            let key = PodKey::of(self.world.pods().pod_of(*pod)?);
             let node = self.node_of(&key);
             Some((key, node))
         };
         let under_way = self.rooms.values().flat_map(|room| &room.victims);
         let gone: Vec<PodId> = victims.iter().chain(under_way).copied().collect();
-        let companions = self.world.companions(&gone);
+        let companions = self.world.preemption().companions(&gone);
         let victims: Vec<PodId> = victims.iter().chain(&companions).copied().collect();
         let stopped: Vec<(PodKey, String)> = victims.iter().filter_map(named).collect();
         let says = self.says_for_whom_it_waits(job);
         let waiting = self.nominations(&nodes, &says);
-        if let Some(first) = nodes.keys().next().and_then(|pod| self.world.pod_of(*pod)) {
+        if let Some(first) = nodes.keys().next().and_then(|pod| self.world.pods().pod_of(*pod)) {
             let mut nodes: Vec<String> = nodes.values().map(|node| (*node).to_owned()).collect();
             nodes.sort();
             nodes.dedup();
@@ -105,9 +105,9 @@ impl Scheduler {
         if let Some(decision) = stops {
             self.call_off(&decision);
         }
-        let waiting = nominated.into_iter().filter(|pod| self.world.has(pod));
+        let waiting = nominated.into_iter().filter(|pod| self.world.pods().has(pod));
         self.orders.extend(waiting.map(Order::nominate_nowhere));
-        let events = self.world.not_stopped(&victims);
+        let events = self.world.preemption().not_stopped(&victims);
         self.tell(events);
     }
 
@@ -124,7 +124,7 @@ impl Scheduler {
         }
         self.rooms.clear();
         for claim in claims {
-            let pods = claim.places.iter().filter_map(|place| self.world.pod_of(place.pod));
+            let pods = claim.places.iter().filter_map(|place| self.world.pods().pod_of(place.pod));
             let victims = claim.awaited.iter().filter_map(|owner| match owner {
                 Owner::Pod(pod) => Some(*pod),
                 Owner::Foreign(_) | Owner::Reservation => None,
@@ -136,11 +136,11 @@ impl Scheduler {
             self.order_stops(claim.job);
         }
         let awaited = self.rooms.values().flat_map(|room| &room.victims).copied().collect();
-        let left = self.world.left_by_the_last_leader(&awaited);
-        let preemptor = self.world.first_nominated().map(preemptor);
+        let left = self.world.preemption().left_by_the_last_leader(&awaited);
+        let preemptor = self.world.preemption().first_nominated().map(preemptor);
         self.stop_what_is_left(preemptor, &left);
         self.take_back_marks();
-        let stale = self.world.stale_nominations(claims);
+        let stale = self.world.preemption().stale_nominations(claims);
         self.orders.extend(stale.into_iter().map(Order::nominate_nowhere));
     }
 
@@ -149,7 +149,7 @@ impl Scheduler {
         let says: BTreeMap<&str, &Condition> =
             says.iter().map(|one| (one.pod.uid.as_str(), one)).collect();
         let order = |(pod, node): (&PodId, &&str)| {
-            let pod = PodKey::of(self.world.pod_of(*pod)?);
+            let pod = PodKey::of(self.world.pods().pod_of(*pod)?);
             let says = says.get(&*pod.uid).map(|says| Box::new((*says).clone()));
             Some(Order::Nominate { pod, node: (*node).to_owned(), says })
         };
@@ -172,6 +172,6 @@ impl Scheduler {
             waiting: waiting.clone(),
             since_ms: pod.unscheduled.is_none().then_some(self.now_ms),
         };
-        self.world.waiting_pods(job).into_iter().map(says).collect()
+        self.world.pods().waiting_pods(job).into_iter().map(says).collect()
     }
 }

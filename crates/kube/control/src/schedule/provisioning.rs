@@ -141,7 +141,7 @@ impl Scheduler {
         let mut claims = BTreeMap::new();
         if !self.is_dry_run {
             for (pod, node) in &binds {
-                for claim in self.world.claims_without_volume(*pod) {
+                for claim in self.world.volumes().claims_without_volume(*pod) {
                     let choice = Choice { pod: *pod, node: node.clone(), written: Written::NotYet };
                     // Where pods share one, the first chooses.
                     claims.entry(claim).or_insert(choice);
@@ -181,7 +181,7 @@ impl Scheduler {
                     self.provisioning.open.insert(number, open);
                 }
                 Look::Ready => {
-                    open.binds.iter().for_each(|(pod, _)| self.world.has_its_volumes(*pod));
+                    self.world.have_their_volumes(open.binds.iter().map(|(pod, _)| *pod));
                     self.outbox.add(open.binds, open.since_ms);
                 }
                 Look::Void => self.undo(&open, None),
@@ -195,18 +195,13 @@ impl Scheduler {
     /// All pods of a decision say for which volumes they wait, when that is new or has changed.
     fn say_what_is_missing(&mut self, open: &mut Open) {
         let is_missing =
-            |key: &&ClaimKey| self.world.claim(key).is_none_or(|claim| !claim.is_bound());
+            |key: &&ClaimKey| self.world.volumes().claim(key).is_none_or(|claim| !claim.is_bound());
         let missing: Vec<ClaimKey> = open.claims.keys().filter(is_missing).cloned().collect();
         if missing.is_empty() || open.told == missing {
             return;
         }
-        for (pod, _) in &open.binds {
-            let of_pod = self.world.claims_without_volume(*pod);
-            self.world.waits_for_volumes(*pod, &of_pod, &missing);
-        }
-        if let Some((first, _)) = open.binds.first() {
-            self.world.group_waits_for_volumes(first.job, &missing);
-        }
+        let pods: Vec<PodId> = open.binds.iter().map(|(pod, _)| *pod).collect();
+        self.world.wait_for_volumes(&pods, &missing);
         open.told = missing;
     }
 
@@ -225,7 +220,7 @@ impl Scheduler {
 
     fn look_at(&mut self, open: &mut Open) -> Look {
         let is_current =
-            |(pod, node): &(PodId, NodeName)| self.world.assumed_on(*pod) == Some(node);
+            |(pod, node): &(PodId, NodeName)| self.world.pods().assumed_on(*pod) == Some(node);
         if !open.binds.iter().all(is_current) {
             return Look::Void;
         }
@@ -256,17 +251,17 @@ impl Scheduler {
         is_late: bool,
     ) -> Result<Option<Option<Order>>, NotYet> {
         let name = key.name.to_string();
-        let Some(claim) = self.world.claim(key) else {
+        let Some(claim) = self.world.volumes().claim(key) else {
             return Err(NotYet::ClaimMissing { claim: name });
         };
         if claim.meta.is_deleting() {
             return Err(NotYet::ClaimDeleting { claim: name });
         }
-        if self.world.has_volume(claim) {
+        if self.world.volumes().has_volume(claim) {
             return Ok(None);
         }
         let node = choice.node.to_string();
-        let provisioner = self.world.provisioner(claim).to_owned();
+        let provisioner = self.world.volumes().provisioner(claim).to_owned();
         if is_late {
             let within_s = self.provisioning.wait_ms / 1_000;
             return Err(NotYet::ProvisionedLate { claim: name, node, provisioner, within_s });
@@ -305,7 +300,7 @@ impl Scheduler {
         let is_out_of_reach =
             |cause: Refusal| matches!(cause, Refusal::VolumeNodeAffinity | Refusal::VolumeZone);
         open.binds.iter().all(|(pod, node)| {
-            let Some(asked) = self.world.asked_by_volumes(*pod) else { return false };
+            let Some(asked) = self.world.volumes().asked_by_volumes(*pod) else { return false };
             let refusals = self.engine_mut().and_then(|engine| engine.ask().refusals(&asked, node));
             !refusals.into_iter().flatten().any(|refusal| is_out_of_reach(refusal.cause))
         })
@@ -315,14 +310,14 @@ impl Scheduler {
     fn undo(&mut self, open: &Open, failed: Option<(PodId, NotYet)>) {
         let failed_pod = failed.as_ref().map(|(pod, _)| *pod);
         if let Some((pod, why)) = failed
-            && let Some(key) = self.world.pod_of(pod).map(PodKey::of)
+            && let Some(key) = self.world.pods().pod_of(pod).map(PodKey::of)
         {
             self.pauses.pause_pod(self.now_ms, &key, Pause::Long);
             let events = self.world.hold_back(&key, Some(why));
             self.tell(events);
         }
         let is_open = |(pod, node): &&(PodId, NodeName)| {
-            Some(*pod) != failed_pod && self.world.assumed_on(*pod) == Some(node)
+            Some(*pod) != failed_pod && self.world.pods().assumed_on(*pod) == Some(node)
         };
         let pods: Vec<PodId> = open.binds.iter().filter(is_open).map(|(pod, _)| *pod).collect();
         let events = self.world.bind_failed(&pods);

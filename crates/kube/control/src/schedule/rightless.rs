@@ -102,7 +102,7 @@ impl Scheduler {
         let marks: Vec<Order> = spared.iter().filter_map(|pod| self.take_back(pod)).collect();
         self.orders.extend(marks);
         if is_to_be_told {
-            let first = jobs.first().and_then(|job| self.world.pods_of(*job).next());
+            let first = jobs.first().and_then(|job| self.world.pods().pods_of(*job).next());
             self.news.push(News::StopRefused(Box::new(StopRefused {
                 victim: victim.clone(),
                 preemptor: first.map(|pod| (PodName::of(pod), pod.meta.uid.to_string())),
@@ -119,7 +119,7 @@ impl Scheduler {
             return;
         }
         for namespace in self.rightless.take_due(self.now_ms) {
-            match self.world.stoppable_in(&namespace) {
+            match self.world.preemption().stoppable_in(&namespace) {
                 Some(pod) => self.orders.push_back(Order::MayStop { pod }),
                 None => self.may_stop_again(&namespace),
             }

@@ -152,7 +152,7 @@ impl Scheduler {
         self.tell(events);
         self.spare_no_longer_who_was_let_go();
         self.provisioning.look_again();
-        if self.world.take_recounted() {
+        if self.world.notices().are_queues_recounted() {
             self.end();
         }
         self.hear();
@@ -189,14 +189,14 @@ impl Scheduler {
             self.tell(events);
         }
         let world = &self.world;
-        self.pauses.sweep(|pod| world.has(pod));
+        self.pauses.sweep(|pod| world.pods().has(pod));
         self.spare_no_longer();
         self.ask_for_rights();
     }
 
     /// Gangs that are to be given up, since the last call: their pods are to be deleted.
     pub fn unwinding(&mut self) -> Vec<Unwinding> {
-        self.world.unwinding()
+        self.world.notices().unwinding()
     }
 
     /// Decides, if everything is listed and anything has changed.
@@ -316,7 +316,7 @@ impl Scheduler {
     /// Whether anybody who holds something has begun to leave, or room is kept for others than before, since the last
     /// call: what was said before of who waits may hold no longer.
     pub fn take_somebody_leaves(&mut self) -> bool {
-        let is_kept_anew = self.world.take_is_room_kept_anew();
+        let is_kept_anew = self.world.notices().is_room_kept_anew();
         std::mem::take(&mut self.somebody_leaves) || is_kept_anew
     }
 
@@ -354,7 +354,7 @@ impl Scheduler {
         let (world, only_asks) = (&self.world, self.only_asks);
         let stops = |pod: &Pod| pod.meta.is_deleting() || pod.preemption.is_target;
         let is_stopping = |owner: &Owner| match owner {
-            Owner::Pod(pod) => !only_asks || world.pod_of(*pod).is_some_and(stops),
+            Owner::Pod(pod) => !only_asks || world.pods().pod_of(*pod).is_some_and(stops),
             Owner::Foreign(_) | Owner::Reservation => true,
         };
         status::waiting(self.engine.as_mut()?, job, reason, &[], world.rules(), is_stopping)
@@ -362,7 +362,7 @@ impl Scheduler {
 
     /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it does not wait.
     pub fn obstacles(&mut self, job: JobId) -> Vec<Vec<status::Obstacle>> {
-        let nodes = self.world.node_names();
+        let nodes = self.world.nodes().names();
         let Some(engine) = self.engine.as_mut() else { return Vec::new() };
         let waiting = engine.job(job).filter(|job| job.start_ms.is_none()).cloned();
         waiting.map_or_else(Vec::new, |job| {
@@ -418,8 +418,8 @@ impl Scheduler {
             self.open();
         }
         let Some(engine) = self.engine.as_mut() else { return };
-        let there = self.world.queues().map(|(queue, _)| queue.meta.name.to_string());
-        let missing = self.world.missing_queues().into_iter().map(|queue| queue.name);
+        let there = self.world.queues().all().map(|(queue, _)| queue.meta.name.to_string());
+        let missing = self.world.queues().missing().into_iter().map(|queue| queue.name);
         let all = there.chain(missing).map(|queue| {
             let usage = engine.queue_use(&engine_name(&queue));
             (queue, usage)
@@ -446,7 +446,7 @@ impl Scheduler {
             let below = below.unwrap_or_default();
             (queue.meta.name.to_string(), queues::status(queue, problem, &usage, below, rules))
         };
-        self.world.queues().map(says).collect()
+        self.world.queues().all().map(says).collect()
     }
 
     /// The world as plain data.
@@ -466,7 +466,7 @@ impl Scheduler {
 
     /// Takes what the world has to say to people.
     pub(super) fn hear(&mut self) {
-        self.news.extend(self.world.reports().into_iter().map(News::Object));
+        self.news.extend(self.world.notices().reports().into_iter().map(News::Object));
     }
 
     /// An engine over what the world says.
@@ -474,7 +474,7 @@ impl Scheduler {
         self.spare_who_was_kept();
         let snapshot = self.world.snapshot(self.now_ms);
         let world = &self.world;
-        self.waits.restart(|job| world.pods_of(job).next().is_some());
+        self.waits.restart(|job| world.pods().pods_of(job).next().is_some());
         for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
             self.waits.begin(job, self.now_ms);
         }
@@ -555,7 +555,7 @@ impl Scheduler {
     fn note_end(&mut self, job: JobId) {
         self.waits.pause(job);
         // A pod that pauses is still there.
-        if self.world.pods_of(job).next().is_none() {
+        if self.world.pods().pods_of(job).next().is_none() {
             self.waits.forget(job);
             self.forget_tries(job);
             // What is kept for it is given back in a moment, and that is told.
@@ -582,7 +582,7 @@ impl Scheduler {
         if self.pauses.is_empty() {
             return;
         }
-        if let Some(pod) = self.world.pod_of(pod) {
+        if let Some(pod) = self.world.pods().pod_of(pod) {
             self.pauses.forget(&PodKey::of(pod));
         }
     }
@@ -635,13 +635,13 @@ impl Scheduler {
 
     fn say(&mut self, job: JobId, reason: PendingReason) {
         self.waits.because(job, reason);
-        let pods = self.world.pods_of(job);
+        let pods = self.world.pods().pods_of(job);
         self.news.extend(pods.map(|pod| News::Waits { pod: PodName::of(pod), job, reason }));
     }
 
     fn assume(&mut self, job: JobId, binds: Vec<(PodId, NodeName)>) {
         self.waits.pause(job);
-        if binds.iter().any(|(pod, node)| self.world.assumed_on(*pod) != Some(node)) {
+        if binds.iter().any(|(pod, node)| self.world.pods().assumed_on(*pod) != Some(node)) {
             return self.start_anew(EngineError::UnknownJob { job });
         }
         let since_ms = self.waits.since_ms(job).unwrap_or(self.now_ms);
@@ -670,7 +670,7 @@ impl Scheduler {
         if !self.is_current(decision) {
             return None;
         }
-        let meta = &self.world.pod_of(decision.pod)?.meta;
+        let meta = &self.world.pods().pod_of(decision.pod)?.meta;
         Some(Bind {
             decision: number,
             namespace: meta.namespace.to_string(),
@@ -680,7 +680,7 @@ impl Scheduler {
             epoch: self.epoch,
             tag: match decision.gang {
                 Some(gang) => gang_decision(self.epoch, gang.number, gang.size),
-                None => self.world.name_of_decision(decision.pod, self.epoch, number),
+                None => self.world.pods().name_of_decision(decision.pod, self.epoch, number),
             },
         })
     }
@@ -702,7 +702,7 @@ impl Scheduler {
         if asked_ms.is_some() && decision.tries < RESENDS {
             return self.outbox.send_again(number, decision);
         }
-        let Some(pod) = self.world.pod_of(decision.pod).map(PodKey::of) else { return };
+        let Some(pod) = self.world.pods().pod_of(decision.pod).map(PodKey::of) else { return };
         let (pause, why) = match cause {
             Cause::Refused { code, message } => {
                 let (node, message) = (decision.node.to_string(), message.clone());
@@ -722,6 +722,7 @@ impl Scheduler {
 
     /// Whether the pod still waits for this very bind.
     fn is_current(&self, decision: &Decision) -> bool {
-        !decision.is_superseded && self.world.assumed_on(decision.pod) == Some(&decision.node)
+        !decision.is_superseded
+            && self.world.pods().assumed_on(decision.pod) == Some(&decision.node)
     }
 }

@@ -38,7 +38,7 @@ impl Scheduler {
 
     fn tell_that_it_is_not_stopped(&mut self, victim: &PodKey, code: Option<u16>, message: &str) {
         let jobs = self.jobs_waiting_for(victim);
-        let preemptor = jobs.first().and_then(|job| self.world.pods_of(*job).next());
+        let preemptor = jobs.first().and_then(|job| self.world.pods().pods_of(*job).next());
         self.news.push(News::StopRefused(Box::new(StopRefused {
             victim: victim.clone(),
             preemptor: preemptor.map(|pod| (PodName::of(pod), pod.meta.uid.to_string())),
@@ -64,7 +64,7 @@ impl Scheduler {
         self.call_off_stops(job);
         let events = match self.tries.in_vain(job, self.now_ms) {
             true => self.world.wait_patiently(job, true),
-            false => self.world.submit_again(job),
+            false => self.world.preemption().submit_again(job),
         };
         self.tell(events);
         self.unnominate(job);
@@ -73,7 +73,7 @@ impl Scheduler {
     /// Who was not let go a short while ago, as it says itself, is left in peace by whoever comes new, too: by another
     /// leader, and by who asks what a scheduler would do.
     pub(super) fn spare_who_was_kept(&mut self) {
-        for (pod, kept_ms) in self.world.kept_pods() {
+        for (pod, kept_ms) in self.world.preemption().kept_pods() {
             if self.spared.pause_victim_since(self.now_ms, &pod, kept_ms) {
                 let events = self.world.spare(&pod, true);
                 self.tell(events);
@@ -83,7 +83,7 @@ impl Scheduler {
 
     /// Who says no more that it was not let go may be stopped again: somebody has taken that back.
     pub(super) fn spare_no_longer_who_was_let_go(&mut self) {
-        for pod in self.world.take_let_go() {
+        for pod in self.world.notices().let_go() {
             self.spared.forget(&pod);
             let events = self.world.spare(&pod, false);
             self.tell(events);
@@ -99,7 +99,7 @@ impl Scheduler {
             self.orders.extend(self.take_back(&pod));
         }
         let world = &self.world;
-        self.spared.sweep(|pod| world.has(pod));
+        self.spared.sweep(|pod| world.pods().has(pod));
         for job in self.tries.take_due(self.now_ms) {
             let events = self.world.wait_patiently(job, false);
             self.tell(events);

@@ -85,7 +85,7 @@ impl Scheduler {
         if victims.is_empty() {
             return;
         }
-        let preemptor = self.world.pods_of(job).next().map(preemptor);
+        let preemptor = self.world.pods().pods_of(job).next().map(preemptor);
         let stopping = Stopping {
             preemptor,
             open: victims.iter().map(|pod| (pod.clone(), self.node_of(pod))).collect(),
@@ -137,8 +137,8 @@ impl Scheduler {
     /// A job has started: nobody is stopped for it. Of gangs that lost pods by that nobody is left who cannot go on.
     pub(super) fn has_its_room(&mut self, job: JobId) {
         let victims = self.needs_no_room(job);
-        let left = self.world.left_of_stopped(&victims);
-        let preemptor = self.world.pods_of(job).next().map(preemptor);
+        let left = self.world.preemption().left_of_stopped(&victims);
+        let preemptor = self.world.pods().pods_of(job).next().map(preemptor);
         self.stop_what_is_left(preemptor, &left);
     }
 
@@ -156,13 +156,13 @@ impl Scheduler {
         let why = Stop::Preempted;
         let stop = |pod| Order::Stop { pod, why, decision: decision.clone() };
         self.orders.extend(victims.into_iter().map(stop));
-        let events = self.world.about_to_go(left);
+        let events = self.world.preemption().about_to_go(left);
         self.tell(events);
     }
 
     /// Pods that an earlier leader marked and that nobody stops are marked no more.
     pub(super) fn take_back_marks(&mut self) {
-        let marked = self.world.marked_by_us();
+        let marked = self.world.preemption().marked_by_us();
         let taken_back: Vec<Order> = marked.filter_map(|pod| self.take_back(&pod)).collect();
         self.orders.extend(taken_back);
     }
@@ -202,7 +202,8 @@ impl Scheduler {
             }
         }
         if why == Stop::GangGivenUp && end == OrderEnd::Done {
-            let gang = self.world.gang_of(&victim.namespace, &victim.name).map(ToString::to_string);
+            let gang =
+                self.world.pods().gang_of(&victim.namespace, &victim.name).map(ToString::to_string);
             let given_up = gang.map(|gang| News::GangGivenUp { pod: victim.clone(), gang });
             self.news.extend(given_up);
         }
@@ -221,7 +222,7 @@ impl Scheduler {
 
     /// A pod that an earlier leader marked and that is not to be stopped after all is marked no more.
     pub(super) fn take_back(&self, victim: &PodKey) -> Option<Order> {
-        let pod = self.world.pod(&victim.namespace, &victim.name)?;
+        let pod = self.world.pods().pod(&victim.namespace, &victim.name)?;
         let is_marked = *pod.meta.uid == *victim.uid && pod.preemption.is_target;
         let is_wanted = self.is_to_stop(victim);
         let stays = is_marked && !is_wanted && !pod.meta.is_deleting();
@@ -232,9 +233,9 @@ impl Scheduler {
     /// stopped for has started elsewhere.
     fn runs_on(&mut self, victim: &PodKey) {
         if !self.is_to_stop(victim)
-            && let Some(id) = self.world.id_of(victim)
+            && let Some(id) = self.world.pods().id_of(victim)
         {
-            let events = self.world.not_stopped(&[id]);
+            let events = self.world.preemption().not_stopped(&[id]);
             self.tell(events);
         }
     }
@@ -245,17 +246,18 @@ impl Scheduler {
 
     /// The jobs for which a pod is to be stopped.
     pub(super) fn jobs_waiting_for(&self, victim: &PodKey) -> Vec<JobId> {
-        let Some(id) = self.world.id_of(victim) else { return Vec::new() };
+        let Some(id) = self.world.pods().id_of(victim) else { return Vec::new() };
         let rooms = self.rooms.iter().filter(|(_, room)| room.victims.contains(&id));
         rooms.map(|(job, _)| *job).collect()
     }
 
     /// Those of these pods that are there, have a node or are about to, and are not stopping yet.
     pub(super) fn victims_to_stop(&self, victims: &[PodId]) -> Vec<PodKey> {
-        let has_node =
-            |id: &PodId, pod: &Pod| !pod.node.is_empty() || self.world.assumed_on(*id).is_some();
+        let has_node = |id: &PodId, pod: &Pod| {
+            !pod.node.is_empty() || self.world.pods().assumed_on(*id).is_some()
+        };
         let pods = victims.iter().filter_map(|id| {
-            let pod = self.world.pod_of(*id)?;
+            let pod = self.world.pods().pod_of(*id)?;
             has_node(id, pod).then_some(pod)
         });
         let pods = pods.filter(|pod| !pod.meta.is_deleting() && !pod.is_over());
@@ -264,9 +266,10 @@ impl Scheduler {
 
     /// Where a pod is, or is about to be.
     pub(super) fn node_of(&self, key: &PodKey) -> String {
-        let pod = self.world.pod(&key.namespace, &key.name);
+        let pod = self.world.pods().pod(&key.namespace, &key.name);
         let node = pod.map(|pod| pod.node.to_string()).filter(|node| !node.is_empty());
-        let decided = || Some(self.world.assumed_on(self.world.id_of(key)?)?.to_string());
+        let decided =
+            || Some(self.world.pods().assumed_on(self.world.pods().id_of(key)?)?.to_string());
         node.or_else(decided).unwrap_or_default()
     }
 }

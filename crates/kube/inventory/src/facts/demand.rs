@@ -51,7 +51,7 @@ pub(super) fn worlds(
             scheduler: JUDGE.to_owned(),
             rules,
             patience,
-            is_told_in_order: true,
+            keeps_list_order: true,
             ..Settings::default()
         };
         let mut world = World::new(settings);
@@ -60,7 +60,7 @@ pub(super) fn worlds(
         let may_want = |pod: &UntoldPod| pod.may_want(resource) != Untold::default();
         let is_wanted = objects.is_wanted(resource) || untold.iter().any(may_want);
         objects.tell(is_wanted, &offering, &mut world);
-        let refused = || world.refused().filter(move |(pod, _)| wants(pod, resource));
+        let refused = || world.pods().refused().filter(move |(pod, _)| wants(pod, resource));
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
         let unjudged = refused().map(|(pod, reason)| {
             let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
@@ -201,7 +201,7 @@ impl Objects {
             let says = pod.unscheduled.as_ref().map(|says| &*says.reason);
             let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
             if says == Some(FITS_NOWHERE)
-                && let Some(job) = world.job_of(namespace, name)
+                && let Some(job) = world.pods().job_of(namespace, name)
             {
                 refused.entry(job).or_default().push(format!("{namespace}/{name}"));
             }
@@ -212,7 +212,7 @@ impl Objects {
     /// Waiting jobs of a world for which there is no quota.
     fn kept_for_quota(&self, world: &World) -> BTreeSet<JobId> {
         let jobs = self.without_quota.iter();
-        jobs.filter_map(|(namespace, name)| world.job_of(namespace, name)).collect()
+        jobs.filter_map(|(namespace, name)| world.pods().job_of(namespace, name)).collect()
     }
 
     /// Whether a pod waits that asks for a resource.

@@ -101,7 +101,10 @@ impl Asked {
             assert_eq!(index.apply(Change::Listed(kind)), []);
         }
         let strange = |report: &Report| matches!(report, Report::Strange(_));
-        assert!(!index.reports().iter().any(strange), "an object of the API was not understood");
+        assert!(
+            !index.notices().reports().iter().any(strange),
+            "an object of the API was not understood"
+        );
         let snapshot = index.snapshot(0);
         let requirements: BTreeMap<JobId, Arc<Requirement>> = snapshot
             .jobs
@@ -109,6 +112,7 @@ impl Asked {
             .map(|job| (job.id, Arc::clone(&job.pod_sets[0].requirement)))
             .collect();
         let left: BTreeMap<(&str, &str), &NotYet> = index
+            .pods()
             .refused()
             .map(|(pod, reason)| ((&*pod.meta.namespace, &*pod.meta.name), reason))
             .collect();
@@ -116,7 +120,7 @@ impl Asked {
             let meta = &pod["metadata"];
             let text = |field: &str| meta[field].as_str().expect("a text");
             let (namespace, name) = (text("namespace"), text("name"));
-            let job = index.job_of(namespace, name);
+            let job = index.pods().job_of(namespace, name);
             let requirement = job.and_then(|job| requirements.get(&job));
             let pending = match (left.get(&(namespace, name)), requirement) {
                 (Some(reason), _) => Pending::Left((*reason).clone()),

@@ -1,0 +1,187 @@
+//! What the scheduler decides, and what follows from it for the engine.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::{Event, JobId, NodeName, PodId};
+
+use super::World;
+use super::feed::running::Running;
+use super::gangs::LostMembers;
+use super::index::Index;
+use super::key::{ClaimKey, PodKey};
+use super::objects::pods::{Pause, Slot};
+use super::objects::reported::Reported;
+use super::report::{Report, names_of};
+use crate::translate::NotYet;
+
+impl World {
+    /// The engine has bound pods, all that it bound in one cycle: they hold their nodes until the
+    /// watch or [`World::bind_failed`] says otherwise. Call it for everything the engine decides,
+    /// before the next change: what follows for one job may be about another that the same cycle
+    /// has started.
+    pub fn assumed(&mut self, binds: &[(PodId, NodeName)]) -> Vec<Event> {
+        let Index { objects, feed, gangs, .. } = &mut self.index;
+        for (pod, node) in binds {
+            let Some(slot) = objects.pods.by_id(*pod) else { continue };
+            let entry = objects.pods.get_mut(slot);
+            let (Reported::Waiting { requirement, .. } | Reported::Member { requirement }) =
+                &entry.reported
+            else {
+                continue;
+            };
+            let requirement = Arc::clone(requirement);
+            entry.assumed = Some(Arc::clone(node));
+            objects.pods.index(slot);
+            feed.note_assumed(objects, slot, node, requirement);
+            if let Some(gang) = objects.pods.get(slot).gang.clone() {
+                gangs.started(&gang, pod.job);
+                objects.dirty.gangs.insert(gang);
+            }
+            feed.counted.count(objects, slot);
+        }
+        self.index.settle()
+    }
+
+    /// Binds that the engine decided were not carried out, and their pods wait again at once.
+    /// Nothing follows for those that are meanwhile seen on a node, or gone.
+    pub fn bind_failed(&mut self, pods: &[PodId]) -> Vec<Event> {
+        let Index { objects, feed, .. } = &mut self.index;
+        for pod in pods {
+            let Some(slot) = objects.pods.by_id(*pod) else { continue };
+            let entry = objects.pods.get_mut(slot);
+            let Reported::Assumed { requirement, .. } = &entry.reported else { continue };
+            let (requirement, priority) = (Arc::clone(requirement), entry.pod.priority);
+            entry.assumed = None;
+            entry.waits_for_volumes = false;
+            let is_member = entry.gang.is_some();
+            objects.pods.index(slot);
+            if !is_member {
+                let queue = feed.counted.counted_for(pod.job).to_owned();
+                feed.counted.stop_counting(objects, slot);
+                let kept_room = BTreeSet::new();
+                let reported = Reported::Waiting { requirement, priority, queue, kept_room };
+                feed.note(objects, slot, reported);
+                feed.events.freed.push(Event::BindFailed { pod: *pod });
+            }
+            objects.dirty.pods.insert(slot);
+        }
+        self.index.settle()
+    }
+
+    /// A bind that the engine decided was not carried out, and its pod is to be left alone until
+    /// [`World::let_back`]: meanwhile it neither holds nor wants anything, and is left untouched
+    /// for the reason given, if one is. Nothing follows if the pod is meanwhile seen on a node, or
+    /// gone.
+    pub fn hold_back(&mut self, pod: &PodKey, why: Option<NotYet>) -> Vec<Event> {
+        self.index.hold_back(pod, Some(Pause { why }))
+    }
+
+    /// A pod takes part again.
+    pub fn let_back(&mut self, pod: &PodKey) -> Vec<Event> {
+        self.index.hold_back(pod, None)
+    }
+
+    /// As if these pods were gone: what a dry run would have preempted.
+    pub fn leave_out(&mut self, pods: &[PodId]) -> Vec<Event> {
+        let objects = &mut self.index.objects;
+        for pod in pods {
+            if let Some(slot) = objects.pods.by_id(*pod) {
+                objects.pods.get_mut(slot).is_left_out = true;
+                objects.dirty.pods.insert(slot);
+            }
+        }
+        self.index.settle()
+    }
+
+    /// A pod is exempt from preemption, or not any more. With it are the others of its job.
+    pub fn spare(&mut self, pod: &PodKey, is_exempt: bool) -> Vec<Event> {
+        let pods = &mut self.index.objects.pods;
+        let Some(slot) = pods.by_key(pod) else { return Vec::new() };
+        pods.get_mut(slot).is_exempt = is_exempt;
+        let job = pods.get(slot).id.map(|id| id.job);
+        self.index.note_protection(job.into_iter().collect())
+    }
+
+    /// Every pod of a namespace is exempt from preemption, or not any more.
+    pub fn spare_namespace(&mut self, namespace: &str, is_exempt: bool) -> Vec<Event> {
+        let objects = &mut self.index.objects;
+        if !objects.exempt.set_namespace(namespace, is_exempt) {
+            return Vec::new();
+        }
+        let slots: Vec<Slot> = objects.pods.of_namespace(namespace).collect();
+        let jobs = slots.into_iter().filter_map(|slot| Some(objects.pods.get(slot).id?.job));
+        let jobs = jobs.collect();
+        self.index.note_protection(jobs)
+    }
+
+    /// Joins gangs again that run with pods apart from their job, unless something is under way
+    /// with any of their pods: those wait until it is over.
+    pub fn rejoin(&mut self, is_busy: impl Fn(PodId) -> bool) -> Vec<Event> {
+        let Index { objects, feed, .. } = &mut self.index;
+        Running { objects, feed }.rejoin(is_busy);
+        self.index.settle()
+    }
+
+    /// A pending job does not preempt, or may again. What is kept for it is given back.
+    pub fn wait_patiently(&mut self, job: JobId, is_patient: bool) -> Vec<Event> {
+        let objects = &mut self.index.objects;
+        objects.exempt.set_patient(job, is_patient);
+        let first = objects.pods.of_job(job).next();
+        let gang = first.and_then(|slot| objects.pods.get(slot).gang.clone());
+        objects.dirty.gangs.extend(gang);
+        let mut events = self.index.settle();
+        events.extend(self.preemption().submit_again(job));
+        events
+    }
+
+    /// A job waits no more.
+    pub fn forget_patience(&mut self, job: JobId) {
+        self.index.objects.exempt.set_patient(job, false);
+    }
+
+    /// What running gangs have lost, as far as it is known only from those that are left: for a
+    /// leader that begins. The most important and oldest gangs come first.
+    pub fn lost_members(&mut self) -> Vec<LostMembers> {
+        let Index { objects, feed, gangs, .. } = &mut self.index;
+        gangs.lost_members(objects, &mut feed.requirements)
+    }
+
+    /// Keeps room for lost members: for one of the pod set of this number on each of these nodes.
+    pub fn keep_for_lost(&mut self, lost: &LostMembers, places: &[(u16, NodeName)]) -> Vec<Event> {
+        let Index { objects, feed, .. } = &mut self.index;
+        lost.keep_room(objects, feed, places);
+        self.index.settle()
+    }
+
+    /// The engine has given up room for a job of a higher priority.
+    pub fn rooms_given_up(&mut self, names: &[String]) -> Vec<Event> {
+        let Index { objects, feed, .. } = &mut self.index;
+        objects.dirty.gangs.extend(feed.rooms.given_up(names));
+        self.index.settle()
+    }
+
+    /// Nodes are decided for these pods, and they start when these claims have their volumes there:
+    /// each waits for its own, or, if it has none without, for those of the others.
+    pub fn wait_for_volumes(&mut self, pods: &[PodId], missing: &[ClaimKey]) {
+        for pod in pods {
+            let own = self.volumes().claims_without_volume(*pod);
+            self.index.wait_for_volumes(*pod, &own, missing);
+        }
+        let group = pods.first().and_then(|first| self.gangs().group_of_job(first.job));
+        let Some(meta) = group.map(|group| &group.meta) else { return };
+        let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
+        let claims = names_of(missing);
+        self.index.feed.reports.push(Report::GroupWaitsForVolumes { namespace, name, claims });
+    }
+
+    /// Pods wait for no volumes any more.
+    pub fn have_their_volumes(&mut self, pods: impl IntoIterator<Item = PodId>) {
+        let all = &mut self.index.objects.pods;
+        for pod in pods {
+            if let Some(slot) = all.by_id(pod) {
+                all.get_mut(slot).waits_for_volumes = false;
+            }
+        }
+    }
+}

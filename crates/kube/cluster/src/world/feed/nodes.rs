@@ -1,0 +1,64 @@
+//! What is reported to the engine when a node is different.
+
+use dovetail_model::Event;
+
+use super::Feed;
+use crate::world::objects::Objects;
+use crate::world::objects::pods::Slot;
+use crate::world::objects::reported::Reported;
+
+impl Feed {
+    /// Reports what is different of the nodes that are marked.
+    pub(crate) fn settle_nodes(&mut self, objects: &mut Objects) {
+        let nodes = std::mem::take(&mut objects.dirty.nodes);
+        nodes.iter().for_each(|name| self.settle_node(objects, name));
+        if !nodes.is_empty() {
+            self.reports.extend(objects.nodes.note_selection(&objects.settings.rules));
+        }
+    }
+
+    fn settle_node(&mut self, objects: &mut Objects, name: &str) {
+        if let Some(was_reported) = objects.nodes.take_gone(name) {
+            if was_reported {
+                self.free_gangs_on(objects, name);
+                self.events.nodes.push(Event::NodeRemoved { node: name.into() });
+                self.forget_what_was_on(objects, name);
+            }
+            return;
+        }
+        let mut there = objects.pods.on_node(name).map(|slot| objects.pods.get(slot));
+        let unreadable = there.find(|pod| pod.is_unreadable && *pod.pod.node == *name);
+        let unreadable = unreadable.map(|entry| &*entry.pod);
+        let rules = &objects.settings.rules;
+        let Some((node, wrong)) = objects.nodes.reading(name, unreadable, rules) else { return };
+        let noted = objects.nodes.note(name, node, wrong);
+        self.events.nodes.extend(noted.event);
+        self.reports.extend(noted.reports);
+        if noted.concerns_pods {
+            objects.dirty.pods.extend(objects.pods.on_node(name));
+        }
+    }
+
+    /// In the engine a job is over when a node it was on is gone. A gang is not: only its pods
+    /// there are.
+    fn free_gangs_on(&mut self, objects: &Objects, node: &str) {
+        let there = objects.pods.on_node(node).map(|slot| objects.pods.get(slot));
+        let runs = there.filter(|entry| entry.reported.runs() && entry.reported.is_on(node));
+        let in_gangs = runs.filter(|entry| entry.is_in_job).filter_map(|entry| entry.id);
+        self.events.freed.extend(in_gangs.map(|pod| Event::PodEnded { pod }));
+    }
+
+    /// In the engine nothing is left of what was on a node that is gone.
+    fn forget_what_was_on(&mut self, objects: &mut Objects, node: &str) {
+        for slot in objects.pods.on_node(node).collect::<Vec<Slot>>() {
+            let entry = objects.pods.get_mut(slot);
+            if entry.reported.node().is_some() {
+                entry.assumed = None;
+                self.note(objects, slot, Reported::Nothing);
+            }
+            objects.pods.index(slot);
+            objects.dirty.pods.insert(slot);
+        }
+        objects.attachments.forget_node(node);
+    }
+}

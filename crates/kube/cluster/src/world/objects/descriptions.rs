@@ -1,0 +1,197 @@
+//! The objects that describe gangs: groups of pods, and workloads.
+
+use std::collections::BTreeMap;
+
+use dovetail_objects::{Kind, Labels, Meta, Pod, PodGroup, Workload, WorkloadKind};
+
+use super::listing::Key;
+use crate::translate::NotYet;
+use crate::translate::gang::{
+    Described, GangName, JOB_NAME, Source, TERMS_OF_GANGS, check_apart, made_by,
+};
+
+/// Objects by namespace and name.
+type ByNamespace<T> = BTreeMap<Box<str>, BTreeMap<Box<str>, T>>;
+
+/// The groups and the workloads.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptions {
+    groups: BTreeMap<GangName, PodGroup>,
+    workloads: BTreeMap<WorkloadKind, ByNamespace<Workload>>,
+}
+
+/// Which pods a workload concerns that is there, different, or gone, beside those of its gangs.
+#[derive(Debug)]
+pub(crate) struct WorkloadNoted {
+    /// It was suspended, or is not any more: all that it made.
+    pub(crate) is_turned: bool,
+    /// It says something else about pods that are in no gang of it.
+    pub(crate) concerns_others: bool,
+}
+
+impl Descriptions {
+    /// The object of a gang.
+    pub(crate) fn group(&self, kind: Kind, namespace: &str, name: &str) -> Option<&PodGroup> {
+        self.groups.get(&key(kind, namespace, name)?)
+    }
+
+    /// The group of a gang, if it has one.
+    pub(crate) fn group_of(&self, gang: &GangName) -> Option<&PodGroup> {
+        self.groups.get(gang)
+    }
+
+    /// All objects of a kind.
+    pub(crate) fn groups(&self, kind: Kind) -> impl Iterator<Item = &PodGroup> {
+        let source = Source::of(kind);
+        let of_source = self.groups.iter().filter(move |(name, _)| Some(name.source) == source);
+        of_source.map(|(_, group)| group)
+    }
+
+    /// A workload.
+    pub(crate) fn workload(
+        &self,
+        kind: WorkloadKind,
+        namespace: &str,
+        name: &str,
+    ) -> Option<&Workload> {
+        self.workloads.get(&kind)?.get(namespace)?.get(name)
+    }
+
+    /// Namespaces and names of all workloads of a kind.
+    pub(crate) fn workload_names(&self, kind: WorkloadKind) -> impl Iterator<Item = Key> + '_ {
+        let of_kind = self.workloads.get(&kind).into_iter().flatten();
+        of_kind.flat_map(|(namespace, all)| {
+            all.keys().map(move |name| (namespace.clone(), name.clone()))
+        })
+    }
+
+    /// The workload whose pods a gang has.
+    fn workload_of(&self, gang: &GangName) -> Option<&Workload> {
+        match gang.source {
+            Source::Workload(kind) => self.workload(kind, &gang.namespace, &gang.name),
+            _ => None,
+        }
+    }
+
+    /// What describes a gang.
+    pub(crate) fn of(&self, gang: &GangName) -> Described<'_> {
+        Described { group: self.groups.get(gang), workload: self.workload_of(gang) }
+    }
+
+    /// Labels of the object of a gang: its group, or the workload whose pods it has.
+    pub(crate) fn labels(&self, gang: &GangName) -> Option<&Labels> {
+        let group = self.groups.get(gang).map(|group| &group.meta.labels);
+        group.or_else(|| Some(&self.workload_of(gang)?.meta.labels))
+    }
+
+    /// The object that describes a gang, if one does.
+    pub(crate) fn object_of(&self, gang: &GangName) -> Option<(Kind, &Meta)> {
+        let kind = kind_of(gang)?;
+        let group = self.groups.get(gang).map(|group| &group.meta);
+        let meta = group.or_else(|| Some(&self.workload_of(gang)?.meta))?;
+        Some((kind, meta))
+    }
+
+    /// A gang's object is there or different; which gang, and whether it may name another queue.
+    pub(crate) fn put_group(&mut self, kind: Kind, group: PodGroup) -> Option<(GangName, bool)> {
+        let name = key(kind, &group.meta.namespace, &group.meta.name)?;
+        let labels = group.meta.labels.clone();
+        let before = self.groups.insert(name.clone(), group);
+        Some((name, before.is_none_or(|before| before.meta.labels != labels)))
+    }
+
+    /// A gang's object is gone; which gang.
+    pub(crate) fn remove_group(
+        &mut self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Option<GangName> {
+        let name = key(kind, namespace, name)?;
+        self.groups.remove(&name);
+        Some(name)
+    }
+
+    /// A workload is there or different.
+    pub(crate) fn put_workload(&mut self, kind: WorkloadKind, workload: Workload) -> WorkloadNoted {
+        let (namespace, name) = (workload.meta.namespace.clone(), workload.meta.name.clone());
+        let before = self.workload(kind, &namespace, &name);
+        let noted = WorkloadNoted {
+            is_turned: before.is_some_and(|before| before.suspended) != workload.suspended,
+            concerns_others: apart_terms(before) != apart_terms(Some(&workload)),
+        };
+        let of_kind = self.workloads.entry(kind).or_default();
+        of_kind.entry(namespace).or_default().insert(name, workload);
+        noted
+    }
+
+    /// A workload is gone.
+    pub(crate) fn remove_workload(
+        &mut self,
+        kind: WorkloadKind,
+        namespace: &str,
+        name: &str,
+    ) -> WorkloadNoted {
+        let before = self.workload(kind, namespace, name);
+        let noted = WorkloadNoted {
+            is_turned: before.is_some_and(|before| before.suspended),
+            concerns_others: apart_terms(before).is_some(),
+        };
+        if let Some(of_kind) = self.workloads.get_mut(&kind)
+            && let Some(of_namespace) = of_kind.get_mut(namespace)
+        {
+            of_namespace.remove(name);
+            if of_namespace.is_empty() {
+                of_kind.remove(namespace);
+            }
+        }
+        noted
+    }
+
+    /// That a pod in no gang is of no Job which says how many of its pods start together.
+    pub(crate) fn may_start_alone(&self, pod: &Pod) -> Result<(), NotYet> {
+        let kind = WorkloadKind::Job;
+        let job = job_of(pod).and_then(|name| self.workload(kind, &pod.meta.namespace, name));
+        job.map_or(Ok(()), |job| check_apart(kind, job))
+    }
+
+    /// That no workload which made a pod is suspended: its owner, or a queueing system, holds it
+    /// back.
+    pub(crate) fn is_resumed(&self, pod: &Pod) -> Result<(), NotYet> {
+        let namespace = &pod.meta.namespace;
+        let suspended = |(kind, name): &(WorkloadKind, &str)| {
+            self.workload(*kind, namespace, name).is_some_and(|workload| workload.suspended)
+        };
+        match made_by(pod).find(suspended) {
+            None => Ok(()),
+            Some((kind, name)) => {
+                let workload = format!("{} {namespace}/{name}", kind.noun());
+                Err(NotYet::WorkloadSuspended { workload })
+            }
+        }
+    }
+}
+
+/// The kind of the object that describes a gang.
+pub(crate) fn kind_of(name: &GangName) -> Option<Kind> {
+    Kind::ALL.into_iter().find(|kind| Source::of(*kind) == Some(name.source))
+}
+
+/// The gang that an object of this kind describes.
+fn key(kind: Kind, namespace: &str, name: &str) -> Option<GangName> {
+    let source = Source::of(kind)?;
+    Some(GangName { namespace: namespace.into(), source, name: name.into(), part: Box::default() })
+}
+
+/// The Job that made a pod, by its label.
+pub(crate) fn job_of(pod: &Pod) -> Option<&str> {
+    pod.meta.labels.get(JOB_NAME)
+}
+
+/// What a workload says about pods that are in no gang of it; `None` if nothing.
+fn apart_terms(workload: Option<&Workload>) -> Option<[Option<&str>; 4]> {
+    let workload = workload?;
+    let [min, max, required] = TERMS_OF_GANGS.map(|name| workload.meta.annotations.get(name));
+    let has_terms = min.or(max).or(required).is_some();
+    has_terms.then_some([min, max, required, Some(&*workload.apart)])
+}

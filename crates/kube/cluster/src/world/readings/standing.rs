@@ -1,0 +1,143 @@
+//! What a pod holds or wants, by the objects and the decisions that the watch does not show yet.
+
+use std::sync::Arc;
+
+use dovetail_model::{Holding, HoldingId, NodeName, Owner, Phase, PodId, Requirement};
+use dovetail_objects::Pod;
+
+use crate::translate::{NotYet, held, kept_away_by, pod as translated, whole_devices};
+use crate::world::objects::Objects;
+use crate::world::objects::pods::{Pause, Slot, late_from_ms};
+use crate::world::objects::reported::full_name;
+
+/// What a pod holds or wants, by the objects.
+#[derive(Debug)]
+pub(crate) enum Standing {
+    /// It neither holds nor wants anything.
+    Nothing,
+    /// It is ours to place and cannot be.
+    Refused(NotYet),
+    /// It is ours to place.
+    Waiting(Box<Requirement>),
+    /// The engine has placed it and the watch does not show it yet.
+    Assumed(Box<Holding>),
+    /// It is ours and on a node that is there.
+    Running(Box<Holding>),
+    /// It holds something that the engine did not give out.
+    Foreign(Box<Holding>),
+}
+
+/// What a pod holds or wants, by the objects.
+pub(crate) fn standing(objects: &Objects, slot: Slot) -> Standing {
+    let entry = objects.pods.get(slot);
+    let pod = &*entry.pod;
+    if entry.is_left_out {
+        return Standing::Nothing;
+    }
+    if objects.is_elsewhere(pod) {
+        let is_ours = objects.is_ours(pod) || objects.may_be_preempted(entry);
+        let ours = is_ours && !entry.is_unreadable && objects.nodes.is_there(&pod.node);
+        return match entry.id.filter(|_| ours) {
+            Some(id) => Standing::Running(Box::new(running(objects, slot, id))),
+            None => Standing::Foreign(Box::new(foreign(objects, slot))),
+        };
+    }
+    if let Some(Pause { why }) = entry.held_back.as_ref().filter(|_| objects.would_take_part(entry))
+    {
+        return why.clone().map_or(Standing::Nothing, Standing::Refused);
+    }
+    if !objects.takes_part(entry) {
+        return Standing::Nothing;
+    }
+    if let (Some(node), Some(id)) = (&entry.assumed, entry.id) {
+        let owner = Owner::Pod(id);
+        let held = holding(objects, slot, owner, Arc::clone(node), Phase::Assumed);
+        return Standing::Assumed(Box::new(held));
+    }
+    match wish(objects, slot) {
+        Ok(requirement) => Standing::Waiting(Box::new(requirement)),
+        Err(reason) => Standing::Refused(reason),
+    }
+}
+
+/// What a pod that could take a node needs, or why it may not have one.
+fn wish(objects: &Objects, slot: Slot) -> Result<Requirement, NotYet> {
+    let entry = objects.pods.get(slot);
+    objects.descriptions.is_resumed(&entry.pod)?;
+    objects.admission(slot)?;
+    if entry.gang.is_none() {
+        objects.descriptions.may_start_alone(&entry.pod)?;
+    }
+    requirement(objects, &entry.pod)
+}
+
+/// Whether a pod is to have a name in the engine: it waits, or is ours and on a node.
+pub(crate) fn wants_id(objects: &Objects, slot: Slot) -> bool {
+    let entry = objects.pods.get(slot);
+    let pod = &entry.pod;
+    let bound = !pod.node.is_empty() && !pod.is_over();
+    let is_ours = objects.is_ours(pod) || (bound && objects.may_be_preempted(entry));
+    is_ours && !entry.is_unreadable && (bound || objects.takes_part(entry))
+}
+
+/// What a pod of ours needs, with what depends on other pods.
+pub(crate) fn requirement(objects: &Objects, pod: &Pod) -> Result<Requirement, NotYet> {
+    let mut requirement = translated(pod, &objects.facts, &objects.settings.rules)?;
+    let labels = objects.namespace_labels(pod);
+    let counting = objects.registry.counting(pod, labels);
+    requirement.counts_into.extend(counting.iter().map(|name| name.to_string()));
+    let terms = objects.registry.keeping_away(pod, labels).into_iter();
+    requirement.rules.extend(terms.map(kept_away_by));
+    Ok(requirement)
+}
+
+fn running(objects: &Objects, slot: Slot, pod: PodId) -> Holding {
+    let entry = objects.pods.get(slot);
+    let phase = phase(objects, &entry.pod);
+    holding(objects, slot, Owner::Pod(pod), (*entry.pod.node).into(), phase)
+}
+
+fn foreign(objects: &Objects, slot: Slot) -> Holding {
+    let pod = &objects.pods.get(slot).pod;
+    let node = if pod.node.is_empty() { &pod.nominated_node } else { &pod.node };
+    let owner = Owner::Foreign(full_name(pod));
+    holding(objects, slot, owner, (**node).into(), phase(objects, pod))
+}
+
+/// Until a pod is late with leaving, it leaves soon. When it is late, the time that has passed
+/// says so, and its room is not counted on any more.
+fn phase(objects: &Objects, pod: &Pod) -> Phase {
+    match late_from_ms(pod) {
+        None => Phase::Held { expected_end_ms: None },
+        Some(from_ms) => {
+            let late = Some(from_ms).filter(|from_ms| *from_ms <= objects.now_ms);
+            Phase::Releasing { expected_end_ms: late }
+        }
+    }
+}
+
+pub(crate) fn holding(
+    objects: &Objects,
+    slot: Slot,
+    owner: Owner,
+    node: NodeName,
+    phase: Phase,
+) -> Holding {
+    let pod = &objects.pods.get(slot).pod;
+    let held = held(pod, &objects.facts, &objects.settings.rules);
+    let mut counts_into = held.counts_into;
+    let counting = objects.registry.counting(pod, objects.namespace_labels(pod));
+    counts_into.extend(counting.iter().map(|name| name.to_string()));
+    let memory_bytes = objects.nodes.device_memory_bytes(&node);
+    Holding {
+        id: HoldingId(0),
+        node,
+        owner,
+        phase,
+        reservation: None,
+        resources: held.resources,
+        devices: whole_devices(held.devices, memory_bytes),
+        counts_into,
+        attachments: held.attachments,
+    }
+}

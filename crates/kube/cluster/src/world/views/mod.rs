@@ -1,0 +1,15 @@
+//! Questions about the index: none changes anything.
+
+mod gangs;
+mod nodes;
+mod pods;
+mod preemption;
+mod queues;
+mod volumes;
+
+pub use gangs::{GangLook, GangView, MemberLook};
+pub use nodes::NodeView;
+pub use pods::PodView;
+pub use preemption::PreemptionView;
+pub use queues::QueueView;
+pub use volumes::VolumeView;

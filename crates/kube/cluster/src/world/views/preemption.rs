@@ -1,0 +1,200 @@
+//! Pods that are preempted, that cannot be, and those for which room is made, according to the
+//! objects.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::{Claim, Event, JobId, Owner, Phase, PodId};
+use dovetail_objects::Pod;
+
+use crate::translate::gang::GangName;
+use crate::world::index::Index;
+use crate::world::key::PodKey;
+use crate::world::objects::Objects;
+use crate::world::objects::pods::{PodEntry, SLACK_MS, Slot};
+use crate::world::objects::reported::Reported;
+use crate::world::readings::decided::{left_of, left_without};
+use crate::world::readings::standing::{Standing, standing};
+use crate::world::snapshot::waiting_job;
+
+/// Questions about pods that are preempted, and those for which room is made.
+#[derive(Clone, Copy, Debug)]
+pub struct PreemptionView<'w> {
+    pub(crate) index: &'w Index,
+}
+
+impl<'w> PreemptionView<'w> {
+    fn objects(self) -> &'w Objects {
+        &self.index.objects
+    }
+
+    fn slots<'p>(self, pods: &'p [PodId]) -> impl Iterator<Item = Slot> + use<'p, 'w> {
+        pods.iter().filter_map(move |pod| self.objects().pods.by_id(*pod))
+    }
+
+    fn ids(self, slots: impl IntoIterator<Item = Slot>) -> Vec<PodId> {
+        slots.into_iter().filter_map(|slot| self.objects().pods.get(slot).id).collect()
+    }
+
+    fn gangs_of(self, slots: impl IntoIterator<Item = Slot>) -> BTreeSet<&'w Arc<GangName>> {
+        let pods = &self.objects().pods;
+        slots.into_iter().filter_map(|slot| pods.get(slot).gang.as_ref()).collect()
+    }
+
+    /// A pod of a namespace that runs and may be preempted, according to the pod itself.
+    pub fn stoppable_in(self, namespace: &str) -> Option<PodKey> {
+        self.running_in(namespace).map(|(_, pod)| PodKey::of(pod)).next()
+    }
+
+    /// Pods of a namespace that run and may be preempted, according to the pods themselves, with
+    /// their jobs.
+    pub fn running_in(self, namespace: &str) -> impl Iterator<Item = (JobId, &'w Pod)> + use<'w> {
+        let pods = &self.objects().pods;
+        let entries = pods.of_namespace(namespace).map(|slot| pods.get(slot));
+        entries.filter_map(|entry| {
+            let runs = stays(&entry.pod) && !entry.pod.preemption.is_protected;
+            Some((entry.id.filter(|_| runs)?.job, &*entry.pod))
+        })
+    }
+
+    /// Pods that run and have the condition that the server refused to evict them, and since when;
+    /// without those that are exempt already.
+    pub fn kept_pods(self) -> Vec<(PodKey, u64)> {
+        let kept = self.objects().pods.entries().filter_map(|entry| {
+            let pod = &entry.pod;
+            let kept_ms = pod.preemption.kept_ms.filter(|_| !entry.is_exempt)?.get();
+            stays(pod).then(|| (PodKey::of(pod), kept_ms))
+        });
+        kept.collect()
+    }
+
+    /// Whether a job does not preempt for the time being, whatever its pods say.
+    pub fn is_patient(self, job: JobId) -> bool {
+        self.objects().exempt.is_patient(job)
+    }
+
+    /// A waiting job as if it were new: what is kept for it is given back.
+    pub fn submit_again(self, job: JobId) -> Vec<Event> {
+        let waiting = waiting_job(self.index, job);
+        let submitted = waiting.map(|job| Event::Submitted(Box::new(job)));
+        submitted.map_or(Vec::new(), |submitted| vec![Event::Ended { job }, submitted])
+    }
+
+    /// What those of these pods hold that are not terminating: their evictions were refused.
+    pub fn not_stopped(self, pods: &[PodId]) -> Vec<Event> {
+        let running = self.slots(pods).filter(|slot| {
+            let entry = self.objects().pods.get(*slot);
+            matches!(entry.reported, Reported::Running { .. }) && !entry.pod.meta.is_deleting()
+        });
+        let held = running.filter_map(|slot| match standing(self.objects(), slot) {
+            Standing::Running(holding) => Some(Event::HeldChanged(holding)),
+            _ => None,
+        });
+        held.collect()
+    }
+
+    /// What these pods hold, to be released when their grace periods end.
+    pub fn about_to_go(self, pods: &[PodId]) -> Vec<Event> {
+        let objects = self.objects();
+        let held = self.slots(pods).filter_map(|slot| match standing(objects, slot) {
+            Standing::Running(mut holding) if matches!(holding.owner, Owner::Pod(_)) => {
+                let pod = &objects.pods.get(slot).pod;
+                let grace_ms = 1_000 * u64::from(pod.preemption.grace_s);
+                let ends_ms = objects.now_ms.saturating_add(grace_ms).saturating_add(SLACK_MS);
+                holding.phase = Phase::Releasing { expected_end_ms: Some(ends_ms) };
+                Some(Event::HeldChanged(holding))
+            }
+            _ => None,
+        });
+        held.collect()
+    }
+
+    /// Waiting pods of ours that name a node, of jobs without a claim: nothing is freed for them.
+    pub fn stale_nominations(self, claims: &[Claim]) -> Vec<PodKey> {
+        let kept: BTreeSet<JobId> = claims.iter().map(|claim| claim.job).collect();
+        let is_stale = |entry: &&PodEntry| !entry.id.is_some_and(|id| kept.contains(&id.job));
+        self.nominated().filter(is_stale).map(|entry| PodKey::of(&entry.pod)).collect()
+    }
+
+    /// The most important of those that wait and name a node that is freed for them.
+    pub fn first_nominated(self) -> Option<&'w Pod> {
+        self.nominated().map(|entry| &*entry.pod).min_by_key(|pod| Reverse(pod.priority))
+    }
+
+    /// Waiting pods of ours that name a node.
+    fn nominated(self) -> impl Iterator<Item = &'w PodEntry> + use<'w> {
+        self.objects().pods.entries().filter(move |entry| {
+            let pod = &entry.pod;
+            entry.waits() && !pod.nominated_node.is_empty() && self.objects().is_ours(pod)
+        })
+    }
+
+    /// Pods of the same gangs as those that are preempted, where too few would be left to go on.
+    /// The engine knows nothing of the gangs of members that were placed by themselves.
+    pub fn companions(self, stopped: &[PodId]) -> Vec<PodId> {
+        let stopped: BTreeSet<Slot> = self.slots(stopped).collect();
+        let gangs = self.gangs_of(stopped.iter().copied());
+        self.ids(gangs.into_iter().flat_map(|gang| left_without(self.objects(), gang, &stopped)))
+    }
+
+    /// The pods left of gangs of which some of these have been preempted, where too few are left
+    /// to go on.
+    pub fn left_of_stopped(self, victims: &[PodId]) -> Vec<PodId> {
+        let pods = &self.objects().pods;
+        let is_going = |slot: Slot| pods.get(slot).pod.meta.is_deleting();
+        let is_begun = |pod: &PodId| pods.by_id(*pod).is_none_or(is_going);
+        if !victims.iter().any(is_begun) {
+            return Vec::new();
+        }
+        let gangs = self.gangs_of(self.slots(victims)).into_iter();
+        self.ids(gangs.flat_map(|gang| left_of(self.objects(), gang, &BTreeSet::new())))
+    }
+
+    /// The pods left of gangs that were being preempted when the last leader ended, according to
+    /// the pods: one is marked, the gang cannot go on without those that have gone or are
+    /// `awaited`, and a pod is pending that may be their preemptor.
+    pub fn left_by_the_last_leader(self, awaited: &BTreeSet<PodId>) -> Vec<PodId> {
+        let pods = &self.objects().pods;
+        let mut gangs: BTreeMap<&Arc<GangName>, BTreeSet<Slot>> = BTreeMap::new();
+        for slot in self.marked() {
+            let entry = pods.get(slot);
+            let Some(name) = &entry.gang else { continue };
+            let stopped = gangs.entry(name).or_default();
+            if entry.id.is_some_and(|id| awaited.contains(&id)) {
+                stopped.insert(slot);
+            }
+        }
+        let most = self.first_nominated().map(|pod| pod.priority);
+        let left = gangs.into_iter().flat_map(|(name, stopped)| {
+            let left = left_of(self.objects(), name, &stopped);
+            let is_below = |slot: &Slot| Some(pods.get(*slot).pod.priority) < most;
+            if left.iter().all(is_below) { left } else { Vec::new() }
+        });
+        self.ids(left)
+    }
+
+    /// Pods that run on and have the condition that their own scheduler is about to preempt them.
+    pub fn marked_by_us(self) -> impl Iterator<Item = PodKey> + use<'w> {
+        let marked = self.marked().map(move |slot| &*self.objects().pods.get(slot).pod);
+        let stays = marked.filter(|pod| !pod.meta.is_deleting() && !pod.node.is_empty());
+        stays.map(PodKey::of)
+    }
+
+    /// Pods on nodes that their own scheduler is about to preempt, or has begun to; not those of
+    /// other schedulers.
+    fn marked(self) -> impl Iterator<Item = Slot> + use<'w> {
+        let objects = self.objects();
+        objects.pods.in_order().filter(move |slot| {
+            let entry = objects.pods.get(*slot);
+            let is_there =
+                matches!(entry.reported, Reported::Running { .. }) && !entry.pod.is_over();
+            is_there && entry.pod.preemption.is_own_target && objects.is_ours(&entry.pod)
+        })
+    }
+}
+
+/// Whether a pod is on a node and is not about to leave it.
+fn stays(pod: &Pod) -> bool {
+    !pod.node.is_empty() && !pod.is_over() && !pod.meta.is_deleting()
+}
