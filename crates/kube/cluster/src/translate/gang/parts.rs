@@ -11,26 +11,11 @@ use std::collections::BTreeSet;
 use dovetail_model::TopologyRequest;
 use dovetail_objects::{LabelSelector, Pod, PodGroup, SubGroup, SubGroupPolicy};
 
-use super::slices::Slices;
-use super::{GangName, NotYet, RoleTerms, Source, Terms, impossible, topology};
+use super::{GangName, NotYet, Parts, RoleTerms, Source, Terms, impossible, topology};
 use crate::translate::levels::KnownLevels;
 
 /// Label of a pod: its subgroup (KAI).
 const SUB_GROUP: &str = "kai.scheduler/subgroup-name";
-
-/// What tells which role a pod of a gang has.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Parts {
-    /// Its source: see [`Source::role_of`].
-    #[default]
-    Roles,
-    /// KAI's label.
-    SubGroups,
-    /// Volcano's policies: a subgroup for each value of their labels.
-    Policies(Box<[SubGroupPolicy]>),
-    /// Its number among the pods of its role.
-    Slices(Slices),
-}
 
 impl Parts {
     /// The role of a pod in its gang; empty if it has none.

@@ -13,8 +13,7 @@ use dovetail_objects::labels::{
 use dovetail_objects::{Pod, WorkloadKind, has_exclusive_domains};
 
 use super::job::COMPLETION_INDEX;
-use super::parts::Parts;
-use super::{GangName, NotYet, RoleTerms, Source, Terms, count, impossible, same};
+use super::{GangName, NotYet, Parts, RoleTerms, Slices, Source, Terms, count, impossible, same};
 use crate::translate::levels::KnownLevels;
 
 /// Label of pods whose domains Kueue itself has chosen: it writes them into their node selectors.
@@ -25,10 +24,6 @@ const WRITTEN: [(&str, &str, &str); 2] = [
     (KUEUE_SLICE_REQUIRED, "", KUEUE_SLICE_SIZE),
     (KAI_SEGMENT_REQUIRED, KAI_SEGMENT_PREFERRED, KAI_SEGMENT_SIZE),
 ];
-
-/// Sizes of the slices of roles that have some.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Slices(BTreeMap<Box<str>, u32>);
 
 impl Slices {
     /// The role of a pod with the number of its slice, if its role has slices.
