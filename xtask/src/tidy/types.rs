@@ -23,7 +23,6 @@ const EXCEPTIONS: &[(&str, usize, usize)] = &[
     ("Account", 4, 8),
     ("Draw", 11, 48),
     ("Inventory", 9, 31),
-    ("Scheduler", 9, 103),
     ("Search", 5, 25),
     ("State", 17, 70),
     ("Store", 10, 28),

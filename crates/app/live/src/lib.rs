@@ -6,7 +6,6 @@
 
 pub mod comparison;
 mod gang;
-mod line;
 mod not_in_line;
 pub mod queue;
 pub mod recording;

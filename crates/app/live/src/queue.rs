@@ -4,54 +4,16 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_cluster::queues::amounts;
-use dovetail_cluster::world::MissingQueue;
 use dovetail_console::app::App;
 use dovetail_console::style::Stream;
 use dovetail_console::table::{fits, narrow_table, whole, wrapped};
-use dovetail_control::schedule::Scheduler;
-use dovetail_objects as object;
+use dovetail_control::ask::{InLine, NotInLine, QueueLine, Queues};
 use dovetail_objects::harmless;
 use dovetail_settings::form::Output;
 use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_units::duration::duration;
-use serde::Serialize;
 
-use crate::Seen;
-use crate::line::{InLine, line};
-use crate::not_in_line::{self, NotInLine, not_in_line};
-
-/// A queue.
-#[derive(Debug, Serialize)]
-struct QueueLine {
-    name: String,
-    /// Whether it is there; else pods that run name it.
-    exists: bool,
-    /// The queue above it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<String>,
-    /// Null, as the next three, of a queue that is not there: what it was given is not known here.
-    weight: Option<u32>,
-    /// Whether it may hold more than it is guaranteed.
-    borrows: Option<bool>,
-    /// What it and all below it are guaranteed, by resource.
-    guaranteed: Option<BTreeMap<String, String>>,
-    /// What they never hold more of.
-    limit: Option<BTreeMap<String, String>>,
-    /// What they hold.
-    used: BTreeMap<String, String>,
-    /// The greatest part that this is of anything the cluster has, in percent.
-    share_percent: f64,
-    /// The same in parts of a billion.
-    #[serde(skip)]
-    share: u64,
-    /// GPUs that they hold, in thousandths.
-    gpu_milli: i64,
-    /// Jobs that wait in the queue itself.
-    waiting_jobs: usize,
-    /// Why it takes no pods, for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
-}
+use crate::{Seen, not_in_line};
 
 /// Prints queues and pending jobs.
 ///
@@ -59,9 +21,7 @@ struct QueueLine {
 /// A form that the command lacks, and output that cannot be written.
 pub fn answer(app: &App, seen: &mut Seen, namespace: &NamespaceFlags) -> Result<()> {
     let output = app.output("queue")?;
-    let mut waiting = line(&mut seen.scheduler, seen.now_ms);
-    let queues = queues(&mut seen.scheduler, &waiting);
-    let mut others = not_in_line(seen.scheduler.world());
+    let Queues { queues, mut waiting, not_in_line: mut others, gpu_resource } = seen.queues()?;
     let is_shown = |name: &str| name.split_once('/').is_none_or(|(of, _)| namespace.shows(of));
     waiting.retain(|job| is_shown(&job.job));
     others.retain(|other| is_shown(&other.name));
@@ -73,70 +33,10 @@ pub fn answer(app: &App, seen: &mut Seen, namespace: &NamespaceFlags) -> Result<
         }
         Output::Csv => csv_of(app, &waiting),
         _ => {
-            let resource = &seen.scheduler.world().rules().device_resource;
-            let text = text(app, (&queues, resource), &waiting, others.is_empty());
+            let text = text(app, (&queues, &gpu_resource), &waiting, others.is_empty());
             app.print(&(text + &beside(app, &others)))
         }
     }
-}
-
-/// The queues that there are as objects, and those that pods run in without an object, by name.
-fn queues(scheduler: &mut Scheduler, waiting: &[InLine]) -> Vec<QueueLine> {
-    let rules = scheduler.world().rules().clone();
-    let objects: Vec<(object::Queue, Option<String>)> = scheduler
-        .world()
-        .queues()
-        .all()
-        .map(|(queue, problem)| (queue.clone(), problem.map(ToString::to_string)))
-        .collect();
-    let line = |(object, problem): (object::Queue, Option<String>)| {
-        let name = object.meta.name.to_string();
-        let usage = scheduler.queue_use(&name)?;
-        Some(QueueLine {
-            exists: true,
-            parent: Some(object.parent.to_string()).filter(|parent| !parent.is_empty()),
-            weight: Some(object.weight),
-            borrows: Some(object.borrows),
-            guaranteed: Some(amounts::as_written(&object.guaranteed)),
-            limit: Some(amounts::as_written(&object.limit)),
-            used: amounts::held(&usage.used, &rules),
-            share_percent: usage.share as f64 / 10_000_000.0,
-            share: usage.share,
-            gpu_milli: usage.used.gpu_milli,
-            waiting_jobs: waiting.iter().filter(|job| job.queue == name).count(),
-            problem,
-            name,
-        })
-    };
-    let mut lines: Vec<QueueLine> = objects.into_iter().filter_map(line).collect();
-    lines.extend(missing(scheduler));
-    lines.sort_by(|one, other| one.name.cmp(&other.name));
-    lines
-}
-
-/// The queues that pods run in and that are not there.
-fn missing(scheduler: &mut Scheduler) -> Vec<QueueLine> {
-    let rules = scheduler.world().rules().clone();
-    let missing = scheduler.world().queues().missing();
-    let line = |queue: MissingQueue| {
-        let usage = scheduler.queue_use(&queue.name)?;
-        Some(QueueLine {
-            exists: false,
-            parent: None,
-            weight: None,
-            borrows: None,
-            guaranteed: None,
-            limit: None,
-            used: amounts::held(&usage.used, &rules),
-            share_percent: usage.share as f64 / 10_000_000.0,
-            share: usage.share,
-            gpu_milli: usage.used.gpu_milli,
-            waiting_jobs: 0,
-            problem: Some(queue.to_who_asks()),
-            name: queue.name,
-        })
-    };
-    missing.into_iter().filter_map(line).collect()
 }
 
 /// Pending pods that are not in the scheduling order.

@@ -2,21 +2,23 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
-use dovetail_control::schedule::Scheduler;
+use dovetail_control::Control;
+use dovetail_control::ask::{NodeLine, PodQuestion, Question, Queues, Reply, Why};
 use dovetail_scheduler::{Options, look};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 
+/// The engine refuses what the objects say.
+const UNDECIDED: &str = "the engine cannot decide about this cluster: this is a bug, report it";
+
 /// The cluster as it is, and when that was.
 pub struct Seen {
-    pub(crate) scheduler: Scheduler,
-    pub(crate) now_ms: u64,
+    control: Control,
+    now_ms: u64,
     /// The namespace of the connection.
     pub(crate) namespace: String,
-    /// The scheduler whose pods are asked about.
-    pub(crate) scheduler_name: String,
 }
 
 impl Seen {
@@ -28,16 +30,48 @@ impl Seen {
         connection_runtime()?.block_on(async {
             let config = connection.connect().await?;
             let now_ms = now_ms();
-            let scheduler = look(&config, &options, limit, now_ms).await;
+            let control = look(&config, &options, limit, now_ms).await;
             Ok(Self {
-                scheduler: scheduler.with_context(|| {
+                control: control.with_context(|| {
                     let (server, name) = (&config.cluster_url, connection.name());
                     format!("cannot read the cluster at {server} ({name})")
                 })?,
                 now_ms,
                 namespace: config.default_namespace,
-                scheduler_name: options.world.scheduler,
             })
         })
+    }
+
+    /// Why a pod or a gang is pending; `None` if there is none of the name.
+    pub(crate) fn why(&mut self, name: &str, namespace: Option<&str>) -> Result<Option<Why>> {
+        let question = PodQuestion {
+            name: name.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            default_namespace: self.namespace.clone(),
+        };
+        match self.ask(&Question::Pod(question)) {
+            Some(Reply::Pod(why)) => Ok(why.map(|why| *why)),
+            _ => bail!(UNDECIDED),
+        }
+    }
+
+    /// What queues hold, and who waits in them.
+    pub(crate) fn queues(&mut self) -> Result<Queues> {
+        match self.ask(&Question::Queues) {
+            Some(Reply::Queues(queues)) => Ok(queues),
+            _ => bail!(UNDECIDED),
+        }
+    }
+
+    /// What nodes have, and who holds it; with `all`, also those without GPUs.
+    pub(crate) fn nodes(&mut self, all: bool) -> Result<Vec<NodeLine>> {
+        match self.ask(&Question::Nodes { all }) {
+            Some(Reply::Nodes(nodes)) => Ok(nodes),
+            _ => bail!(UNDECIDED),
+        }
+    }
+
+    fn ask(&mut self, question: &Question) -> Option<Reply> {
+        self.control.ask(question, self.now_ms)
     }
 }

@@ -5,11 +5,9 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`bind`] | tasks that send binds and orders, each with its deadline |
+//! | [`Wires`] | performs requests, each with its deadline |
 //! | [`lead`] | keeps the lease |
 
-mod announcer;
-pub mod bind;
 pub mod endpoints;
 mod first_lists;
 pub mod lead;
@@ -19,12 +17,13 @@ mod metrics;
 mod run;
 mod status;
 mod term;
+mod wires;
 
-pub use announcer::Announcer;
 pub use first_lists::ListPatience;
 pub use look::{LookError, look};
 pub use metrics::Metrics;
 pub use run::{Election, Options, RunError, run};
 pub use status::{Standing, Status};
+pub use wires::Wires;
 
 use run::Shared;

@@ -1,10 +1,11 @@
 //! What a step tells, as log lines and counts.
 
-use dovetail_cluster::world;
+use dovetail_cluster::world::{self, PodKey};
 use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome};
 use dovetail_control::control::{Output, Told};
-use dovetail_control::schedule::{News, Preempts};
+use dovetail_control::order::{StepNews, Went};
+use dovetail_control::schedule::{News, Preempts, shown};
 use tracing::{debug, error, info, warn};
 
 use super::Metrics;
@@ -27,6 +28,7 @@ fn log(told: &Told) {
         Told::GivenUp { gang, placed, min } => {
             warn!(%gang, placed, min, "a gang stayed below its smallest size: it is given up");
         }
+        Told::Step(step) => log_step(step),
         Told::Announced { what, written: Written::Refused { code, message }, is_new } => {
             let what = what.shown();
             match is_new {
@@ -41,19 +43,36 @@ fn log(told: &Told) {
     }
 }
 
+fn log_step(step: &StepNews) {
+    let StepNews { namespace, name, what, went } = step;
+    match went {
+        Went::Well => info!(%namespace, name, "done: {what}"),
+        Went::Again { problem } => info!(%namespace, name, %problem, "tried again: {what}"),
+        Went::WithoutRight { right, code, message } => warn!(
+            %namespace, name, code,
+            "cannot {what}: the scheduler's account has not the right to {right} (deploy/rbac.yaml \
+             has it): {message}"
+        ),
+        Went::Refused { code, message } => {
+            warn!(%namespace, name, code, "cannot {what}: the server refuses it: {message}");
+        }
+        Went::Unanswered { problem } => warn!(%namespace, name, %problem, "cannot {what}"),
+    }
+}
+
 /// `is_known`: the same was told of late.
 fn log_news(news: &News, is_known: bool) {
     match news {
         News::Bound { report, waited_ms } => {
             let bind = &report.bind;
-            let (namespace, pod, node, decision) =
-                (&bind.namespace, &bind.pod, &bind.node, &bind.tag);
+            let (PodKey { namespace, name: pod, .. }, node, decision) =
+                (&bind.pod, &bind.node, &bind.tag);
             debug!(%namespace, %pod, %node, %decision, waited_ms, "bound");
         }
         News::NotBound(report) => {
             let bind = &report.bind;
-            let (namespace, pod, node, decision) =
-                (&bind.namespace, &bind.pod, &bind.node, &bind.tag);
+            let (PodKey { namespace, name: pod, .. }, node, decision) =
+                (&bind.pod, &bind.node, &bind.tag);
             match &report.outcome {
                 Outcome::NotBound(Cause::Refused { code, message }) if !is_known => {
                     warn!(%namespace, %pod, %node, %decision, code, message, "the server refuses a bind");
@@ -62,16 +81,15 @@ fn log_news(news: &News, is_known: bool) {
             }
         }
         News::WouldBind { bind, waited_ms } => {
-            let (namespace, pod, node) = (&bind.namespace, &bind.pod, &bind.node);
+            let (PodKey { namespace, name: pod, .. }, node) = (&bind.pod, &bind.node);
             info!(%namespace, %pod, %node, waited_ms, "would bind");
         }
         News::Preempts(preempts) => {
             let Preempts { preemptor, victims, nodes, cost, is_dry_run, .. } = &**preempts;
-            let victims: Vec<String> = victims
-                .iter()
-                .map(|(pod, node)| format!("{}/{} on {node}", pod.namespace, pod.name))
-                .collect();
+            let victims: Vec<String> =
+                victims.iter().map(|(pod, node)| format!("{} on {node}", shown(pod))).collect();
             let (victims, nodes) = (victims.join(", "), nodes.join(", "));
+            let preemptor = shown(preemptor);
             let (violations, highest) = (cost.budget_violations, cost.highest_priority);
             let what = if *is_dry_run { "would stop" } else { "is to stop" };
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
@@ -81,7 +99,7 @@ fn log_news(news: &News, is_known: bool) {
         | News::Stopped(_)
         | News::GangGivenUp { .. }
         | News::Preempted { .. } => {}
-        News::Waits { pod, reason, .. } => debug!(%pod, ?reason, "waits"),
+        News::Waits { pod, reason, .. } => debug!(pod = shown(pod), ?reason, "waits"),
         News::Object(
             report @ (world::Report::WaitsForMembers { .. }
             | world::Report::WaitsForVolumes { .. }

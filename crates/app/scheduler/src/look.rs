@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use dovetail_apiserver::client::{ClientError, to_watch};
 use dovetail_apiserver::watch::{Notice, served, watch};
-use dovetail_cluster::world::World;
-use dovetail_control::schedule::Scheduler;
+use dovetail_control::Control;
+use dovetail_control::control::{Credits, Input, Settings};
+use dovetail_control::request::Now;
 use dovetail_objects::Kind;
 use futures_util::StreamExt;
 use kube::runtime::watcher;
@@ -56,26 +57,25 @@ pub async fn look(
     options: &Options,
     limit: Duration,
     now_ms: u64,
-) -> Result<Scheduler, LookError> {
+) -> Result<Control, LookError> {
     let client = to_watch(config)?;
     let reading = read(&client, options, now_ms);
     let read = tokio::time::timeout(limit, reading).await;
-    let mut scheduler = read.map_err(|_| LookError::Late { limit })??;
-    scheduler.note_what_queues_hold(now_ms);
-    scheduler.decide(now_ms);
-    Ok(scheduler)
+    read.map_err(|_| LookError::Late { limit })?
 }
 
-async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Scheduler, LookError> {
+async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Control, LookError> {
     let kinds = served(client).await.map_err(LookError::Kinds)?;
-    let world = World::new(options.world.clone());
-    let mut scheduler = Scheduler::new(world, options.engine.clone(), 0);
-    scheduler.only_ask();
+    let mut control = Control::new(Settings { only_asks: true, ..options.control() });
+    // Nothing depends on any other clock where nothing is written.
+    let now = Now { wall_ms: now_ms, own_ms: 0 };
+    let mut step = |input| control.step(vec![input], Credits::default(), now).decides;
+    let mut has_decided = step(Input::Won { epoch: 0 });
     let mut notices = watch(client, &kinds, options.watch);
     let mut refused: BTreeMap<String, String> = BTreeMap::new();
     // Who may not list one kind may often not list others: all are named at once.
     let mut until = None;
-    while !scheduler.is_ready() {
+    while !has_decided {
         let notice = match until {
             // Watches never end.
             None => notices.next().await,
@@ -85,7 +85,7 @@ async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Schedul
             },
         };
         match notice {
-            Some(Notice::Change(change)) => scheduler.change(change, now_ms),
+            Some(Notice::Change(change)) => has_decided = step(Input::Change(change)),
             Some(Notice::Interrupted { kind, problem }) => {
                 if let Some(message) = refusal(&problem) {
                     let others_within = Duration::from_millis(OTHERS_WITHIN_MS);
@@ -98,7 +98,7 @@ async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Schedul
     }
     let first = refused.values().next().cloned();
     match first {
-        None => Ok(scheduler),
+        None => Ok(control),
         Some(message) => Err(LookError::Refused { kinds: refused.into_keys().collect(), message }),
     }
 }

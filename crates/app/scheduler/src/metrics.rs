@@ -285,7 +285,7 @@ impl Metrics {
             Told::News { news, .. } => self.count(news),
             Told::GivenUp { .. } => _ = self.given_up.inc(),
             Told::Announced { what, written, .. } => self.announced(*what, written),
-            Told::WouldWait { .. } => {}
+            Told::Step(_) | Told::WouldWait { .. } => {}
         }
     }
 

@@ -20,7 +20,6 @@ use super::first_lists::ListPatience;
 use super::metrics::Metrics;
 use super::status::{Standing, Status};
 use super::term::{Term, Unlisted};
-use crate::bind::BinderSettings;
 use crate::lead::{Alone, Clock, Keeper, LeaseName};
 
 /// Until the lease is seen, it is asked for so often whether it was.
@@ -38,8 +37,6 @@ pub struct Options {
     pub comparison: Option<Arc<Mutex<Comparison>>>,
     /// Where everything that is decided is written down.
     pub recording: Option<Recording>,
-    /// Limits of the binds.
-    pub binder: BinderSettings,
     /// Name of this process in the events it writes; if empty, that of the scheduler.
     pub instance: String,
     /// How is decided.
@@ -58,6 +55,8 @@ impl Options {
     /// What the deciding part is told.
     pub(super) fn control(&self) -> Settings {
         Settings {
+            instance: self.instance.clone(),
+            only_asks: false,
             world: self.world.clone(),
             engine: self.engine.clone(),
             volumes: self.volumes,
@@ -97,13 +96,6 @@ pub(super) struct Shared {
     pub(super) server: String,
     pub(super) status: Arc<Status>,
     pub(super) metrics: Arc<Metrics>,
-}
-
-impl Shared {
-    /// Time for people and for the engine, in milliseconds since 1970.
-    pub(super) fn now_ms(&self) -> u64 {
-        jiff::Timestamp::now().as_millisecond().max(0).cast_unsigned()
-    }
 }
 
 /// Runs a scheduler until `stop` says true or is dropped; then every bind that was begun is over, and

@@ -1,5 +1,4 @@
-//! The wires of one leadership: what arrives is handed to [`Control`], and what it asks for is
-//! sent.
+//! The task of one leadership: it receives, steps and dispatches.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,13 +7,11 @@ use dovetail_apiserver::client::with_causes;
 use dovetail_apiserver::watch::{self as watches, Notice, served, watch};
 use dovetail_cluster::world::Change;
 use dovetail_control::Control;
-use dovetail_control::announce::Source;
-use dovetail_control::bind::Report;
 use dovetail_control::control::{Credits, Input, Output};
+use dovetail_control::request::Now;
 use dovetail_objects::Kind;
 use futures_util::FutureExt;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::unconstrained;
 use tracing::{info, warn};
 
@@ -22,10 +19,9 @@ use super::first_lists::{FirstLists, ListPatience};
 use super::log::show;
 use super::look::{answer, refusal, resource};
 use super::status::Standing;
+use super::wires::{BINDS_AT_ONCE, Wires};
 use super::{Options, Shared};
-use crate::Announcer;
-use crate::bind::{Binder, BinderSettings, Orders};
-use crate::lead::{Clock, Leadership};
+use crate::lead::{Clock, Leadership, wall_ms};
 
 /// Without any news, the loop comes round so often.
 const ROUND: Duration = Duration::from_secs(1);
@@ -37,26 +33,15 @@ const RETRY: Duration = Duration::from_secs(1);
 /// What is asked first.
 const KINDS: &str = "the kinds that the server has";
 
-/// Announcements on their way while no bind is.
-const ANNOUNCEMENTS: usize = 32;
 /// At the end, what is owed is written for so long.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What is sent, and by whom. There is none in a dry run.
-struct Writers {
-    binder: Binder,
-    reports: UnboundedReceiver<Report>,
-    announcer: Announcer,
-    orders: Orders,
-    /// What is written to claims, which may be many: others are not to wait for it.
-    claims: Orders,
-}
-
-/// The wires of one leadership.
+/// One leadership.
 pub(super) struct Term {
     control: Control,
     notices: BoxStream<'static, Notice>,
-    writers: Option<Writers>,
+    /// `None` in a dry run, which sends nothing.
+    wires: Option<Wires>,
     shared: Arc<Shared>,
     epoch: u64,
     watching: watches::Settings,
@@ -69,79 +54,19 @@ pub(super) struct Term {
 /// The cluster cannot be read; why, for people.
 pub(super) struct Unlisted(pub(super) String);
 
-impl Writers {
-    fn start(
-        shared: &Shared,
-        leadership: &Arc<dyn Leadership>,
-        options: &Options,
-        epoch: u64,
-    ) -> Self {
-        let clients = &shared.clients;
-        let controller = options.world.scheduler.clone();
-        let named = Some(&options.instance).filter(|name| !name.is_empty());
-        let source = Source { instance: named.unwrap_or(&controller).clone(), controller };
-        let announcer =
-            Announcer::new(clients.announcements.clone(), leadership.clone(), epoch, source);
-        let orders = || {
-            let name = &options.world.scheduler;
-            Orders::start(clients.rest.clone(), leadership.clone(), epoch, name)
-        };
-        // What waits there is not looked at again before it is sent: no more than keeps it busy.
-        let settings = BinderSettings { queue: options.binder.in_flight, ..options.binder };
-        let (binds, looks) = (clients.binds.clone(), clients.rest.clone());
-        let (binder, reports) = Binder::start(binds, looks, leadership.clone(), settings);
-        Self { binder, reports, announcer, orders: orders(), claims: orders() }
-    }
-
-    fn credits(&self) -> Credits {
-        Credits {
-            binds: self.binder.room(),
-            orders: self.orders.room(),
-            claims: self.claims.room(),
-            announcements: ANNOUNCEMENTS,
-            binds_on_their_way: self.binder.in_flight(),
-        }
-    }
-
-    /// Sends what a step asks for, which is no more than it was told that there is room for.
-    fn dispatch(&mut self, output: &mut Output) {
-        for bind in output.binds.drain(..) {
-            _ = self.binder.submit(bind);
-        }
-        for order in output.orders.drain(..) {
-            _ = self.orders.submit(order);
-        }
-        for order in output.claims.drain(..) {
-            _ = self.claims.submit(order);
-        }
-        output.announcements.drain(..).for_each(|write| self.announcer.send(write));
-    }
-
-    /// What becomes of something that was sent.
-    async fn next(&mut self) -> Input {
-        tokio::select! {
-            Some(report) = self.reports.recv() => Input::Bound(report),
-            Some(report) = self.orders.report() => Input::Ordered(report),
-            Some(report) = self.claims.report() => Input::Ordered(report),
-            report = self.announcer.outcome() => Input::Announced(report),
-        }
-    }
-}
-
 impl Term {
-    /// Wires without news yet.
+    /// A leadership that has heard nothing yet.
     pub(super) fn new(
         shared: Arc<Shared>,
         leadership: Arc<dyn Leadership>,
         options: &Options,
         epoch: u64,
     ) -> Self {
-        let writers =
-            (!options.dry_run).then(|| Writers::start(&shared, &leadership, options, epoch));
+        let wires = || Wires::new(shared.clients.clone(), leadership.clone(), epoch, BINDS_AT_ONCE);
         Self {
             control: Control::new(options.control()),
             notices: stream::pending().boxed(),
-            writers,
+            wires: (!options.dry_run).then(wires),
             watching: options.watch,
             lists: FirstLists::default(),
             clock: leadership.clock().clone(),
@@ -219,75 +144,76 @@ impl Term {
             let begun = Instant::now();
             let output = self.step(self.credits());
             self.shared.metrics.cycle(begun.elapsed());
-            self.wait(output.due_ms).await;
+            self.wait(output.wait_ms).await;
             self.take_what_is_there();
             self.tell_refusals();
         }
     }
 
-    /// Sends nothing more, and waits for what is on its way.
+    /// Begins nothing more, waits for what is on its way, and writes for a while what is owed.
     pub(super) async fn end(mut self) {
         self.shared.metrics.lead(None);
         self.inputs.push(Input::Stop);
-        if let Some(writers) = self.writers.take() {
-            let Writers { binder, mut reports, mut announcer, orders, claims } = writers;
-            for orders in [orders, claims] {
-                self.inputs.extend(orders.stop().await.into_iter().map(Input::Ordered));
+        self.wires.iter().for_each(Wires::stop);
+        let mut last_words = Duration::MAX;
+        loop {
+            let announcements = self.credits().announcements;
+            let output = self.step(Credits { announcements, ..Credits::default() });
+            if output.is_over {
+                break;
             }
-            binder.stop().await;
-            while let Ok(report) = reports.try_recv() {
-                self.inputs.push(Input::Bound(report));
+            // What is on its way to pods ends by its deadline.
+            if output.is_idle {
+                last_words = last_words.min(LAST_WORDS);
             }
-            // What is not written by then is given up.
-            _ = tokio::time::timeout(LAST_WORDS, self.last_words(&mut announcer)).await;
+            let begun = Instant::now();
+            if tokio::time::timeout(last_words, self.answer()).await.is_err() {
+                break;
+            }
+            last_words = last_words.saturating_sub(begun.elapsed());
         }
         self.inputs.push(Input::End);
         self.step(Credits::default());
     }
 
-    async fn last_words(&mut self, announcer: &mut Announcer) {
-        let credits = Credits { announcements: ANNOUNCEMENTS, ..Credits::default() };
-        loop {
-            let output = self.step(credits);
-            output.announcements.into_iter().for_each(|write| announcer.send(write));
-            if output.is_over {
-                return;
-            }
-            let outcome = announcer.outcome().await;
-            self.inputs.push(Input::Announced(outcome));
+    /// Waits for the next answer.
+    async fn answer(&mut self) {
+        match &mut self.wires {
+            Some(wires) => self.inputs.push(Input::Answered(wires.next().await)),
+            None => std::future::pending().await,
         }
     }
 
     fn credits(&self) -> Credits {
-        self.writers.as_ref().map_or_else(Credits::default, Writers::credits)
+        self.wires.as_ref().map_or_else(Credits::default, Wires::credits)
     }
 
     /// Hands everything that has arrived to the scheduler, and sends what it asks for.
     fn step(&mut self, credits: Credits) -> Output {
         let inputs = std::mem::take(&mut self.inputs);
-        let mut output = self.control.step(inputs, credits, self.shared.now_ms());
+        let now = Now { wall_ms: wall_ms(), own_ms: self.clock.now_ms() };
+        let mut output = self.control.step(inputs, credits, now);
         show(&output, &self.shared.metrics);
-        if let Some(writers) = &mut self.writers {
-            writers.dispatch(&mut output);
+        if let Some(wires) = &mut self.wires {
+            output.requests.drain(..).for_each(|request| wires.send(request));
         }
-        let in_flight = self.writers.as_ref().map_or(0, |writers| writers.binder.in_flight());
-        self.shared.metrics.show(output.counts, in_flight);
+        let binding = self.wires.as_ref().map_or(0, Wires::binding);
+        self.shared.metrics.show(output.counts, binding);
         output
     }
 
     /// Waits until there is something to do.
-    async fn wait(&mut self, due_ms: Option<u64>) {
-        let due = due_ms.map(|due_ms| due_ms.saturating_sub(self.shared.now_ms()));
-        let pause = due.map_or(ROUND, |due_ms| ROUND.min(Duration::from_millis(due_ms)));
-        let writers = &mut self.writers;
-        let ended = async {
-            match writers {
-                Some(writers) => writers.next().await,
+    async fn wait(&mut self, wait_ms: Option<u64>) {
+        let pause = wait_ms.map_or(ROUND, |wait_ms| ROUND.min(Duration::from_millis(wait_ms)));
+        let wires = &mut self.wires;
+        let answer = async {
+            match wires {
+                Some(wires) => wires.next().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            input = ended => self.inputs.push(input),
+            answer = answer => self.inputs.push(Input::Answered(answer)),
             Some(notice) = self.notices.next() => self.notice(notice),
             () = tokio::time::sleep(pause) => {}
         }
@@ -296,14 +222,14 @@ impl Term {
     /// Takes everything that has arrived, so that one decision is about all of it.
     fn take_what_is_there(&mut self) {
         for _ in 0..BATCH {
-            // All that has ended, however much that is.
-            let known = |writers: &mut Writers| unconstrained(writers.next()).now_or_never();
-            let ended = self.writers.as_mut().and_then(known);
+            // All that is answered, however much that is.
+            let known = |wires: &mut Wires| unconstrained(wires.next()).now_or_never();
+            let answer = self.wires.as_mut().and_then(known);
             let notice = self.notices.next().now_or_never().flatten();
-            if ended.is_none() && notice.is_none() {
+            if answer.is_none() && notice.is_none() {
                 return;
             }
-            self.inputs.extend(ended);
+            self.inputs.extend(answer.map(Input::Answered));
             notice.into_iter().for_each(|notice| self.notice(notice));
         }
     }

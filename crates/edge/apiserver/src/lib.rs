@@ -5,12 +5,12 @@
 //! |---|---|
 //! | [`client`] | connections to the server, one kind for each purpose; whole lists |
 //! | [`watch`] | changes of every kind in one stream |
-//! | [`pods`] | requests about pods and their claims: binds, deletions, conditions |
-//! | [`announcements`] | requests that announce: conditions, events, statuses |
+//! | [`perform`] | one request, and its answer |
 //! | [`discover`] | services that answer Prometheus' query API, exporters, and the way to them |
 
-pub mod announcements;
 pub mod client;
 pub mod discover;
-pub mod pods;
+mod perform;
 pub mod watch;
+
+pub use perform::perform;

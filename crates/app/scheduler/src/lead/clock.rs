@@ -1,4 +1,5 @@
-//! The process's own clock: it never jumps and never stops, not even while the machine sleeps.
+//! The clocks of a process. Its own never jumps and never stops, not even while the machine sleeps;
+//! the one on the wall is for people.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,6 +42,11 @@ impl Clock {
     pub fn until(&self, time_ms: u64) -> Duration {
         Duration::from_millis(time_ms.saturating_sub(self.now_ms()))
     }
+}
+
+/// The time for people and for the engine: milliseconds since 1970.
+pub(crate) fn wall_ms() -> u64 {
+    jiff::Timestamp::now().as_millisecond().max(0).cast_unsigned()
 }
 
 impl fmt::Debug for Clock {

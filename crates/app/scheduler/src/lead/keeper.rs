@@ -3,30 +3,19 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dovetail_apiserver::client::send;
-use dovetail_control::answer::message;
-use dovetail_control::lead::{Candidate, Lease, Permit, Phase, Record, Step, Terms, TermsError};
+use dovetail_apiserver::perform;
+use dovetail_control::answer::Answered;
+use dovetail_control::lead::{
+    Candidate, LeaseAnswer, LeaseName, Permit, Phase, Record, Step, Terms, TermsError, Trouble,
+};
 use dovetail_control::repeats::Repeats;
-use hyper::{Method, Request};
+use dovetail_control::request::Request;
 use kube::Client;
-use kube::client::Body;
-use serde_json::Value;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::Leadership;
-use super::clock::Clock;
-use super::lease::{from_json, to_json};
-use super::trouble::Trouble;
-
-/// Where the lease is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseName {
-    /// Namespace of the Lease.
-    pub namespace: String,
-    /// Name of the Lease.
-    pub name: String,
-}
+use super::clock::{Clock, wall_ms};
 
 /// Keeps the leadership, or waits for it. Shared between the task that runs [`Keeper::run`] and all
 /// who write.
@@ -40,15 +29,6 @@ pub struct Keeper {
     server: String,
     /// What keeps it from the lease, and which of that was told.
     trouble: Mutex<(Option<String>, Repeats<()>)>,
-}
-
-/// What a request to the server came to.
-enum Answer {
-    Lease(Lease),
-    Missing,
-    Refused,
-    /// Nothing that says anything about the lease.
-    Nothing(Trouble),
 }
 
 impl Keeper {
@@ -126,9 +106,9 @@ impl Keeper {
     }
 
     /// Notes whether the server has said something about the lease; warns if not, but not at each attempt.
-    fn note(&self, what: &str, answer: &Answer) {
+    fn note(&self, what: &str, answer: &LeaseAnswer) {
         let (known, repeats) = &mut *self.troubles();
-        let Answer::Nothing(trouble) = answer else {
+        let LeaseAnswer::Nothing(trouble) = answer else {
             if known.take().is_some() {
                 info!("the API server answers about the lease again");
             }
@@ -157,71 +137,44 @@ impl Keeper {
     }
 
     async fn read(&self) {
-        let answer = self.send(Method::GET, &self.path(), None).await;
+        let answered = self.send(self.place.read()).await;
+        let answer = answered.map_or_else(LeaseAnswer::Nothing, |one| self.place.of_read(&one));
         self.note("read", &answer);
         let now_ms = self.clock.now_ms();
         let mut candidate = self.lock();
         match answer {
-            Answer::Lease(lease) => candidate.read(now_ms, Some(lease)),
-            Answer::Missing => candidate.read(now_ms, None),
-            Answer::Refused | Answer::Nothing(_) => candidate.unanswered(now_ms),
+            LeaseAnswer::Lease(lease) => candidate.read(now_ms, Some(lease)),
+            LeaseAnswer::Missing => candidate.read(now_ms, None),
+            LeaseAnswer::Changed | LeaseAnswer::Nothing(_) => candidate.unanswered(now_ms),
         }
     }
 
     async fn write(&self, record: &Record, version: Option<&str>) {
         let sent_ms = self.clock.now_ms();
-        let answer = match self.put(record, version).await {
-            Answer::Missing if version.is_none() => Answer::Nothing(Trouble::NoNamespace),
-            answer => answer,
-        };
+        let answered = self.put(record, version).await;
+        let of_write = |one| self.place.of_write(version.is_none(), &one);
+        let answer = answered.map_or_else(LeaseAnswer::Nothing, of_write);
         self.note("write", &answer);
         let now_ms = self.clock.now_ms();
         let mut candidate = self.lock();
         match answer {
-            Answer::Lease(lease) => candidate.written(sent_ms, now_ms, lease),
-            Answer::Missing => candidate.read(now_ms, None),
-            Answer::Refused => candidate.refused(now_ms),
-            Answer::Nothing(_) => candidate.unanswered(now_ms),
+            LeaseAnswer::Lease(lease) => candidate.written(sent_ms, now_ms, lease),
+            LeaseAnswer::Missing => candidate.read(now_ms, None),
+            LeaseAnswer::Changed => candidate.refused(now_ms),
+            LeaseAnswer::Nothing(_) => candidate.unanswered(now_ms),
         }
     }
 
-    async fn put(&self, record: &Record, version: Option<&str>) -> Answer {
-        let LeaseName { namespace, name } = &self.place;
-        let body = to_json(name, namespace, record, version);
-        match version {
-            Some(_) => self.send(Method::PUT, &self.path(), Some(&body)).await,
-            None => self.send(Method::POST, &self.folder(), Some(&body)).await,
-        }
-    }
-
-    fn folder(&self) -> String {
-        format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.place.namespace)
-    }
-
-    fn path(&self) -> String {
-        format!("{}/{}", self.folder(), self.place.name)
+    async fn put(&self, record: &Record, version: Option<&str>) -> Result<Answered, Trouble> {
+        self.send(self.place.write(record, version, wall_ms())).await
     }
 
     /// One request, over in one retry period.
-    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
-        let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let request = Request::builder().method(method).uri(path);
-        let request = request.header("Content-Type", "application/json").body(Body::from(bytes));
+    async fn send(&self, request: Request) -> Result<Answered, Trouble> {
         let limit_ms = self.terms.retry_ms;
-        let answer = send(&self.client, request);
-        match tokio::time::timeout(Duration::from_millis(limit_ms), answer).await {
-            Ok(Ok((200 | 201, _, body))) => match serde_json::from_slice(&body) {
-                Ok(lease) => Answer::Lease(from_json(&lease)),
-                Err(_) => Answer::Nothing(Trouble::Unreadable),
-            },
-            Ok(Ok((404, _, _))) => Answer::Missing,
-            Ok(Ok((409, _, _))) => Answer::Refused,
-            Ok(Ok((code, _, body))) => {
-                Answer::Nothing(Trouble::Refused { code, message: message(&body) })
-            }
-            Ok(Err(none)) => Answer::Nothing(Trouble::NoAnswer(none.error)),
-            Err(_) => Answer::Nothing(Trouble::Late { limit_ms }),
-        }
+        let answer = perform(&self.client, request, None);
+        let answered = tokio::time::timeout(Duration::from_millis(limit_ms), answer).await;
+        answered.map_err(|_| Trouble::Late { limit_ms })
     }
 }
 

@@ -7,9 +7,9 @@
 mod clock;
 mod keeper;
 mod leadership;
-mod lease;
-mod trouble;
 
 pub use clock::Clock;
-pub use keeper::{Keeper, LeaseName};
+pub(crate) use clock::wall_ms;
+pub use dovetail_control::lead::LeaseName;
+pub use keeper::Keeper;
 pub use leadership::{Alone, Leadership};

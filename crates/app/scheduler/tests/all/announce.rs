@@ -7,15 +7,14 @@ use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
 use dovetail_cluster::translate::NotYet;
-use dovetail_cluster::world::{self, Patience};
-use dovetail_control::announce::{
-    Announcements, Limits, Note, PodIdentity, Report, Seen, Source, Write, Written,
-};
+use dovetail_cluster::world::{self, Patience, PodKey};
+use dovetail_control::announce::{Announcements, Limits, Note, Report, Seen, Write, Written};
 use dovetail_control::lead::Permit;
 use dovetail_control::status::Waiting;
+use dovetail_control::writes::Ended;
 use dovetail_model::PendingReason;
+use dovetail_scheduler::Options;
 use dovetail_scheduler::lead::{Clock, Leadership};
-use dovetail_scheduler::{Announcer, Options};
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use dovetail_testkit::{ControlPlane, FakeApi, cluster};
@@ -27,10 +26,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::schedule::{PATIENCE, Running, config, create_nodes, fake_cluster, pod, until};
+use crate::sender::{Given, Sender};
 
-fn identity(uid: u32) -> PodIdentity {
+fn identity(uid: u32) -> PodKey {
     let name = format!("p{uid}");
-    PodIdentity { namespace: "n".to_owned(), name, uid: uid.to_string() }
+    PodKey { namespace: "n".into(), name: name.into(), uid: uid.to_string().into() }
 }
 
 fn waits(unschedulable: bool, message: u8) -> Waiting {
@@ -106,7 +106,7 @@ impl Play {
     fn send(&mut self) {
         while self.on_the_way.len() < 3 {
             let said = self.said.borrow();
-            let look = |pod: &PodIdentity| {
+            let look = |pod: &PodKey| {
                 let uid: u32 = pod.uid.parse().unwrap();
                 let says = said.get(&uid).map(|(word, text)| (*word, &**text));
                 let resource_version = self.versions.get(&uid).map_or("0", |version| version);
@@ -471,20 +471,19 @@ impl Leadership for Nobody {
 async fn without_its_leadership_nothing_is_written() {
     let api = fake_cluster(1, 1);
     let before = api.revision();
-    let client = Clients::new(&config(&api)).expect("clients").announcements;
-    let source = Source { controller: "dovetail".to_owned(), instance: "one".to_owned() };
+    let clients = Clients::new(&config(&api)).expect("clients");
     let write = |epoch| {
-        let (client, source) = (client.clone(), source.clone());
+        let clients = clients.clone();
         async move {
             let leads = Arc::new(Nobody(Clock::machine()));
-            let mut announcer = Announcer::new(client, leads, epoch, source);
+            let mut sender = Sender::start(clients, leads, epoch, 1);
             let note = Note::scheduled(identity(1), "n0", "d", 0);
-            let note = Note {
-                about: PodIdentity { namespace: "default".to_owned(), ..note.about },
-                ..note
-            };
-            announcer.send(Write::Event(Box::new(note), 0));
-            announcer.outcome().await.written
+            let note = Note { about: PodKey { namespace: "default".into(), ..note.about }, ..note };
+            sender.give(Given::Announcement(Write::Event(Box::new(note), 0)));
+            match sender.next().await {
+                Ended::Announcement(report) => report.written,
+                other => panic!("{other:?}"),
+            }
         }
     };
     assert_eq!((write(1).await, api.revision()), (Written::NotLeading, before));

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dovetail_apiserver::client::Clients;
+use dovetail_cluster::world::PodKey;
 use dovetail_control::bind::{Bind, Cause, DECISION, EPOCH, Outcome, Report};
-use dovetail_scheduler::bind::{Binder, BinderSettings};
-use dovetail_scheduler::lead::{Alone, Clock};
+use dovetail_control::writes::{Ended, Writes};
+use dovetail_scheduler::Wires;
+use dovetail_scheduler::lead::{Alone, Clock, Leadership};
 use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use proptest::prelude::*;
 use serde_json::json;
-use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::sender::{Given, Sender, now, source};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -25,15 +28,14 @@ fn api_with_pods(count: usize) -> FakeApi {
     api
 }
 
-fn start(
-    api: &FakeApi,
-    write_timeout_ms: u64,
-    settings: BinderSettings,
-) -> (Binder, UnboundedReceiver<Report>) {
+fn clients(api: &FakeApi) -> Clients {
     let config = kube::Config::new(api.url().parse().expect("an address"));
-    let clients = Clients::new(&config).expect("clients without TLS");
+    Clients::new(&config).expect("clients without TLS")
+}
+
+fn start(api: &FakeApi, write_timeout_ms: u64, epoch: u64) -> Sender {
     let leadership = Arc::new(Alone::new(Clock::machine(), write_timeout_ms));
-    Binder::start(clients.binds, clients.rest, leadership, settings)
+    Sender::start(clients(api), leadership, epoch, 8)
 }
 
 fn decided(api: &FakeApi, decision: u64, pod: usize, node: &str) -> Bind {
@@ -41,28 +43,28 @@ fn decided(api: &FakeApi, decision: u64, pod: usize, node: &str) -> Bind {
     let object = api.get("pods", "default", &pod).expect("the pod");
     Bind {
         decision,
-        namespace: "default".to_owned(),
-        pod,
-        uid: object["metadata"]["uid"].as_str().expect("a UID").to_owned(),
+        pod: PodKey {
+            namespace: "default".into(),
+            name: pod.into(),
+            uid: object["metadata"]["uid"].as_str().expect("a UID").into(),
+        },
         node: node.to_owned(),
         epoch: 0,
         tag: format!("d{decision}"),
     }
 }
 
-async fn next(reports: &mut UnboundedReceiver<Report>) -> Report {
-    let report = tokio::time::timeout(PATIENCE, reports.recv()).await;
-    report.expect("a report in time").expect("a running binder")
+async fn next(sender: &mut Sender) -> Report {
+    tokio::time::timeout(PATIENCE, sender.report()).await.expect("a report in time")
 }
 
 async fn outcome_under(fault: Option<Fault>) -> (Outcome, usize) {
     let api = api_with_pods(1);
     let rules = fault.map(|fault| FaultRule::first(On::binds(), 1, fault));
     api.set_faults(1, rules.into_iter().collect());
-    let (binder, mut reports) = start(&api, 300, BinderSettings::default());
-    binder.submit(decided(&api, 1, 0, "n")).expect("room in the queue");
-    let report = next(&mut reports).await;
-    binder.stop().await;
+    let mut sender = start(&api, 300, 0);
+    sender.give(Given::Bind(decided(&api, 1, 0, "n")));
+    let report = next(&mut sender).await;
     (report.outcome, api.bound().len())
 }
 
@@ -97,14 +99,14 @@ async fn a_pod_that_is_gone_gated_or_taken_is_told_apart() {
     let finalizer = json!({"metadata": {"finalizers": ["example.com/keep"]}});
     api.merge("pods", "default", "p2", "", &finalizer).expect("a finalizer");
     api.delete("pods", "default", "p2", &json!(null)).expect("a deletion that waits");
-    let (binder, mut reports) = start(&api, 4_000, BinderSettings::default());
+    let mut sender = start(&api, 4_000, 0);
     let mut outcomes = BTreeMap::new();
     for bind in binds {
         // A second decision about the same pod: the first to arrive wins.
         let rival = Bind { decision: bind.decision + 10, tag: "rival".to_owned(), ..bind.clone() };
         for one in [bind, rival] {
-            binder.submit(one).expect("room in the queue");
-            let report = next(&mut reports).await;
+            sender.give(Given::Bind(one));
+            let report = next(&mut sender).await;
             outcomes.insert(report.bind.decision, report.outcome);
         }
     }
@@ -119,34 +121,42 @@ async fn a_pod_that_is_gone_gated_or_taken_is_told_apart() {
 async fn requests_in_flight_are_bounded_and_stopping_settles_every_decision() {
     let api = api_with_pods(20);
     api.set_faults(1, vec![FaultRule::some(On::binds(), 1_000_000, Fault::HoldReply)]);
-    let settings = BinderSettings { in_flight: 5, in_doubt: 100, queue: 100 };
-    let (binder, mut reports) = start(&api, 60_000, settings);
-    for at in 0..20 {
-        binder.submit(decided(&api, at as u64, at, "n")).expect("room in the queue");
+    let leadership = Arc::new(Alone::new(Clock::machine(), 60_000));
+    let clock = leadership.clock().clone();
+    let (mut wires, mut writes) =
+        (Wires::new(clients(&api), leadership, 0, 5), Writes::new(source()));
+    let room = wires.credits().binds;
+    for at in 0..room {
+        writes.bind(decided(&api, at as u64, at, "n"));
     }
+    let requests = writes.requests(wires.credits(), now(&clock));
+    requests.into_iter().for_each(|request| wires.send(request));
+    assert_eq!((room, wires.credits().binds), (10, 0));
     api.held(5).await;
-    assert_eq!(binder.in_flight(), 5);
-    let stopping = binder.stop();
-    let releasing = async {
-        api.held(5).await;
-        api.release();
-    };
-    tokio::join!(stopping, releasing);
-    let mut outcomes = Vec::new();
-    while let Some(report) = reports.recv().await {
-        outcomes.push((report.outcome, report.bind.decision));
+    assert_eq!(wires.binding(), 5);
+    wires.stop();
+    writes.stop();
+    api.release();
+    while !writes.is_idle() {
+        let answer = wires.next().await;
+        writes.answered(&answer, now(&clock));
     }
-    assert_eq!(outcomes.len(), 20);
-    let bound = outcomes.iter().filter(|(outcome, _)| *outcome == Outcome::Bound).count();
-    assert_eq!((bound, api.bound().len()), (5, 5), "{outcomes:?}");
+    let outcomes = writes.ended().into_iter().map(|ended| match ended {
+        Ended::Bind(report) => report.outcome,
+        other => panic!("{other:?}"),
+    });
+    let outcomes: Vec<Outcome> = outcomes.collect();
+    let of = |wanted: &Outcome| outcomes.iter().filter(|outcome| *outcome == wanted).count();
+    let stopped = Outcome::NotBound(Cause::Stopped);
+    assert_eq!((of(&Outcome::Bound), of(&stopped), api.bound().len()), (5, 5, 5), "{outcomes:?}");
 }
 
 #[tokio::test]
-async fn a_decision_of_another_epoch_is_not_sent() {
+async fn in_another_epoch_nothing_is_sent() {
     let api = api_with_pods(1);
-    let (binder, mut reports) = start(&api, 4_000, BinderSettings::default());
-    binder.submit(Bind { epoch: 3, ..decided(&api, 1, 0, "n") }).expect("room in the queue");
-    let report = next(&mut reports).await;
+    let mut sender = start(&api, 4_000, 3);
+    sender.give(Given::Bind(Bind { epoch: 3, ..decided(&api, 1, 0, "n") }));
+    let report = next(&mut sender).await;
     assert_eq!(report.outcome, Outcome::NotBound(Cause::NotLeading));
     assert!(api.bound().is_empty());
 }
@@ -182,18 +192,16 @@ proptest! {
         let api = api_with_pods(30);
         api.set_faults(seed, rules);
         let reports = runtime.block_on(async {
-            let settings = BinderSettings { in_flight: 8, in_doubt: 8, queue: 100 };
-            let (binder, mut reports) = start(&api, 200, settings);
+            let mut sender = start(&api, 200, 0);
             for (decision, (pod, node)) in choices.iter().enumerate() {
                 let bind = decided(&api, decision as u64, *pod, &format!("n{node}"));
-                binder.submit(bind).expect("room in the queue");
+                sender.give(Given::Bind(bind));
             }
             let mut all = Vec::new();
             for _ in 0..choices.len() {
-                all.push(next(&mut reports).await);
+                all.push(next(&mut sender).await);
             }
-            binder.stop().await;
-            assert!(reports.recv().await.is_none(), "one report per decision");
+            assert_eq!(sender.finish().await, [], "one report per decision");
             all
         });
         judge(&api, &reports, choices.len())?;
@@ -210,7 +218,7 @@ fn judge(api: &FakeApi, reports: &[Report], decisions: usize) -> Result<(), Test
     told.sort_unstable();
     prop_assert_eq!(told, (0..decisions as u64).collect::<Vec<_>>());
     for Report { bind, outcome, .. } in reports {
-        let pod = api.get("pods", "default", &bind.pod).expect("no pod was deleted");
+        let pod = api.get("pods", "default", &bind.pod.name).expect("no pod was deleted");
         let annotations = &pod["metadata"]["annotations"];
         let ours = annotations[DECISION] == json!(bind.tag) && annotations[EPOCH] == "0";
         prop_assert_eq!(ours, *outcome == Outcome::Bound, "{:?}: {:?}", bind, outcome);

@@ -77,7 +77,7 @@ impl Cluster {
 
     /// A bind reaches the server.
     pub(crate) fn carry_out(&mut self, bind: Bind) {
-        let key = (Kind::Pod, bind.namespace.clone(), bind.pod.clone());
+        let key = (Kind::Pod, bind.pod.namespace.to_string(), bind.pod.name.to_string());
         self.server.change(&key, |pod| {
             pod["spec"]["nodeName"] = json!(bind.node);
             pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(bind.tag);
@@ -90,7 +90,7 @@ impl Cluster {
     pub(crate) fn run(&mut self) -> Vec<String> {
         let mut bound = Vec::new();
         for bind in self.decide() {
-            bound.push(bind.pod.clone());
+            bound.push(bind.pod.name.to_string());
             self.carry_out(bind);
         }
         self.watch();
@@ -114,7 +114,7 @@ impl Cluster {
     /// What a pod says that no node takes.
     pub(crate) fn says(&mut self, name: &str) -> String {
         let job = self.scheduler.world().pods().job_of("blue", name).expect("a job");
-        let said = self.scheduler.waiting(job, PendingReason::Unschedulable);
+        let said = self.scheduler.ask().waiting(job, PendingReason::Unschedulable);
         said.expect("it waits").message
     }
 
@@ -399,7 +399,7 @@ fn a_bind_without_effect_is_made_good_before_others() {
     let report = Report { bind: failed, outcome, answered_in_ms: Some(1) };
     cluster.scheduler.outcome(report, cluster.now_ms);
     cluster.pass(100);
-    assert_eq!(cluster.run(), names(&[&missing]));
+    assert_eq!(cluster.run(), names(&[&missing.name]));
     cluster.pass(600_000);
     assert!(cluster.scheduler.unwinding().is_empty());
 }

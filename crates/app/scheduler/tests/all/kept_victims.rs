@@ -1,7 +1,7 @@
 //! Pods that are not let go when they are to be stopped: how many are tried, what is told, who else waits for it, and
 //! when they are tried again.
 
-use dovetail_control::bind::{Order, OrderEnd, Stop};
+use dovetail_control::order::{Order, OrderEnd, Stop};
 use dovetail_objects::Kind;
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;

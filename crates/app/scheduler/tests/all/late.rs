@@ -1,6 +1,6 @@
 //! Pods that are stopping and do not leave: nobody counts on their room for ever.
 
-use dovetail_control::bind::Order;
+use dovetail_control::order::Order;
 use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
@@ -60,7 +60,7 @@ fn stopped(cluster: &mut Cluster) -> Vec<String> {
 
 fn word(cluster: &mut Cluster, name: &str) -> &'static str {
     let job = cluster.scheduler.world().pods().job_of("blue", name).expect("a job");
-    let waiting = cluster.scheduler.waiting(job, PendingReason::Unschedulable);
+    let waiting = cluster.scheduler.ask().waiting(job, PendingReason::Unschedulable);
     waiting.expect("it waits").word()
 }
 

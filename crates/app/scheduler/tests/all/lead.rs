@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dovetail_apiserver::client::Clients;
-use dovetail_control::bind::{Bind, Cause, Outcome, Report};
+use dovetail_cluster::world::PodKey;
+use dovetail_control::bind::{Bind, Cause, Outcome};
 use dovetail_control::lead::{Phase, Terms};
-use dovetail_scheduler::bind::{Binder, BinderSettings};
 use dovetail_scheduler::lead::{Clock, Keeper, Leadership, LeaseName};
 use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On};
 use serde_json::json;
 use tokio::runtime::Runtime;
-use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::sender::{Given, Sender};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -74,11 +75,9 @@ impl Process {
         })
     }
 
-    fn binder(&self, in_flight: usize) -> (Binder, UnboundedReceiver<Report>) {
+    fn sender(&self, epoch: u64, binds_at_once: usize) -> Sender {
         let _inside = self.runtime.enter();
-        let settings = BinderSettings { in_flight, ..BinderSettings::default() };
-        let (binds, looks) = (self.clients.binds.clone(), self.clients.rest.clone());
-        Binder::start(binds, looks, self.keeper.clone(), settings)
+        Sender::start(self.clients.clone(), self.keeper.clone(), epoch, binds_at_once)
     }
 }
 
@@ -94,17 +93,15 @@ fn decided(api: &FakeApi, pod: usize, node: &str, epoch: u64) -> Bind {
     let object = api.get("pods", "default", &name).expect("the pod");
     Bind {
         decision: pod as u64,
-        namespace: "default".to_owned(),
-        pod: name,
-        uid: object["metadata"]["uid"].as_str().expect("a UID").to_owned(),
+        pod: PodKey {
+            namespace: "default".into(),
+            name: name.into(),
+            uid: object["metadata"]["uid"].as_str().expect("a UID").into(),
+        },
         node: node.to_owned(),
         epoch,
         tag: format!("{node}-{epoch}"),
     }
-}
-
-async fn next(reports: &mut UnboundedReceiver<Report>) -> Outcome {
-    reports.recv().await.expect("a running binder").outcome
 }
 
 #[test]
@@ -113,10 +110,10 @@ fn a_frozen_leader_lands_the_write_it_began_and_no_other() {
     add_pods(&api, 6);
     let (old, new) = (Process::new(&api, "old"), Process::new(&api, "new"));
     let epoch = old.drive_to_lead();
-    let (old_binder, mut old_reports) = old.binder(1);
+    let mut old_sender = old.sender(epoch, 1);
     api.set_faults(1, vec![FaultRule::first(On::binds(), 1, Fault::Hold)]);
     for pod in 0..6 {
-        old_binder.submit(decided(&api, pod, "old", epoch)).expect("room in the queue");
+        old_sender.give(Given::Bind(decided(&api, pod, "old", epoch)));
     }
     old.drive(api.held(1));
     // From here the old leader stands still, with one bind at the server and five decided.
@@ -131,14 +128,14 @@ fn a_frozen_leader_lands_the_write_it_began_and_no_other() {
     let next_epoch = new.drive_to_lead();
     assert!(next_epoch > epoch);
     assert_eq!(old.keeper.permit(), None, "its clock went on");
-    let (new_binder, mut new_reports) = new.binder(8);
+    let mut new_sender = new.sender(next_epoch, 8);
     for pod in 0..6 {
-        new_binder.submit(decided(&api, pod, "new", next_epoch)).expect("room in the queue");
+        new_sender.give(Given::Bind(decided(&api, pod, "new", next_epoch)));
     }
     let outcomes = new.drive(async {
         let mut outcomes = Vec::new();
         for _ in 0..6 {
-            outcomes.push(next(&mut new_reports).await);
+            outcomes.push(new_sender.report().await.outcome);
         }
         outcomes
     });
@@ -149,7 +146,7 @@ fn a_frozen_leader_lands_the_write_it_began_and_no_other() {
     let outcomes = old.drive(async {
         let mut outcomes = Vec::new();
         for _ in 0..6 {
-            outcomes.push(next(&mut old_reports).await);
+            outcomes.push(old_sender.report().await.outcome);
         }
         outcomes
     });

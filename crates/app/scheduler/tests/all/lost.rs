@@ -1,7 +1,7 @@
 //! Members that a gang lost while nobody led: the leader that begins keeps room for them.
 
 use dovetail_cluster::world::{Settings, World};
-use dovetail_control::schedule::Scheduler;
+use dovetail_control::schedule::{Modes, Scheduler};
 use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_scheduler::Options;
@@ -67,8 +67,8 @@ fn room_is_kept_for_a_member_that_was_lost_while_nobody_led() {
 fn a_question_about_the_cluster_keeps_nothing() {
     let mut server = lost_one();
     let world = World::new(Settings::default());
-    let mut scheduler = Scheduler::new(world, EngineConfig::default(), 0);
-    scheduler.only_ask();
+    let modes = Modes { only_asks: true, ..Modes::default() };
+    let mut scheduler = Scheduler::new(world, EngineConfig::default(), 0).with(modes);
     for kind in Kind::ALL {
         for change in server.list(kind) {
             scheduler.change(change, 1_900_000_000_000);

@@ -30,6 +30,7 @@ mod refused;
 mod replaced;
 mod rights;
 mod schedule;
+mod sender;
 mod server;
 mod server_faults;
 mod stops;

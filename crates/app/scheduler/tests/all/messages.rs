@@ -67,7 +67,7 @@ fn a_replacement_names_the_domain_that_has_no_room_for_it() {
     assert_eq!(cluster.run(), names(&[]));
     assert_eq!(cluster.says("p9"), expected);
     let job = cluster.scheduler.world().pods().job_of("blue", "p9").expect("a job");
-    let counted: Vec<(u32, String)> = cluster.scheduler.obstacles(job)[0]
+    let counted: Vec<(u32, String)> = cluster.scheduler.ask().obstacles(job)[0]
         .iter()
         .map(|obstacle| (obstacle.nodes, obstacle.reason.clone()))
         .collect();
@@ -75,7 +75,7 @@ fn a_replacement_names_the_domain_that_has_no_room_for_it() {
     let all: Vec<(u32, String)> = all.map(|(nodes, reason)| (nodes, reason.to_owned())).into();
     assert_eq!(counted, all);
     // Its owner wrote no selector that could be given up.
-    let why = cluster.scheduler.why(job).expect("it waits");
+    let why = cluster.scheduler.ask().why(job).expect("it waits");
     assert_eq!(why.relaxations, [[Relaxation::Level]]);
 }
 

@@ -1,7 +1,7 @@
 //! What is ordered when pods of higher priority stop others: the loop of the scheduler without its wires.
 
 use dovetail_control::announce::Condition;
-use dovetail_control::bind::{Order, OrderEnd};
+use dovetail_control::order::{Order, OrderEnd};
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;

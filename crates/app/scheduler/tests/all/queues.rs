@@ -30,10 +30,10 @@ fn says(cluster: &mut Cluster) -> BTreeMap<String, String> {
     let mut said = BTreeMap::new();
     for news in cluster.scheduler.news() {
         let News::Waits { pod, job, reason } = news else { continue };
-        let waiting = cluster.scheduler.waiting(job, reason);
-        said.extend(
-            waiting.map(|waiting| (pod.name, format!("{}: {}", waiting.word(), waiting.message))),
-        );
+        let waiting = cluster.scheduler.ask().waiting(job, reason);
+        said.extend(waiting.map(|waiting| {
+            (pod.name.to_string(), format!("{}: {}", waiting.word(), waiting.message))
+        }));
     }
     said
 }
@@ -85,7 +85,7 @@ fn a_broken_tree_is_told_on_the_queue_and_on_its_pods() {
     let told = format!("pod blue/p0 is left untouched: queue a is not ready: {circle}");
     assert_eq!(cluster.reports(), [told]);
     let status = |cluster: &mut Cluster, queue: &str| {
-        let all = cluster.scheduler.queue_statuses();
+        let all = cluster.scheduler.ask().queue_statuses();
         let status = all.into_iter().find(|(name, _)| name == queue).map(|(_, status)| status);
         status.expect("a queue")["conditions"][0].clone()
     };
@@ -115,7 +115,7 @@ fn what_a_queue_is_guaranteed_bounds_it_and_what_waits_says_the_numbers() {
     let said = says(&mut cluster);
     assert_eq!((&*said["p1"], &*said["p2"]), (bounded, turn));
     let statuses: BTreeMap<String, Value> =
-        cluster.scheduler.queue_statuses().into_iter().collect();
+        cluster.scheduler.ask().queue_statuses().into_iter().collect();
     let of = |queue: &str, key: &str| statuses[queue][key].clone();
     assert_eq!(of("team", "used"), json!({"nvidia.com/gpu": "4"}));
     assert_eq!(of("all", "pending"), json!({"jobs": 2, "pods": 2}));
@@ -127,7 +127,7 @@ fn what_a_queue_is_guaranteed_bounds_it_and_what_waits_says_the_numbers() {
     set_queue(&mut cluster, "team", borrowing);
     assert_eq!(cluster.run(), names(&["p1", "p2"]));
     let statuses: BTreeMap<String, Value> =
-        cluster.scheduler.queue_statuses().into_iter().collect();
+        cluster.scheduler.ask().queue_statuses().into_iter().collect();
     assert_eq!(statuses["team"]["borrowed"], json!({"nvidia.com/gpu": "6"}));
     cluster.create("p3", in_queue("team", 2));
     assert_eq!(cluster.run(), names(&[]));
@@ -157,7 +157,8 @@ fn the_label_of_a_namespace_or_of_a_group_names_the_queue_of_its_pods() {
     }
     assert_eq!(cluster.run(), names(&["m0", "m1"]));
     let used = |cluster: &mut Cluster, queue: &str| {
-        let all: BTreeMap<String, Value> = cluster.scheduler.queue_statuses().into_iter().collect();
+        let all: BTreeMap<String, Value> =
+            cluster.scheduler.ask().queue_statuses().into_iter().collect();
         all[queue]["gpus"]["used"].clone()
     };
     assert_eq!(used(&mut cluster, "team"), "8");
@@ -188,7 +189,7 @@ fn delete_queue(cluster: &mut Cluster, name: &str) {
 
 /// Whole GPUs that a queue and all below it hold.
 fn gpus_in(cluster: &mut Cluster, queue: &str) -> i64 {
-    cluster.scheduler.queue_use(queue).expect("an engine").used.gpu_milli / 1_000
+    cluster.scheduler.ask().queue_use(queue).expect("an engine").used.gpu_milli / 1_000
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn without_the_kind_there_is_one_queue_whatever_labels_say() {
         };
         changes.into_iter().for_each(|change| scheduler.change(change, now_ms));
     }
-    assert!(scheduler.is_ready() && !scheduler.world().queues().are_served());
+    assert!(scheduler.world().is_ready() && !scheduler.world().queues().are_served());
     let mut cluster = Cluster { server, scheduler, now_ms };
     cluster.create("p0", in_queue("team", 1));
     assert_eq!(cluster.run(), names(&["p0"]));

@@ -1,7 +1,8 @@
 //! What the server refuses for good: stops of pods, and binds. Those concerned say so, and others are tried.
 
 use dovetail_cluster::world;
-use dovetail_control::bind::{Cause, Order, OrderEnd, Outcome, Report, Stop};
+use dovetail_control::bind::{Cause, Outcome, Report};
+use dovetail_control::order::{Order, OrderEnd, Stop};
 use dovetail_control::schedule::News;
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
@@ -85,7 +86,7 @@ fn who_is_not_bound_says_so_and_so_does_its_gang() {
     (0..2).for_each(|at| cluster.create(&format!("p{at}"), member(8, 2, 2)));
     let mut binds = cluster.decide();
     let (bind, other) = (binds.remove(0), binds.remove(0));
-    let (node, name) = (bind.node.clone(), bind.pod.clone());
+    let (node, name) = (bind.node.clone(), bind.pod.name.to_string());
     let cause = Cause::Refused { code: 422, message: "no".to_owned() };
     let not_bound =
         |bind, cause| Report { bind, outcome: Outcome::NotBound(cause), answered_in_ms: Some(1) };

@@ -221,6 +221,7 @@ fn who_would_start_in_it_says_for_whom_it_is_kept() {
 
 fn said(cluster: &mut Cluster, pod: &str) -> (&'static str, String) {
     let job = cluster.scheduler.world().pods().job_of("blue", pod).expect("a job");
-    let waiting = cluster.scheduler.waiting(job, PendingReason::Unschedulable).expect("it waits");
+    let waiting =
+        cluster.scheduler.ask().waiting(job, PendingReason::Unschedulable).expect("it waits");
     (waiting.word(), waiting.message)
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
 use dovetail_cluster::world::PodKey;
-use dovetail_control::bind::{Bind, Order, Outcome, Stop, StopDecision};
+use dovetail_control::bind::{Bind, Outcome};
+use dovetail_control::order::{Order, Stop, StopDecision};
 use dovetail_objects::SELECTED_NODE;
 use dovetail_scheduler::Options;
-use dovetail_scheduler::bind::{Binder, BinderSettings, Orders};
 use dovetail_scheduler::lead::{Alone, Clock, LeaseName};
 use dovetail_testkit::ControlPlane;
 use dovetail_testkit::binaries::Program;
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use crate::queue_objects;
 use crate::schedule::{PATIENCE, Running, create_nodes, elected};
+use crate::sender::{Given, Sender};
 
 const ACCOUNT: &str = "system:serviceaccount:dovetail:dovetail-scheduler";
 
@@ -165,40 +166,40 @@ async fn is_told_its_node(client: &Client) {
 async fn bind_again(config: &Config, pod: &Pod) {
     let clients = Clients::new(config).expect("clients");
     let leads = Arc::new(Alone::new(Clock::machine(), 4_000));
-    let (binder, mut reports) =
-        Binder::start(clients.binds, clients.rest, leads, BinderSettings::default());
+    let mut sender = Sender::start(clients, leads, 0, 1);
     let bind = Bind {
         decision: 1,
-        namespace: "default".to_owned(),
-        pod: pod.metadata.name.clone().expect("a name"),
-        uid: pod.metadata.uid.clone().expect("a UID"),
+        pod: PodKey {
+            namespace: "default".into(),
+            name: pod.metadata.name.clone().expect("a name").into(),
+            uid: pod.metadata.uid.clone().expect("a UID").into(),
+        },
         node: "n0".to_owned(),
         epoch: 0,
         tag: "again".to_owned(),
     };
-    binder.submit(bind).expect("room in the queue");
-    let report = reports.recv().await.expect("a report");
-    assert_eq!(report.outcome, Outcome::BoundByOther { node: "n0".to_owned() });
-    binder.stop().await;
+    sender.give(Given::Bind(bind));
+    let outcome = sender.report().await.outcome;
+    assert_eq!(outcome, Outcome::BoundByOther { node: "n0".to_owned() });
 }
 
 /// A pod that is stopped for another.
 async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
     let clients = Clients::new(config).expect("clients");
     let leads = Arc::new(Alone::new(Clock::machine(), 4_000));
-    let orders = Orders::start(clients.rest, leads, 0, "dovetail");
+    let sender = Sender::start(clients, leads, 0, 1);
     let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
     let meta = &pod.metadata;
     let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
     let key = PodKey { namespace, name, uid };
     let (why, decision) = (Stop::Preempted, StopDecision::alone());
-    orders.submit(Order::Stop { pod: key, why, decision }).expect("room in the queue");
+    sender.give(Given::Order(Order::Stop { pod: key, why, decision }));
     let name = pod.metadata.name.as_deref().expect("a name");
     let going = async {
         while pods.get(name).await.expect("a pod").metadata.deletion_timestamp.is_none() {}
     };
     tokio::time::timeout(PATIENCE, going).await.expect("a deletion in time");
-    orders.stop().await;
+    sender.finish().await;
 }
 
 /// The flow schema that serves a request of this account.

@@ -1,7 +1,7 @@
 //! Stops for one job are one decision: what the server refuses of it, nobody else is stopped for in vain.
 
-use dovetail_control::bind::{Order, OrderEnd, Stop};
-use dovetail_control::schedule::News;
+use dovetail_control::order::{Order, OrderEnd, Stop};
+use dovetail_control::schedule::{News, shown};
 use dovetail_objects::Kind;
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;
@@ -33,7 +33,7 @@ fn ended(cluster: &mut Cluster, order: &Order, end: OrderEnd) {
 fn told(cluster: &mut Cluster) -> Vec<String> {
     let told = cluster.scheduler.news().into_iter().filter_map(|news| match news {
         News::Stopped(stopped) => {
-            let (by, _) = stopped.preemptor.expect("somebody waits");
+            let by = shown(&stopped.preemptor.expect("a preemptor"));
             Some(format!("{} on {} for {by}", stopped.victim.name, stopped.node))
         }
         News::Preempted { stopped, .. } => Some(format!("{stopped} stopped")),
@@ -121,7 +121,7 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
     cluster.create("high", high(8));
     let order = stops(&mut cluster).remove(0);
     let Order::Stop { decision, why: Stop::Preempted, .. } = &order else { panic!("{order:?}") };
-    assert!(!decision.is_called_off());
+    assert_eq!(cluster.scheduler.called_off(), [0; 0]);
     // An earlier leader had told the pod already.
     let target =
         json!([{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]);
@@ -129,7 +129,7 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
     cluster.server.change(&key, |pod| pod["status"]["conditions"] = target);
     cluster.delete(Kind::Pod, "blue", "high");
     cluster.run();
-    assert!(decision.is_called_off());
+    assert_eq!(cluster.scheduler.called_off(), [decision.number()]);
     ended(&mut cluster, &order, OrderEnd::CalledOff);
     let last = std::iter::from_fn(|| cluster.scheduler.next_order()).last();
     let Some(Order::TakeBack { pod }) = last else { panic!("{last:?}") };

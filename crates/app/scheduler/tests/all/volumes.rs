@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::world::Report;
-use dovetail_control::bind::{Order, OrderEnd};
+use dovetail_control::order::{Order, OrderEnd};
 use dovetail_control::schedule::News;
 use dovetail_objects::{Kind, SELECTED_NODE};
 use dovetail_plan::PreemptionConfig;

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use dovetail_cluster::translate::NotYet;
+use dovetail_cluster::world::PodKey;
 use dovetail_objects::harmless;
 
 use super::due::Due;
 use super::written::{Report, Written};
-use super::{Condition, Note, PodIdentity, Write};
+use super::{Condition, Note, Write};
 use crate::pause::{ServerPause, doubled};
 use crate::status::{Reason, Waiting, is_own_word};
 
@@ -63,7 +64,7 @@ pub struct Announcements {
 
 #[derive(Debug)]
 struct Pod {
-    pod: PodIdentity,
+    pod: PodKey,
     waiting: Waiting,
     since_ms: u64,
     due_ms: Option<u64>,
@@ -80,7 +81,7 @@ struct Pod {
 }
 
 impl Pod {
-    fn new(pod: PodIdentity, waiting: Waiting, since_ms: u64) -> Self {
+    fn new(pod: PodKey, waiting: Waiting, since_ms: u64) -> Self {
         Self {
             pod,
             waiting,
@@ -120,8 +121,8 @@ impl Announcements {
     }
 
     /// A pod waits, and is to say so if it does not.
-    pub fn waits(&mut self, pod: PodIdentity, waiting: Waiting, now_ms: u64) {
-        let uid = pod.uid.clone();
+    pub fn waits(&mut self, pod: PodKey, waiting: Waiting, now_ms: u64) {
+        let uid = pod.uid.to_string();
         let due_ms = match self.pods.get_mut(&uid) {
             // Its time is set, or its write is on its way.
             Some(entry) if entry.waiting == waiting => return,
@@ -144,8 +145,8 @@ impl Announcements {
     }
 
     /// A pod waits, and a write of ours that is not this book's makes it say so: in a moment it is looked whether it does.
-    pub fn is_to_say(&mut self, pod: PodIdentity, waiting: Waiting, now_ms: u64) {
-        let uid = pod.uid.clone();
+    pub fn is_to_say(&mut self, pod: PodKey, waiting: Waiting, now_ms: u64) {
+        let uid = pod.uid.to_string();
         let new = || Pod::new(pod, waiting.clone(), now_ms);
         let entry = self.pods.entry(uid.clone()).or_insert_with(new);
         entry.waiting = waiting.clone();
@@ -157,18 +158,12 @@ impl Announcements {
 
     /// A pod is left untouched: an event says so unless its owner wants it so or one told the cause of late
     /// (`is_repeat`), and its condition does if it says something of ours that holds no longer.
-    pub fn is_left_untouched(
-        &mut self,
-        pod: PodIdentity,
-        why: &NotYet,
-        is_repeat: bool,
-        now_ms: u64,
-    ) {
+    pub fn is_left_untouched(&mut self, pod: PodKey, why: &NotYet, is_repeat: bool, now_ms: u64) {
         let waiting = Waiting::left_untouched(why);
         if waiting.only_corrects() && !why.is_held_back() && !is_repeat {
             self.note(Note::left_untouched(pod.clone(), &waiting.message, now_ms));
         }
-        let (uid, told) = (pod.uid.clone(), waiting.only_corrects().then(|| waiting.word()));
+        let (uid, told) = (pod.uid.to_string(), waiting.only_corrects().then(|| waiting.word()));
         self.waits(pod, waiting, now_ms);
         if let Some((entry, word)) = self.pods.get_mut(&uid).zip(told) {
             entry.told = Some((word, now_ms));
@@ -176,8 +171,8 @@ impl Announcements {
     }
 
     /// A pod was given a node.
-    pub fn bound(&mut self, pod: PodIdentity, node: &str, decision: &str, now_ms: u64) {
-        match self.pods.get_mut(&pod.uid).filter(|entry| entry.is_on_its_way) {
+    pub fn bound(&mut self, pod: PodKey, node: &str, decision: &str, now_ms: u64) {
+        match self.pods.get_mut(&*pod.uid).filter(|entry| entry.is_on_its_way) {
             // What it says by then is told when the answer comes.
             Some(entry) => entry.bound_ms = Some(now_ms),
             None => self.forget(&pod.uid),
@@ -198,7 +193,7 @@ impl Announcements {
     pub fn next<'a>(
         &mut self,
         now_ms: u64,
-        look: impl Fn(&PodIdentity) -> Option<Seen<'a>>,
+        look: impl Fn(&PodKey) -> Option<Seen<'a>>,
     ) -> Option<Write> {
         if now_ms < self.server.until_ms() {
             return None;
@@ -261,7 +256,7 @@ impl Announcements {
     fn next_condition<'a>(
         &mut self,
         now_ms: u64,
-        look: impl Fn(&PodIdentity) -> Option<Seen<'a>>,
+        look: impl Fn(&PodKey) -> Option<Seen<'a>>,
     ) -> Option<Write> {
         loop {
             let uid = self.due.first(now_ms)?;
@@ -299,7 +294,7 @@ impl Announcements {
     }
 
     fn condition_outcome(&mut self, condition: &Condition, written: &Written, now_ms: u64) {
-        let uid = &condition.pod.uid;
+        let uid = &*condition.pod.uid;
         let Some(entry) = self.pods.get_mut(uid) else { return };
         entry.is_on_its_way = false;
         if let Some(bound_ms) = entry.bound_ms {
@@ -334,15 +329,15 @@ impl Announcements {
         self.set_due(uid, due_ms);
     }
 
-    fn set_due(&mut self, uid: &String, due_ms: u64) {
+    fn set_due(&mut self, uid: &str, due_ms: u64) {
         if let Some(entry) = self.pods.get_mut(uid) {
-            self.due.set(&mut entry.due_ms, uid, due_ms);
+            self.due.set(&mut entry.due_ms, &uid.to_owned(), due_ms);
         }
     }
 
-    fn forget(&mut self, uid: &String) {
+    fn forget(&mut self, uid: &str) {
         if let Some(mut entry) = self.pods.remove(uid) {
-            self.due.clear(&mut entry.due_ms, uid);
+            self.due.clear(&mut entry.due_ms, &uid.to_owned());
         }
     }
 }

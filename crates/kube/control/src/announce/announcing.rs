@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_cluster::world::PodKey;
 use dovetail_cluster::{queues, world};
 use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use serde_json::Value;
 
-use super::{
-    Announcements, Limits, Look, Note, PodIdentity, Report, Seen, StatusOf, Statuses, Write,
-    Written,
-};
-use crate::bind::Stop;
+use super::{Announcements, Limits, Look, Note, Report, Seen, StatusOf, Statuses, Write, Written};
 use crate::control::{Announced, Told};
+use crate::order::Stop;
 use crate::repeats::{Repeats, without_names};
-use crate::schedule::{Looks, News, PodName, Scheduler, StopRefused, Stopped};
+use crate::schedule::{Looks, News, Scheduler, StopRefused, Stopped, shown};
 use crate::status::{self, Waiting};
 
 /// Who waits for less says nothing about it.
@@ -67,12 +65,7 @@ impl Announcing {
         match news {
             News::Bound { report, .. } => {
                 let bind = &report.bind;
-                let pod = PodIdentity {
-                    namespace: bind.namespace.clone(),
-                    name: bind.pod.clone(),
-                    uid: bind.uid.clone(),
-                };
-                self.book.bound(pod, &bind.node, &bind.tag, now_ms);
+                self.book.bound(bind.pod.clone(), &bind.node, &bind.tag, now_ms);
             }
             News::Waits { job, reason, .. } => self.looks.at(now_ms + SETTLE_MS, *job, *reason),
             News::Object(report) => self.hear_of_object(report, now_ms),
@@ -83,10 +76,8 @@ impl Announcing {
             }
             News::Stopped(stopped) => self.stopped_for(stopped, now_ms),
             News::GangGivenUp { pod, gang } => {
-                let (namespace, name) = (pod.namespace.to_string(), pod.name.to_string());
-                let pod = PodIdentity { namespace, name, uid: pod.uid.to_string() };
                 let reason = Stop::GangGivenUp.reason();
-                self.book.note(Note::gang_given_up(pod, gang, reason, now_ms));
+                self.book.note(Note::gang_given_up(pod.clone(), gang, reason, now_ms));
             }
             News::StopRefused(refused) => self.not_stopped(refused, now_ms),
             News::NotBound(_)
@@ -100,14 +91,12 @@ impl Announcing {
         use world::Report as Said;
         match report {
             Said::Refused { namespace, name, uid, reason, is_repeat } => {
-                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
-                let pod = PodIdentity { namespace, name, uid };
+                let pod = key(namespace, name, uid);
                 self.book.is_left_untouched(pod, reason, *is_repeat, now_ms);
             }
             Said::Contradiction { kind, namespace, name, uid, reason, is_repeat } => {
-                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
-                let of = StatusOf::group(&namespace, &name);
-                let about = PodIdentity { namespace, name, uid };
+                let of = StatusOf::group(namespace, name);
+                let about = key(namespace, name, uid);
                 if !is_repeat {
                     let text = reason.to_string();
                     self.book.note(Note::contradiction(*kind, about, &text, now_ms));
@@ -119,18 +108,15 @@ impl Announcing {
             }
             Said::WaitsForMembers { namespace, name, uid, gang, gathering } => {
                 let waiting = Waiting::for_members(gang, *gathering);
-                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
-                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+                self.book.waits(key(namespace, name, uid), waiting, now_ms);
             }
             Said::WaitsForVolumes { namespace, name, uid, claims, node } => {
                 let waiting = Waiting::for_volumes(claims, node);
-                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
-                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+                self.book.waits(key(namespace, name, uid), waiting, now_ms);
             }
             Said::WaitsForVolumesOfOthers { namespace, name, uid, claims, node } => {
                 let waiting = Waiting::for_volumes_of_others(claims, node);
-                let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
-                self.book.waits(PodIdentity { namespace, name, uid }, waiting, now_ms);
+                self.book.waits(key(namespace, name, uid), waiting, now_ms);
             }
             Said::GroupWaitsForVolumes { namespace, name, claims } => {
                 let wanted = status::group_waits(&Waiting::of_group_for_volumes(claims));
@@ -150,21 +136,18 @@ impl Announcing {
 
     /// Tells a pod for whom it is stopped.
     fn stopped_for(&mut self, stopped: &Stopped, now_ms: u64) {
-        let Stopped { victim, node, preemptor: Some((preemptor, uid)) } = stopped else { return };
-        let (namespace, name) = (victim.namespace.to_string(), victim.name.to_string());
-        let pod = PodIdentity { namespace, name, uid: victim.uid.to_string() };
-        self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
+        let Stopped { victim, node, preemptor: Some(preemptor) } = stopped else { return };
+        let (pod, uid) = (victim.clone(), &preemptor.uid);
+        self.book.note(Note::preempted(pod, &shown(preemptor), uid, node, now_ms));
     }
 
     /// Tells a pod that another one is not stopped for it.
     fn not_stopped(&mut self, refused: &StopRefused, now_ms: u64) {
-        let Some((PodName { namespace, name }, uid)) = &refused.preemptor else { return };
-        let (namespace, name, uid) = (namespace.clone(), name.clone(), uid.clone());
-        let about = PodIdentity { namespace, name, uid };
+        let Some(about) = refused.preemptor.clone() else { return };
         let (victim, message) = (&refused.victim, &refused.message);
         // Who waits hears once of a policy that keeps many.
         let names = [&*victim.namespace, &*victim.name];
-        if !self.not_stopped.is_due(about.uid.clone(), &without_names(message, names), now_ms) {
+        if !self.not_stopped.is_due(about.uid.to_string(), &without_names(message, names), now_ms) {
             return;
         }
         let note = match refused.is_for_all {
@@ -191,7 +174,7 @@ impl Announcing {
         self.look_at_queues(scheduler, is_busy, now_ms);
         let mut writes = Vec::new();
         while self.on_their_way < self.room(room, now_ms) {
-            let look = |pod: &PodIdentity| seen(scheduler, pod);
+            let look = |pod: &PodKey| seen(scheduler, pod);
             let status = |of: &StatusOf, wanted: &Value| compared(scheduler, of, wanted, now_ms);
             let write = self.book.next(now_ms, look).or_else(|| {
                 let write = self.statuses.next(now_ms, status)?;
@@ -202,6 +185,11 @@ impl Announcing {
             writes.push(write);
         }
         writes
+    }
+
+    /// Writes on their way.
+    pub(crate) fn on_their_way(&self) -> usize {
+        self.on_their_way
     }
 
     /// Events that wait to be written, and those given up since the last call.
@@ -267,7 +255,7 @@ impl Announcing {
         if scheduler.world().queues().all().next().is_none() {
             self.queues_ms = None;
         } else if *self.queues_ms.get_or_insert(now_ms) <= latest_ms {
-            for (name, wanted) in scheduler.queue_statuses() {
+            for (name, wanted) in scheduler.ask().queue_statuses() {
                 self.statuses.wants(StatusOf::queue(&name), wanted, now_ms);
             }
             self.queues_ms = Some(now_ms + QUEUES_MS);
@@ -279,10 +267,10 @@ impl Announcing {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
         for _ in 0..BATCH {
             let Some((job, reason)) = self.looks.pop_due(latest_ms) else { return };
-            let Some(waiting) = scheduler.waiting(job, reason) else { continue };
+            let Some(waiting) = scheduler.ask().waiting(job, reason) else { continue };
             let world = scheduler.world();
             for pod in world.pods().waiting_pods(job) {
-                self.book.waits(PodIdentity::of(pod), waiting.clone(), now_ms);
+                self.book.waits(PodKey::of(pod), waiting.clone(), now_ms);
             }
             if let Some(group) = world.gangs().group_of_job(job) {
                 let of = StatusOf::group(&group.meta.namespace, &group.meta.name);
@@ -296,6 +284,11 @@ impl Announcing {
             }
         }
     }
+}
+
+/// A pod, or another object of a namespace.
+fn key(namespace: &str, name: &str, uid: &str) -> PodKey {
+    PodKey { namespace: namespace.into(), name: name.into(), uid: uid.into() }
 }
 
 /// An object beside what it is to say.
@@ -317,7 +310,7 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
     }
 }
 
-fn seen<'a>(scheduler: &'a Scheduler, pod: &PodIdentity) -> Option<Seen<'a>> {
+fn seen<'a>(scheduler: &'a Scheduler, pod: &PodKey) -> Option<Seen<'a>> {
     let seen = scheduler.world().pods().waiting_pod(&pod.namespace, &pod.name)?;
     let says = seen.unscheduled.as_ref().map(|says| (&*says.reason, &*says.message));
     let is_it = *seen.meta.uid == *pod.uid;

@@ -15,7 +15,7 @@ const NAME_LIMIT_BYTES: usize = 253;
 
 /// What makes a pod say why it waits. The UID and the version make the server refuse it for another pod, and for one
 /// that has changed.
-pub fn condition_patch(condition: &Condition) -> Value {
+pub(crate) fn condition_patch(condition: &Condition) -> Value {
     let Condition { pod, resource_version, waiting, since_ms } = condition;
     let mut scheduled = json!({
         "type": "PodScheduled", "status": "False",
@@ -31,7 +31,7 @@ pub fn condition_patch(condition: &Condition) -> Value {
 }
 
 /// As kube-scheduler's recorder writes it, under a name that follows from what it says.
-pub fn event(note: &Note, source: &Source) -> Value {
+pub(super) fn event(note: &Note, source: &Source) -> Value {
     let (kind, about) = (note.kind, &note.about);
     let api_version = match kind.group() {
         "" => kind.version().to_owned(),
@@ -75,7 +75,8 @@ fn within(text: &str, limit_bytes: usize, ending: &str) -> String {
     format!("{}{ending}", &text[..end])
 }
 
-fn timestamp(at_ms: u64) -> Timestamp {
+/// A time for people; what cannot be one is the beginning of 1970.
+pub(crate) fn timestamp(at_ms: u64) -> Timestamp {
     i64::try_from(at_ms)
         .ok()
         .and_then(|at| Timestamp::from_millisecond(at).ok())
@@ -84,15 +85,15 @@ fn timestamp(at_ms: u64) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_cluster::world::PodKey;
     use dovetail_model::PendingReason;
     use dovetail_objects::Kind;
 
-    use super::super::PodIdentity;
     use super::*;
     use crate::status::Waiting;
 
-    fn pod(name: &str) -> PodIdentity {
-        PodIdentity { namespace: "n".to_owned(), name: name.to_owned(), uid: "u".to_owned() }
+    fn pod(name: &str) -> PodKey {
+        PodKey { namespace: "n".into(), name: name.into(), uid: "u".into() }
     }
 
     #[test]

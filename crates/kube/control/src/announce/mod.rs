@@ -8,42 +8,23 @@ mod announcements;
 mod announcing;
 mod body;
 mod due;
+mod request;
 mod statuses;
 mod written;
 
 pub use announcements::{Announcements, Limits, Seen};
 pub(crate) use announcing::Announcing;
-pub use body::{condition_patch, event};
+pub(crate) use body::{condition_patch, timestamp};
+pub(crate) use request::request;
 pub use statuses::{Look, Statuses};
-pub use written::{Report, Written, judge};
+pub(crate) use written::judge;
+pub use written::{Report, Written};
 
 use dovetail_cluster::world::PodKey;
-use dovetail_objects::{Kind, Pod};
+use dovetail_objects::Kind;
 use serde_json::Value;
 
 use crate::status::Waiting;
-
-/// A pod or another object of a namespace, and not another one of its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodIdentity {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its UID.
-    pub uid: String,
-}
-
-impl PodIdentity {
-    /// That of a pod.
-    pub fn of(pod: &Pod) -> Self {
-        Self {
-            namespace: pod.meta.namespace.to_string(),
-            name: pod.meta.name.to_string(),
-            uid: pod.meta.uid.to_string(),
-        }
-    }
-}
 
 /// Who announces, as events name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +83,7 @@ pub struct StatusWrite {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The pod.
-    pub pod: PodIdentity,
+    pub pod: PodKey,
     /// The version of the pod that was seen waiting: of another version, which may have a node, nothing is
     /// said.
     pub resource_version: String,
@@ -118,7 +99,7 @@ pub struct Note {
     /// Of which kind it is.
     pub kind: Kind,
     /// The pod, or the other object.
-    pub about: PodIdentity,
+    pub about: PodKey,
     /// Whether something is wrong.
     pub is_warning: bool,
     /// Why, in one word.
@@ -135,7 +116,7 @@ pub struct Note {
 
 impl Note {
     /// The pod was given a node, in kube-scheduler's words.
-    pub fn scheduled(pod: PodIdentity, node: &str, decision: &str, at_ms: u64) -> Self {
+    pub fn scheduled(pod: PodKey, node: &str, decision: &str, at_ms: u64) -> Self {
         let text = format!("Successfully assigned {}/{} to {node}", pod.namespace, pod.name);
         let (reason, action) = ("Scheduled", "Binding");
         Self {
@@ -151,7 +132,7 @@ impl Note {
     }
 
     /// The pod waits. kube-scheduler's word for pods that no node takes is `FailedScheduling`.
-    pub fn waits(pod: PodIdentity, waiting: &Waiting, at_ms: u64) -> Self {
+    pub fn waits(pod: PodKey, waiting: &Waiting, at_ms: u64) -> Self {
         let is_warning = waiting.is_trouble();
         let reason = if is_warning { "FailedScheduling" } else { waiting.word() };
         let (text, tag) = (waiting.message.clone(), waiting.message.clone());
@@ -169,14 +150,14 @@ impl Note {
 
     /// The pod is stopped for another one of a higher priority, in kube-scheduler's words. `uid` is that of the
     /// other one.
-    pub fn preempted(pod: PodIdentity, by: &str, uid: &str, node: &str, at_ms: u64) -> Self {
+    pub fn preempted(pod: PodKey, by: &str, uid: &str, node: &str, at_ms: u64) -> Self {
         let text = format!("Preempted by pod {by} ({uid}) on node {node}");
         let (reason, action, tag) = ("Preempted", "Preempting", uid.to_owned());
         Self { kind: Kind::Pod, about: pod, is_warning: false, reason, action, text, at_ms, tag }
     }
 
     /// The pod is stopped because its gang, as it is shown, is given up; `reason` is that of its condition.
-    pub fn gang_given_up(pod: PodIdentity, gang: &str, reason: &'static str, at_ms: u64) -> Self {
+    pub fn gang_given_up(pod: PodKey, gang: &str, reason: &'static str, at_ms: u64) -> Self {
         let text = format!(
             "{gang} stayed below its smallest size for too long: its pods are deleted so that it restarts as a whole"
         );
@@ -186,7 +167,7 @@ impl Note {
 
     /// The server does not let another pod go that was to be stopped for this one, or gives no answer (without code).
     pub fn not_stopped(
-        about: PodIdentity,
+        about: PodKey,
         victim: &PodKey,
         code: Option<u16>,
         message: &str,
@@ -209,7 +190,7 @@ impl Note {
     }
 
     /// The scheduler's account may not stop another pod for this one, nor any of its namespace.
-    pub fn may_not_stop(about: PodIdentity, victim: &PodKey, message: &str, at_ms: u64) -> Self {
+    pub fn may_not_stop(about: PodKey, victim: &PodKey, message: &str, at_ms: u64) -> Self {
         let PodKey { namespace, name, uid } = victim;
         let text = format!(
             "pod {namespace}/{name} is not stopped for it, nor is any other of namespace {namespace}: the scheduler's \
@@ -221,14 +202,14 @@ impl Note {
     }
 
     /// The pod is not placed at all, whatever nodes there are.
-    pub fn left_untouched(pod: PodIdentity, why: &str, at_ms: u64) -> Self {
+    pub fn left_untouched(pod: PodKey, why: &str, at_ms: u64) -> Self {
         let (reason, action) = ("FailedScheduling", "Scheduling");
         let (text, tag) = (why.to_owned(), why.to_owned());
         Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
     }
 
     /// What describes pods that start together contradicts them or itself: none of them is placed.
-    pub fn contradiction(kind: Kind, about: PodIdentity, why: &str, at_ms: u64) -> Self {
+    pub fn contradiction(kind: Kind, about: PodKey, why: &str, at_ms: u64) -> Self {
         let (reason, action) = ("FailedScheduling", "Scheduling");
         let (text, tag) = (why.to_owned(), why.to_owned());
         Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }

@@ -35,8 +35,9 @@ pub struct Report {
     pub written: Written,
 }
 
-/// What an answer to a write means.
-pub fn judge(write: &Write, answered: &Answered) -> Written {
+/// What an answer to a write means; without one, it was not sent.
+pub(crate) fn judge(write: &Write, answered: Option<&Answered>) -> Written {
+    let Some(answered) = answered else { return Written::NotLeading };
     let Ok((code, retry_after_s, body)) = answered else {
         return Written::Troubled { retry_after_ms: None };
     };

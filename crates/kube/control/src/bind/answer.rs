@@ -139,7 +139,7 @@ pub fn of_pod(bind: &Bind, answered: &Answered, cause: &Cause) -> Option<Outcome
         _ => return None,
     }
     let pod: Pod = serde_json::from_slice(body).ok()?;
-    if pod.metadata.uid != bind.uid {
+    if *pod.metadata.uid != *bind.pod.uid {
         return Some(Outcome::Gone);
     }
     if let Some(node) = pod.spec.node_name.filter(|node| !node.is_empty()) {
@@ -161,6 +161,7 @@ pub fn of_pod(bind: &Bind, answered: &Answered, cause: &Cause) -> Option<Outcome
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use dovetail_cluster::world::PodKey;
     use serde_json::{Value, json};
 
     use super::*;
@@ -170,9 +171,7 @@ mod tests {
         let text = |text: &str| text.to_owned();
         Bind {
             decision: 1,
-            namespace: text("n"),
-            pod: text("p"),
-            uid: text("u"),
+            pod: PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() },
             node: text("m"),
             epoch: 2,
             tag: text("d"),

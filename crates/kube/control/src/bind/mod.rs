@@ -1,34 +1,28 @@
-//! Binds and orders as values, and what an answer to each means.
+//! Binds as values, what an answer to one means, and what follows from it.
 //!
-//! Every decided [`Bind`] ends in exactly one [`Outcome`]. Where the answer leaves open whether the write took effect,
-//! the [`Verdict`] says when to look at the pod. An [`Order`] stops a pod, says for which pod room is made, or for which
-//! node a claim is to get its volume.
+//! Every decided [`Bind`] ends in exactly one [`Outcome`]. It is sent once: what failed goes back to
+//! the scheduler. Where the answer leaves open whether the write took effect, the [`Verdict`] says
+//! when to read the pod.
 
 mod answer;
-mod order;
+mod binds;
+mod body;
 mod report;
-mod step;
-mod stop;
 
 pub use answer::{Cause, Outcome, Verdict, of_bind, of_pod};
-pub use order::{Order, OrderEnd, OrderReport};
+pub(crate) use binds::Binds;
 pub use report::Report;
-pub use step::{Next, Step, judge};
-pub use stop::{Kept, Stop, StopDecision, Told};
 
 pub use dovetail_cluster::world::DECISION;
+use dovetail_cluster::world::PodKey;
 
 /// One decided bind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
     /// Names the decision towards the caller; returned with the outcome.
     pub decision: u64,
-    /// Namespace of the pod.
-    pub namespace: String,
-    /// Name of the pod.
-    pub pod: String,
-    /// UID of the pod: another pod of the same name is never bound.
-    pub uid: String,
+    /// The pod: another one of the same name is never bound.
+    pub pod: PodKey,
     /// Node it shall run on.
     pub node: String,
     /// Epoch of the leadership in which it was decided.

@@ -2,8 +2,7 @@
 
 use dovetail_cluster::world::Change;
 
-use crate::announce;
-use crate::bind::{OrderReport, Report};
+use crate::request::Answer;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -19,17 +18,13 @@ pub enum Input {
     End,
     /// The objects changed, or a list of one kind begins or ends.
     Change(Change),
-    /// What became of a bind.
-    Bound(Report),
-    /// What became of an order.
-    Ordered(OrderReport),
-    /// What became of an announcement.
-    Announced(announce::Report),
+    /// What came of a request.
+    Answered(Answer),
     /// Time has passed.
     Tick,
 }
 
-/// How many writes of each class may be begun now.
+/// How many requests of each class may begin now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credits {
     /// Binds.
@@ -38,8 +33,6 @@ pub struct Credits {
     pub orders: usize,
     /// Orders about claims, which may be many: others are not to wait for them.
     pub claims: usize,
-    /// Conditions, events and statuses on their way at once, those that are included.
+    /// Conditions, events and statuses.
     pub announcements: usize,
-    /// Binds on their way: what is announced waits for these.
-    pub binds_on_their_way: usize,
 }

@@ -17,12 +17,16 @@ use dovetail_plan::EngineConfig;
 pub use input::{Credits, Input};
 pub use output::{Announced, Output, Told};
 
+use crate::ask::{Question, Reply};
+use crate::request::Now;
 use crate::schedule::{Comparison, Recording};
 use term::Term;
 
 /// How a scheduler decides and what it says.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// Name of this process in the events it writes; if empty, that of the scheduler.
+    pub instance: String,
     /// Whose pods, and how they are read.
     pub world: world::Settings,
     /// How is decided.
@@ -31,6 +35,8 @@ pub struct Settings {
     pub volumes: world::VolumePatience,
     /// Nothing is written.
     pub dry_run: bool,
+    /// It decides once, for [`Control::ask`], and writes nothing.
+    pub only_asks: bool,
     /// What the pods' own scheduler does is compared with what this one decides.
     pub comparison: Option<Arc<Mutex<Comparison>>>,
     /// Where everything that is decided is written down.
@@ -50,9 +56,9 @@ impl Control {
         Self { settings, term: None }
     }
 
-    /// Takes what happened, in this order, decides, and says what is to be done. `now_ms`:
-    /// milliseconds since 1970; clocks that go back are taken to stand still.
-    pub fn step(&mut self, inputs: Vec<Input>, credits: Credits, now_ms: u64) -> Output {
+    /// Takes what happened, in this order, decides, and says what is to be done. A wall clock that
+    /// goes back is taken to stand still.
+    pub fn step(&mut self, inputs: Vec<Input>, credits: Credits, now: Now) -> Output {
         let mut output = Output::default();
         for input in inputs {
             match (input, &mut self.term) {
@@ -61,15 +67,21 @@ impl Control {
                     term.end();
                     self.term = None;
                 }
-                (input, Some(term)) => term.take(input, now_ms, &mut output),
+                (input, Some(term)) => term.take(input, now, &mut output),
                 // What comes late is about a leadership that is over.
                 (_, None) => {}
             }
         }
         match &mut self.term {
-            Some(term) => term.go_on(credits, now_ms, &mut output),
+            Some(term) => term.go_on(credits, now, &mut output),
             None => output.is_over = true,
         }
         output
+    }
+
+    /// Answers a question about the cluster as it is known; `None` before everything is listed. No
+    /// decision is changed by it.
+    pub fn ask(&mut self, question: &Question, now_ms: u64) -> Option<Reply> {
+        self.term.as_mut()?.ask(question, now_ms)
     }
 }

@@ -1,20 +1,15 @@
 //! What a step asks for and tells, as values.
 
-use crate::announce::{Write, Written};
-use crate::bind::{Bind, Order};
+use crate::announce::Written;
+use crate::order::StepNews;
+use crate::request::Request;
 use crate::schedule::{Counts, News};
 
 /// What one step asks for and tells.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// Binds to send.
-    pub binds: Vec<Bind>,
-    /// Orders about pods to carry out.
-    pub orders: Vec<Order>,
-    /// Orders about claims to carry out.
-    pub claims: Vec<Order>,
-    /// Conditions, events and statuses to write.
-    pub announcements: Vec<Write>,
+    /// Requests to send.
+    pub requests: Vec<Request>,
     /// What happened, for logs and metrics, in order.
     pub told: Vec<Told>,
     /// How many pods are where.
@@ -27,10 +22,12 @@ pub struct Output {
     pub is_recording_broken: bool,
     /// Everything is listed: it decides.
     pub decides: bool,
+    /// Nothing about pods and claims is on its way but announcements.
+    pub is_idle: bool,
     /// It was to stop, and owes nothing more.
     pub is_over: bool,
-    /// When to come again if nothing happens.
-    pub due_ms: Option<u64>,
+    /// For how long nothing is to be done, if nothing happens, in milliseconds.
+    pub wait_ms: Option<u64>,
 }
 
 /// Something for logs and metrics.
@@ -52,6 +49,8 @@ pub enum Told {
         /// Its smallest size.
         min: u32,
     },
+    /// A write about a pod or a claim went well, or did not.
+    Step(StepNews),
     /// Something was announced.
     Announced {
         /// What.

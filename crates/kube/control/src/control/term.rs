@@ -6,11 +6,15 @@ use dovetail_cluster::world::{Unwinding, World};
 
 use super::would_wait::WouldWait;
 use super::{Credits, Input, Output, Settings, Told};
-use crate::announce::Announcing;
+use crate::announce::{Announcing, Source};
 use crate::answer::lacked_right;
-use crate::bind::{Cause, Order, Outcome, Report, Stop, StopDecision};
+use crate::ask::{Question, Reply, ask};
+use crate::bind::{Cause, Outcome, Report};
+use crate::order::{Order, Stop, StopDecision};
 use crate::repeats::Repeats;
-use crate::schedule::{Comparison, News, Scheduler};
+use crate::request::Now;
+use crate::schedule::{Comparison, Modes, News, Scheduler};
+use crate::writes::{Ended, Writes};
 
 /// The same refusal of a bind is told again after so long.
 const REFUSED_AGAIN_MS: u64 = 300_000;
@@ -18,6 +22,7 @@ const REFUSED_AGAIN_MS: u64 = 300_000;
 pub(super) struct Term {
     settings: Settings,
     scheduler: Scheduler,
+    writes: Writes,
     /// `None` in a dry run.
     announcing: Option<Announcing>,
     /// Only in a dry run.
@@ -31,17 +36,20 @@ pub(super) struct Term {
 impl Term {
     pub(super) fn new(settings: &Settings, epoch: u64) -> Self {
         let world = World::new(settings.world.clone());
-        let mut scheduler = Scheduler::new(world, settings.engine.clone(), epoch);
-        scheduler.wait_for_volumes(settings.volumes.wait_ms);
-        if settings.dry_run {
-            scheduler.only_pretend();
-        }
-        if let Some(recording) = &settings.recording {
-            scheduler.record(recording.clone());
-        }
+        let modes = Modes {
+            is_dry_run: settings.dry_run,
+            only_asks: settings.only_asks,
+            volumes: settings.volumes,
+            recording: settings.recording.clone(),
+        };
+        let scheduler = Scheduler::new(world, settings.engine.clone(), epoch).with(modes);
+        let controller = settings.world.scheduler.clone();
+        let named = Some(&settings.instance).filter(|name| !name.is_empty());
+        let source = Source { instance: named.unwrap_or(&controller).clone(), controller };
         Self {
             settings: settings.clone(),
             scheduler,
+            writes: Writes::new(source),
             announcing: (!settings.dry_run).then(Announcing::default),
             would_wait: settings.dry_run.then(WouldWait::default),
             refusals: Repeats::every(REFUSED_AGAIN_MS),
@@ -55,104 +63,152 @@ impl Term {
     }
 
     /// Takes what happened; nothing is decided.
-    pub(super) fn take(&mut self, input: Input, now_ms: u64, output: &mut Output) {
+    pub(super) fn take(&mut self, input: Input, now: Now, output: &mut Output) {
         match input {
             Input::Change(change) => {
                 if let Some(mut comparison) = comparison(&self.settings) {
-                    comparison.see(&change, self.scheduler.world(), now_ms);
+                    comparison.see(&change, self.scheduler.world(), now.wall_ms);
                 }
-                self.scheduler.change(change, now_ms);
+                self.scheduler.change(change, now.wall_ms);
             }
-            Input::Bound(report) => self.scheduler.outcome(report, now_ms),
-            Input::Ordered(report) => {
-                self.scheduler.order_ended(&report.order, report.end, now_ms);
+            Input::Answered(answer) => self.writes.answered(&answer, now),
+            Input::Stop => {
+                self.is_to_stop = true;
+                self.writes.stop();
             }
-            Input::Announced(report) => {
-                if let Some(announcing) = &mut self.announcing {
-                    output.told.push(announcing.settle(report, now_ms));
-                }
-            }
-            Input::Stop => self.is_to_stop = true,
             Input::Won { .. } | Input::End | Input::Tick => {}
         }
+        self.settle(now.wall_ms, output);
+    }
+
+    /// Takes what became of writes; whether any has ended.
+    fn settle(&mut self, now_ms: u64, output: &mut Output) -> bool {
+        let all = self.writes.ended();
+        let have_ended = !all.is_empty();
+        for ended in all {
+            match ended {
+                Ended::Bind(report) => self.scheduler.outcome(report, now_ms),
+                Ended::Order(report) => {
+                    self.scheduler.order_ended(&report.order, report.end, now_ms);
+                }
+                Ended::Announcement(report) => {
+                    if let Some(announcing) = &mut self.announcing {
+                        output.told.push(announcing.settle(report, now_ms));
+                    }
+                }
+            }
+        }
+        output.told.extend(self.writes.log().into_iter().map(Told::Step));
+        have_ended
     }
 
     /// Decides, and says what is to be done.
-    pub(super) fn go_on(&mut self, credits: Credits, now_ms: u64, output: &mut Output) {
-        if !self.scheduler.is_ready() {
+    pub(super) fn go_on(&mut self, credits: Credits, now: Now, output: &mut Output) {
+        if !self.scheduler.world().is_ready() {
             output.is_over = self.is_to_stop;
             return;
         }
         output.decides = !self.is_to_stop;
-        if output.decides {
-            self.scheduler.wake(now_ms);
-            self.scheduler.decide(now_ms);
-            output.searches = self.scheduler.searches();
-            self.send(credits.binds, now_ms, output);
-            self.give_up(credits.orders, output);
-            self.order(credits, output);
+        if self.settings.only_asks {
+            return self.decide_once(now.wall_ms);
         }
-        self.tell(now_ms, output);
-        self.announce(credits, now_ms, output);
-        self.show(credits, output);
+        if output.decides {
+            self.scheduler.wake(now.wall_ms);
+            self.scheduler.decide(now.wall_ms);
+            output.searches = self.scheduler.searches();
+            self.send(credits.binds, now.wall_ms);
+            self.give_up(now, output);
+            self.order(now, output);
+        }
+        self.tell(now.wall_ms, output);
+        let room = credits.announcements;
+        let room = self.announcing.as_ref().map_or(0, |all| all.on_their_way() + room);
+        self.announce(room, now.wall_ms, output);
+        output.requests = self.writes.requests(credits, now);
+        self.show(room, now, output);
     }
 
-    fn show(&self, credits: Credits, output: &mut Output) {
+    /// Decides for questions.
+    fn decide_once(&mut self, now_ms: u64) {
+        if self.scheduler.engine().is_none() {
+            self.scheduler.note_what_queues_hold(now_ms);
+            self.scheduler.decide(now_ms);
+        }
+    }
+
+    /// Answers a question.
+    pub(super) fn ask(&mut self, question: &Question, now_ms: u64) -> Option<Reply> {
+        self.scheduler.engine()?;
+        Some(ask(question, &self.settings.world.scheduler, now_ms, &mut self.scheduler))
+    }
+
+    fn show(&self, announcements: usize, now: Now, output: &mut Output) {
         output.counts = self.scheduler.counts();
         let recording = self.settings.recording.as_ref();
         output.is_recording_broken = recording.is_some_and(|to| to.get().is_broken());
-        output.is_over =
-            self.is_to_stop && self.announcing.as_ref().is_none_or(Announcing::is_done);
-        let is_busy = is_busy(&self.scheduler, credits, output);
+        output.is_idle = self.writes.is_idle();
+        output.is_over = self.is_to_stop
+            && output.is_idle
+            && self.announcing.as_ref().is_none_or(Announcing::is_done);
+        let is_busy = self.is_busy();
         let announcing_ms =
-            self.announcing.as_ref().and_then(|all| all.due_ms(is_busy, credits.announcements));
+            self.announcing.as_ref().and_then(|all| all.due_ms(is_busy, announcements));
         let would_wait_ms = self.would_wait.as_ref().and_then(WouldWait::due_ms);
         let decided_ms = self.scheduler.due_ms().filter(|_| output.decides);
         let due = decided_ms.into_iter().chain(announcing_ms).chain(would_wait_ms);
-        output.due_ms = due.min();
+        let waits = due.map(|due_ms| due_ms.saturating_sub(now.wall_ms));
+        let own_ms = self.writes.due_ms(now).map(|due_ms| due_ms.saturating_sub(now.own_ms));
+        output.wait_ms = waits.chain(own_ms).min();
+    }
+
+    /// Whether binds go out.
+    fn is_busy(&self) -> bool {
+        self.writes.binds_on_their_way() > 0 || self.scheduler.counts().to_send > 0
     }
 
     /// Sends as much as may be sent.
-    fn send(&mut self, room: usize, now_ms: u64, output: &mut Output) {
-        while self.settings.dry_run || output.binds.len() < room {
+    fn send(&mut self, credit: usize, now_ms: u64) {
+        let mut room = credit.min(self.writes.room_for_binds());
+        while self.settings.dry_run || room > 0 {
             let Some(bind) = self.scheduler.next_bind(now_ms) else { return };
             match self.settings.dry_run {
                 true => self.scheduler.keep(&bind),
-                false => output.binds.push(bind),
+                false => {
+                    self.writes.bind(bind);
+                    room -= 1;
+                }
             }
         }
     }
 
     /// Has the pods of gangs deleted that stayed short for too long.
-    fn give_up(&mut self, room: usize, output: &mut Output) {
+    fn give_up(&mut self, now: Now, output: &mut Output) {
         for Unwinding { gang, pods, min } in self.scheduler.unwinding() {
             let placed = pods.len();
             output.told.push(Told::GivenUp { gang: gang.to_string(), placed, min });
-            if self.settings.dry_run {
-                continue;
+            for pod in pods.into_iter().filter(|_| !self.settings.dry_run) {
+                let (why, decision) = (Stop::GangGivenUp, StopDecision::alone());
+                self.writes.order(Order::Stop { pod, why, decision }, now);
             }
-            let stop =
-                |pod| Order::Stop { pod, why: Stop::GangGivenUp, decision: StopDecision::alone() };
-            // What finds no room is ordered again.
-            let room = room.saturating_sub(output.orders.len());
-            output.orders.extend(pods.into_iter().take(room).map(stop));
         }
     }
 
     /// Has pods stopped for others, nodes named that are freed, and nodes chosen for claims.
-    fn order(&mut self, credits: Credits, output: &mut Output) {
+    fn order(&mut self, now: Now, output: &mut Output) {
         if self.settings.dry_run {
             return;
         }
-        while let Some(order) = self.scheduler.next_order() {
-            let (orders, room) = match order {
-                Order::SelectNode { .. } => (&mut output.claims, credits.claims),
-                _ => (&mut output.orders, credits.orders),
-            };
-            if orders.len() >= room {
-                return self.scheduler.put_back_order(order);
+        loop {
+            for decision in self.scheduler.called_off() {
+                self.writes.call_off(decision);
             }
-            orders.push(order);
+            while let Some(order) = self.scheduler.next_order() {
+                self.writes.order(order, now);
+            }
+            // What ends without a request may lead to other orders.
+            if !self.settle(now.wall_ms, output) {
+                return;
+            }
         }
     }
 
@@ -182,22 +238,18 @@ impl Term {
         }
     }
 
-    /// Announces as much as there is time for.
-    fn announce(&mut self, credits: Credits, now_ms: u64, output: &mut Output) {
+    /// Announces as much as there is time for. `room`: announcements on their way at once.
+    fn announce(&mut self, room: usize, now_ms: u64, output: &mut Output) {
         if let Some(would_wait) = &mut self.would_wait {
             would_wait.tell(&mut self.scheduler, now_ms, &mut output.told);
         }
-        let is_busy = is_busy(&self.scheduler, credits, output);
+        let is_busy = self.is_busy();
         let Some(announcing) = &mut self.announcing else { return };
-        let room = credits.announcements;
-        output.announcements = announcing.go_on(&mut self.scheduler, is_busy, room, now_ms);
+        for write in announcing.go_on(&mut self.scheduler, is_busy, room, now_ms) {
+            self.writes.announce(write);
+        }
         output.owed = announcing.owed();
     }
-}
-
-/// Whether binds go out.
-fn is_busy(scheduler: &Scheduler, credits: Credits, output: &Output) -> bool {
-    credits.binds_on_their_way > 0 || !output.binds.is_empty() || scheduler.counts().to_send > 0
 }
 
 fn comparison(settings: &Settings) -> Option<MutexGuard<'_, Comparison>> {

@@ -4,12 +4,25 @@
 //! write by its deadline.
 
 mod candidate;
+mod requests;
 mod terms;
+mod trouble;
 #[cfg(test)]
 mod world;
 
 pub use candidate::{Candidate, Lease, Phase, Record, Step};
+pub use requests::LeaseAnswer;
 pub use terms::{Terms, TermsError};
+pub use trouble::Trouble;
+
+/// Where the lease is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseName {
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of the Lease.
+    pub name: String,
+}
 
 /// Leave to begin one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::world::{Change, World};
+use dovetail_cluster::world::{Change, PodKey, World};
 use dovetail_objects::{Kind, Object, Pod};
 
 use crate::bind::Bind;
@@ -65,16 +65,17 @@ impl Comparison {
 
     /// Dovetail has decided.
     pub fn decided(&mut self, bind: &Bind, world: &World, now_ms: u64) {
-        let Some(pod) = world.pods().pod(&bind.namespace, &bind.pod) else { return };
+        let Some(pod) = world.pods().pod(&bind.pod.namespace, &bind.pod.name) else { return };
         let gpus = pod.requests.extended.get(&world.rules().device_resource).copied();
         let open = Open {
-            uid: bind.uid.clone(),
+            uid: bind.pod.uid.to_string(),
             node: bind.node.clone(),
             gpus: gpus.and_then(|gpus| u128::try_from(gpus).ok()).unwrap_or(0),
             model: world.nodes().gpu_model(&bind.node).to_owned(),
             decided_ms: now_ms,
         };
-        self.open.insert((bind.namespace.clone(), bind.pod.clone()), open);
+        let PodKey { namespace, name, .. } = &bind.pod;
+        self.open.insert((namespace.to_string(), name.to_string()), open);
     }
 
     /// Looks at a change before the scheduler does.

@@ -8,7 +8,7 @@ use dovetail_objects::Pod;
 use dovetail_plan::{Engine, View};
 use jiff::Timestamp;
 
-use super::scheduler::Scheduler;
+use super::questions::Questions;
 
 /// Pods named; of more, the first.
 const NAMED: usize = 3;
@@ -19,18 +19,18 @@ struct Spared {
     says: String,
 }
 
-impl Scheduler {
+impl Questions<'_> {
     /// Which pods of lower priority a job would start without that are left in peace, why, and until when; nothing if it
     /// would not, or may stop nobody itself.
     pub(super) fn says_who_is_not_stopped(&mut self, job: JobId) -> Option<String> {
-        let waiting = self.engine()?.job(job)?.clone();
-        let is_patient = self.world.preemption().is_patient(job);
-        if !self.stops_others() || (waiting.preemption.never_preempts && !is_patient) {
+        let waiting = self.known.engine()?.job(job)?.clone();
+        let is_patient = self.known.world.preemption().is_patient(job);
+        if !self.known.stops_others() || (waiting.preemption.never_preempts && !is_patient) {
             return None;
         }
         let all: Vec<Spared> =
             [self.not_let_go(&waiting), self.not_allowed(&waiting)].into_iter().flatten().collect();
-        let engine = self.engine_mut()?;
+        let engine = self.known.engine_mut()?;
         let mut would_start = |spared: &[&Spared]| {
             let jobs: BTreeSet<JobId> = spared.iter().flat_map(|one| &one.jobs).copied().collect();
             !jobs.is_empty() && starts_without(engine, &waiting, &jobs)
@@ -40,7 +40,7 @@ impl Scheduler {
         let told = one.or_else(|| would_start(&both).then_some(both));
         let mut says: Vec<String> =
             told.into_iter().flatten().map(|one| one.says.clone()).collect();
-        says.extend(self.tries.until_ms(job).map(|until_ms| {
+        says.extend(self.refusals.job_until_ms(job).map(|until_ms| {
             format!(
                 "Several evictions for it were refused in a row: others are tried from {} on.",
                 time(until_ms)
@@ -51,16 +51,18 @@ impl Scheduler {
 
     /// Those that the server did not let go.
     fn not_let_go(&self, waiting: &Job) -> Option<Spared> {
-        let all = self.spared.paused().filter_map(|(until_ms, key)| {
-            let pod = self.world.pods().pod(&key.namespace, &key.name)?;
+        let all = self.refusals.victims.paused().filter_map(|(until_ms, key)| {
+            let pod = self.known.world.pods().pod(&key.namespace, &key.name)?;
             let runs = *pod.meta.uid == *key.uid && !pod.node.is_empty() && !pod.is_over();
             let is_lower = pod.priority < waiting.priority && !pod.meta.is_deleting();
             (runs && is_lower).then_some((until_ms, key, pod))
         });
         let all: Vec<(u64, &PodKey, &Pod)> = all.collect();
         let until_ms = all.iter().map(|(until_ms, ..)| *until_ms).min()?;
-        let jobs =
-            all.iter().filter_map(|(_, key, _)| Some(self.world.pods().id_of(key)?.job)).collect();
+        let jobs = all
+            .iter()
+            .filter_map(|(_, key, _)| Some(self.known.world.pods().id_of(key)?.job))
+            .collect();
         let says = format!(
             "It would start if pods of lower priority were evicted, which the server refuses: {}; they are not tried again until \
              {}.",
@@ -73,8 +75,8 @@ impl Scheduler {
     /// Those that the scheduler may not stop.
     fn not_allowed(&self, waiting: &Job) -> Option<Spared> {
         let (mut jobs, mut pods, mut first) = (BTreeSet::new(), Vec::new(), None);
-        for (namespace, message) in self.rightless.namespaces() {
-            let running = self.world.preemption().running_in(namespace);
+        for (namespace, message) in self.refusals.namespaces() {
+            let running = self.known.world.preemption().running_in(namespace);
             for (job, pod) in running.filter(|(_, pod)| pod.priority < waiting.priority) {
                 first.get_or_insert(message);
                 jobs.insert(job);

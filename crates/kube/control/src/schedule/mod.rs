@@ -3,25 +3,27 @@
 //! [`Scheduler`] is the loop without its wires and can be driven by a test.
 
 mod comparison;
+mod decisions;
 mod in_the_way;
+mod known;
 mod looks;
-mod lost;
 mod news;
 mod no_room;
 mod outbox;
 mod pauses;
-mod preempt;
+mod preempting;
 mod provisioning;
+mod questions;
 mod record;
-mod rightless;
+mod refusals;
+mod refused;
 mod scheduler;
-mod spared;
 mod stops;
-mod tries;
 mod waits;
 
 pub use comparison::{Compared, Comparison};
 pub use looks::Looks;
-pub use news::{News, PodName, Preempts, StopRefused, Stopped};
+pub use news::{News, Preempts, StopRefused, Stopped, shown};
+pub use questions::Questions;
 pub use record::{Record, Recording};
-pub use scheduler::{Counts, Scheduler};
+pub use scheduler::{Counts, Modes, Scheduler};

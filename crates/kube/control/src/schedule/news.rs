@@ -1,10 +1,7 @@
 //! What a scheduler has to say to people and to metrics.
 
-use std::fmt;
-
 use dovetail_cluster::world::{self, PodKey};
 use dovetail_model::{JobId, PendingReason, PreemptionCost};
-use dovetail_objects::Pod;
 use dovetail_plan::engine::EngineError;
 
 use crate::announce::Condition;
@@ -32,7 +29,7 @@ pub enum News {
     /// A pod waits.
     Waits {
         /// The pod.
-        pod: PodName,
+        pod: PodKey,
         /// Its job.
         job: JobId,
         /// Why.
@@ -68,9 +65,7 @@ pub enum News {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preempts {
     /// For whom: the first pod of its job.
-    pub preemptor: PodName,
-    /// Its identity.
-    pub uid: String,
+    pub preemptor: PodKey,
     /// Who is to be stopped, each with its node.
     pub victims: Vec<(PodKey, String)>,
     /// Where the job is to go, each node once.
@@ -88,8 +83,8 @@ pub struct Preempts {
 pub struct StopRefused {
     /// Who was to be stopped.
     pub victim: PodKey,
-    /// For whom, with its identity; `None` if nobody waits for it.
-    pub preemptor: Option<(PodName, String)>,
+    /// For whom; `None` if nobody waits for it.
+    pub preemptor: Option<PodKey>,
     /// HTTP code; `None` if the server did not answer: whether it is stopped is not known.
     pub code: Option<u16>,
     /// What the server says, or what went wrong.
@@ -105,28 +100,11 @@ pub struct Stopped {
     pub victim: PodKey,
     /// Its node.
     pub node: String,
-    /// For whom, with its identity; `None` if that is gone.
-    pub preemptor: Option<(PodName, String)>,
+    /// For whom; `None` if that is gone.
+    pub preemptor: Option<PodKey>,
 }
 
 /// A pod as people name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodName {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
-impl PodName {
-    /// The name of a pod.
-    pub fn of(pod: &Pod) -> Self {
-        Self { namespace: pod.meta.namespace.to_string(), name: pod.meta.name.to_string() }
-    }
-}
-
-impl fmt::Display for PodName {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}/{}", self.namespace, self.name)
-    }
+pub fn shown(pod: &PodKey) -> String {
+    format!("{}/{}", pod.namespace, pod.name)
 }

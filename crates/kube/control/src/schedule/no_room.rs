@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use dovetail_model::{Job, JobId, PendingReason};
 use dovetail_plan::{Engine, View};
 
-use super::scheduler::Scheduler;
+use super::questions::Questions;
 use crate::status::{self, Waiting};
 
 /// Jobs before one that are looked at for what they will take. Beyond that one may be promised what another gets.
@@ -47,21 +47,21 @@ impl Promises {
     }
 }
 
-impl Scheduler {
+impl Questions<'_> {
     /// What a job says that no node takes now; `None` if it does not wait.
     pub(super) fn no_room(&mut self, job: JobId) -> Option<Waiting> {
-        let nodes = self.world.nodes().names();
-        let engine = self.engine.as_mut()?;
+        let nodes = self.known.world.nodes().names();
+        let engine = self.known.engine_mut()?;
         let waiting = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
-        if self.promises.are_kept(engine, &waiting) {
+        if self.explained.promises.are_kept(engine, &waiting) {
             return Some(Waiting::for_those_that_end());
         }
         if let Some(gang) = self.for_whom_room_is_kept(&waiting) {
             return Some(Waiting::for_kept_room(&gang));
         }
-        let (engine, rules) = (self.engine.as_mut()?, self.world.rules());
+        let (world, engine) = self.known.both();
         let reason = PendingReason::Unschedulable;
-        let mut says = status::waiting(engine, job, reason, &nodes, rules, |_| true)?;
+        let mut says = status::waiting(engine?, job, reason, &nodes, world.rules(), |_| true)?;
         if let Some(spared) = self.says_who_is_not_stopped(job) {
             says.message = format!("{} {spared}", says.message);
         }
@@ -70,8 +70,8 @@ impl Scheduler {
 
     /// The gang, as it is shown, for whose lost members the room is kept in which a job would start.
     fn for_whom_room_is_kept(&mut self, job: &Job) -> Option<String> {
-        let rooms: Vec<(String, String)> = self.world.gangs().kept_rooms().collect();
-        let engine = self.engine.as_mut()?;
+        let rooms: Vec<(String, String)> = self.known.world.gangs().kept_rooms().collect();
+        let engine = self.known.engine_mut()?;
         let mut fits_without = |gang: Option<&str>| {
             let of_gang = rooms.iter().filter(|(_, of)| gang.is_none_or(|gang| of == gang));
             let names: Vec<String> = of_gang.map(|(name, _)| name.clone()).collect();

@@ -85,15 +85,6 @@ impl Outbox {
         self.to_send.retain(|number| self.open.contains_key(number));
     }
 
-    /// It was not sent after all.
-    pub(super) fn put_back(&mut self, number: u64) {
-        if let Some(decision) = self.open.get(&number) {
-            // The first of a gang: the gang is looked at again.
-            self.whole.extend(decision.gang.map(|gang| gang.number).filter(|it| *it == number));
-            self.to_send.push_front(number);
-        }
-    }
-
     /// It shall be sent once more, before all others: it is older.
     pub(super) fn send_again(&mut self, number: u64, decision: Decision) {
         self.latest.insert(decision.pod, number);

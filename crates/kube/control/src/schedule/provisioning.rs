@@ -12,14 +12,15 @@ use dovetail_cluster::world::{ClaimKey, PodKey, VolumePatience};
 use dovetail_model::{JobId, NodeName, PodId};
 use dovetail_plan::Cause as Refusal;
 
+use super::decisions::Decisions;
+use super::known::Known;
 use super::pauses::Pause;
-use super::scheduler::Scheduler;
-use crate::bind::{Order, OrderEnd};
+use crate::order::{Order, OrderEnd};
 
 /// Decisions that wait for volumes.
 #[derive(Debug)]
 pub(super) struct Provisioning {
-    wait_ms: u64,
+    pub(super) wait_ms: u64,
     made: u64,
     open: BTreeMap<u64, Open>,
     /// Whether anything has changed since they were looked at.
@@ -93,7 +94,7 @@ impl Provisioning {
     }
 
     /// Notes what became of the choice of a node for a claim.
-    fn written(&mut self, claim: &ClaimKey, node: &str, version: &str, end: OrderEnd) {
+    pub(super) fn written(&mut self, claim: &ClaimKey, node: &str, version: &str, end: OrderEnd) {
         self.is_stale = true;
         let choices = self.open.values_mut().filter_map(|open| open.claims.get_mut(claim));
         let ordered = Written::Ordered(version.into());
@@ -110,30 +111,11 @@ impl Provisioning {
     }
 }
 
-impl Scheduler {
-    /// Volumes are waited for so long.
-    pub fn wait_for_volumes(&mut self, wait_ms: u64) {
-        self.provisioning.wait_ms = wait_ms;
-    }
-
-    /// What became of an order.
-    pub fn order_ended(&mut self, order: &Order, end: OrderEnd, now_ms: u64) {
-        self.pass(now_ms);
-        match (order, end) {
-            (Order::SelectNode { claim, version, node }, end) => {
-                self.provisioning.written(claim, node, version, end);
-            }
-            (Order::Stop { pod, why, decision }, end) => {
-                self.stop_ended(pod, *why, decision, end);
-            }
-            (Order::MayStop { pod }, end) => self.may_be_stopped(pod, &end),
-            (Order::Nominate { .. } | Order::TakeBack { .. }, _) => {}
-        }
-    }
-
+impl Decisions {
     /// Sends what was decided about a job, now or when the claims of its pods have volumes.
     pub(super) fn send_when_provisioned(
         &mut self,
+        known: &Known,
         job: JobId,
         binds: Vec<(PodId, NodeName)>,
         since_ms: u64,
@@ -141,7 +123,7 @@ impl Scheduler {
         let mut claims = BTreeMap::new();
         if !self.is_dry_run {
             for (pod, node) in &binds {
-                for claim in self.world.volumes().claims_without_volume(*pod) {
+                for claim in known.world.volumes().claims_without_volume(*pod) {
                     let choice = Choice { pod: *pod, node: node.clone(), written: Written::NotYet };
                     // Where pods share one, the first chooses.
                     claims.entry(claim).or_insert(choice);
@@ -160,75 +142,62 @@ impl Scheduler {
         });
         all.made += 1;
         all.is_stale = true;
-        let until_ms = self.now_ms.saturating_add(all.wait_ms);
+        let until_ms = known.now_ms.saturating_add(all.wait_ms);
         let told = Vec::new();
         let open = Open { binds, since_ms, until_ms, claims, told };
         all.open.insert(all.made, open);
     }
 
     /// Looks what became of the claims, and goes on.
-    pub(super) fn provision(&mut self) {
-        let is_due = self.provisioning.due_ms().is_some_and(|due_ms| due_ms <= self.now_ms);
+    pub(super) fn provision(&mut self, known: &mut Known) {
+        let is_due = self.provisioning.due_ms().is_some_and(|due_ms| due_ms <= known.now_ms);
         if !std::mem::take(&mut self.provisioning.is_stale) && !is_due {
             return;
         }
         for number in self.provisioning.open.keys().copied().collect::<Vec<_>>() {
             let Some(mut open) = self.provisioning.open.remove(&number) else { continue };
-            match self.look_at(&mut open) {
+            match self.look_at(known, &mut open) {
                 Look::Waits(orders) => {
-                    self.orders.extend(orders);
-                    self.say_what_is_missing(&mut open);
+                    known.orders.extend(orders);
+                    say_what_is_missing(known, &mut open);
                     self.provisioning.open.insert(number, open);
                 }
                 Look::Ready => {
-                    self.world.have_their_volumes(open.binds.iter().map(|(pod, _)| *pod));
+                    known.world.have_their_volumes(open.binds.iter().map(|(pod, _)| *pod));
                     self.outbox.add(open.binds, open.since_ms);
                 }
-                Look::Void => self.undo(&open, None),
-                Look::Failed(pod, why) => self.undo(&open, Some((pod, why))),
+                Look::Void => self.undo(known, &open, None),
+                Look::Failed(pod, why) => self.undo(known, &open, Some((pod, why))),
             }
         }
         // What is said of those that were undone is heard now.
-        self.hear();
-    }
-
-    /// All pods of a decision say for which volumes they wait, when that is new or has changed.
-    fn say_what_is_missing(&mut self, open: &mut Open) {
-        let is_missing =
-            |key: &&ClaimKey| self.world.volumes().claim(key).is_none_or(|claim| !claim.is_bound());
-        let missing: Vec<ClaimKey> = open.claims.keys().filter(is_missing).cloned().collect();
-        if missing.is_empty() || open.told == missing {
-            return;
-        }
-        let pods: Vec<PodId> = open.binds.iter().map(|(pod, _)| *pod).collect();
-        self.world.wait_for_volumes(&pods, &missing);
-        open.told = missing;
+        known.hear();
     }
 
     /// Gives up decisions that wait for volumes where pods of them are to make room: nothing of these has begun, so
     /// nobody has to be stopped.
-    pub(super) fn give_up_for_others(&mut self, victims: &[PodId]) {
+    pub(super) fn give_up_for_others(&mut self, known: &mut Known, victims: &[PodId]) {
         let is_victim = |(pod, _): &(PodId, NodeName)| victims.contains(pod);
         let open = &self.provisioning.open;
         let given_up = open.iter().filter(|(_, open)| open.binds.iter().any(is_victim));
         for number in given_up.map(|(number, _)| *number).collect::<Vec<_>>() {
             if let Some(open) = self.provisioning.open.remove(&number) {
-                self.undo(&open, None);
+                self.undo(known, &open, None);
             }
         }
     }
 
-    fn look_at(&mut self, open: &mut Open) -> Look {
+    fn look_at(&self, known: &mut Known, open: &mut Open) -> Look {
         let is_current =
-            |(pod, node): &(PodId, NodeName)| self.world.pods().assumed_on(*pod) == Some(node);
+            |(pod, node): &(PodId, NodeName)| known.world.pods().assumed_on(*pod) == Some(node);
         if !open.binds.iter().all(is_current) {
             return Look::Void;
         }
         let mut orders = Vec::new();
         let mut waits = false;
-        let is_late = open.until_ms <= self.now_ms;
+        let is_late = open.until_ms <= known.now_ms;
         for (key, choice) in &mut open.claims {
-            match self.look_at_claim(key, choice, is_late) {
+            match self.look_at_claim(known, key, choice, is_late) {
                 Ok(order) => {
                     waits |= order.is_some();
                     orders.extend(order.flatten());
@@ -238,7 +207,7 @@ impl Scheduler {
         }
         match waits {
             true => Look::Waits(orders),
-            false if self.can_reach_their_volumes(open) => Look::Ready,
+            false if can_reach_their_volumes(known, open) => Look::Ready,
             false => Look::Void,
         }
     }
@@ -246,22 +215,23 @@ impl Scheduler {
     /// Nothing if a claim has its volume; what is to be written if it waits, if anything.
     fn look_at_claim(
         &self,
+        known: &Known,
         key: &ClaimKey,
         choice: &mut Choice,
         is_late: bool,
     ) -> Result<Option<Option<Order>>, NotYet> {
         let name = key.name.to_string();
-        let Some(claim) = self.world.volumes().claim(key) else {
+        let Some(claim) = known.world.volumes().claim(key) else {
             return Err(NotYet::ClaimMissing { claim: name });
         };
         if claim.meta.is_deleting() {
             return Err(NotYet::ClaimDeleting { claim: name });
         }
-        if self.world.volumes().has_volume(claim) {
+        if known.world.volumes().has_volume(claim) {
             return Ok(None);
         }
         let node = choice.node.to_string();
-        let provisioner = self.world.volumes().provisioner(claim).to_owned();
+        let provisioner = known.world.volumes().provisioner(claim).to_owned();
         if is_late {
             let within_s = self.provisioning.wait_ms / 1_000;
             return Err(NotYet::ProvisionedLate { claim: name, node, provisioner, within_s });
@@ -295,32 +265,45 @@ impl Scheduler {
         }
     }
 
-    /// Whether the volumes that were made can be reached from where the pods are to go.
-    fn can_reach_their_volumes(&mut self, open: &Open) -> bool {
-        let is_out_of_reach =
-            |cause: Refusal| matches!(cause, Refusal::VolumeNodeAffinity | Refusal::VolumeZone);
-        open.binds.iter().all(|(pod, node)| {
-            let Some(asked) = self.world.volumes().asked_by_volumes(*pod) else { return false };
-            let refusals = self.engine_mut().and_then(|engine| engine.ask().refusals(&asked, node));
-            !refusals.into_iter().flatten().any(|refusal| is_out_of_reach(refusal.cause))
-        })
-    }
-
     /// The decision is void, and the room is free. A pod that failed is left alone for a while.
-    fn undo(&mut self, open: &Open, failed: Option<(PodId, NotYet)>) {
+    fn undo(&mut self, known: &mut Known, open: &Open, failed: Option<(PodId, NotYet)>) {
         let failed_pod = failed.as_ref().map(|(pod, _)| *pod);
         if let Some((pod, why)) = failed
-            && let Some(key) = self.world.pods().pod_of(pod).map(PodKey::of)
+            && let Some(key) = known.world.pods().pod_of(pod).map(PodKey::of)
         {
-            self.pauses.pause_pod(self.now_ms, &key, Pause::Long);
-            let events = self.world.hold_back(&key, Some(why));
-            self.tell(events);
+            self.pauses.pause_pod(known.now_ms, &key, Pause::Long);
+            let events = known.world.hold_back(&key, Some(why));
+            known.tell(events);
         }
         let is_open = |(pod, node): &&(PodId, NodeName)| {
-            Some(*pod) != failed_pod && self.world.pods().assumed_on(*pod) == Some(node)
+            Some(*pod) != failed_pod && known.world.pods().assumed_on(*pod) == Some(node)
         };
         let pods: Vec<PodId> = open.binds.iter().filter(is_open).map(|(pod, _)| *pod).collect();
-        let events = self.world.bind_failed(&pods);
-        self.tell(events);
+        let events = known.world.bind_failed(&pods);
+        known.tell(events);
     }
+}
+
+/// All pods of a decision say for which volumes they wait, when that is new or has changed.
+fn say_what_is_missing(known: &mut Known, open: &mut Open) {
+    let is_missing =
+        |key: &&ClaimKey| known.world.volumes().claim(key).is_none_or(|claim| !claim.is_bound());
+    let missing: Vec<ClaimKey> = open.claims.keys().filter(is_missing).cloned().collect();
+    if missing.is_empty() || open.told == missing {
+        return;
+    }
+    let pods: Vec<PodId> = open.binds.iter().map(|(pod, _)| *pod).collect();
+    known.world.wait_for_volumes(&pods, &missing);
+    open.told = missing;
+}
+
+/// Whether the volumes that were made can be reached from where the pods are to go.
+fn can_reach_their_volumes(known: &mut Known, open: &Open) -> bool {
+    let is_out_of_reach =
+        |cause: Refusal| matches!(cause, Refusal::VolumeNodeAffinity | Refusal::VolumeZone);
+    open.binds.iter().all(|(pod, node)| {
+        let Some(asked) = known.world.volumes().asked_by_volumes(*pod) else { return false };
+        let refusals = known.engine_mut().and_then(|engine| engine.ask().refusals(&asked, node));
+        !refusals.into_iter().flatten().any(|refusal| is_out_of_reach(refusal.cause))
+    })
 }

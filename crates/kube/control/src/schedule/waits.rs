@@ -44,6 +44,11 @@ impl Waits {
         std::mem::take(&mut self.untold)
     }
 
+    /// Jobs that wait and about which it was said why.
+    pub(super) fn reasons(&self) -> impl Iterator<Item = (JobId, PendingReason)> {
+        self.jobs.iter().filter_map(|(job, wait)| Some((*job, wait.reason?)))
+    }
+
     /// One pod of a job waits again.
     pub(super) fn again(&mut self, job: JobId) {
         self.change(job, |wait| wait.pods += 1);

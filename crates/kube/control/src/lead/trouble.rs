@@ -1,10 +1,10 @@
 //! What keeps a process from its lease, for people: the cause, the lease, and what to do.
 
-use super::keeper::LeaseName;
+use super::LeaseName;
 
 /// Why a request about the lease did not do what it was for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub enum Trouble {
     /// The server refuses it.
     Refused {
         /// The code of its answer.
@@ -30,7 +30,7 @@ const NO_TLS: &str = "HTTP request to an HTTPS server";
 
 impl Trouble {
     /// What to say when the lease could not be read or written (`what`) on this server.
-    pub(super) fn told(&self, what: &str, place: &LeaseName, server: &str) -> String {
+    pub fn told(&self, what: &str, place: &LeaseName, server: &str) -> String {
         let LeaseName { namespace, name } = place;
         let (cause, advice) = match self {
             Self::Refused { code: 401, message } => (

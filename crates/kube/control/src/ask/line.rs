@@ -3,50 +3,44 @@
 use std::cmp::Reverse;
 
 use dovetail_cluster::queues::shown_name;
-use dovetail_control::schedule::{News, Scheduler};
-use dovetail_control::status::{WAITING_FOR_RESERVATION, Waiting};
 use dovetail_model::{Job, JobId, PendingReason};
 use serde::Serialize;
 
-use crate::not_in_line::waits_for_kept_room;
+use super::not_in_line::waits_for_kept_room;
+use crate::schedule::Scheduler;
+use crate::status::{WAITING_FOR_RESERVATION, Waiting};
 
 /// A job that waits.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct InLine {
+pub struct InLine {
     /// Place in its queue, from 1.
-    pub(crate) place: usize,
+    pub place: usize,
     /// Name of the job: that of its pod, if it has but one.
-    pub(crate) job: String,
+    pub job: String,
     /// Its queue.
-    pub(crate) queue: String,
-    pub(crate) priority: i32,
+    pub queue: String,
+    /// Its priority.
+    pub priority: i32,
     /// Pods that it needs to start.
-    pub(crate) pods: u32,
+    pub pods: u32,
     /// GPUs that it needs to start, in thousandths.
-    pub(crate) gpu_milli: i64,
+    pub gpu_milli: i64,
     /// For how long it has waited.
-    pub(crate) waited_ms: u64,
+    pub waited_ms: u64,
     /// Why, in the word of the condition `PodScheduled`.
-    pub(crate) reason: &'static str,
+    pub reason: &'static str,
     /// Why, for people.
-    pub(crate) message: String,
+    pub message: String,
     #[serde(skip)]
-    pub(crate) id: JobId,
+    /// The job.
+    pub id: JobId,
 }
 
 /// Every job that waits after the decision: by queue, in the order in which they are tried within
 /// it.
-pub(crate) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
-    let reasons: Vec<(JobId, PendingReason)> = scheduler
-        .news()
-        .into_iter()
-        .filter_map(|news| match news {
-            News::Waits { job, reason, .. } => Some((job, reason)),
-            _ => None,
-        })
-        .collect();
+pub(super) fn line(now_ms: u64, scheduler: &mut Scheduler) -> Vec<InLine> {
     let mut found: Vec<(Job, PendingReason)> = Vec::new();
-    for (job, reason) in reasons {
+    for (job, reason) in scheduler.ask().pending() {
         let known = scheduler.engine().and_then(|engine| engine.job(job));
         found.extend(known.filter(|job| job.start_ms.is_none()).map(|job| (job.clone(), reason)));
     }
@@ -54,10 +48,9 @@ pub(crate) fn line(scheduler: &mut Scheduler, now_ms: u64) -> Vec<InLine> {
     // a gang goes first.
     found
         .sort_by_key(|(job, _)| (shown_name(&job.queue).to_owned(), Reverse(job.priority), job.id));
-    found.dedup_by_key(|(job, _)| job.id);
     let mut line: Vec<InLine> = Vec::new();
     for (job, reason) in found {
-        let Some(waiting) = scheduler.waiting(job.id, reason) else { continue };
+        let Some(waiting) = scheduler.ask().waiting(job.id, reason) else { continue };
         let (word, message) = said_by_its_pods(scheduler, job.id, waiting);
         line.push(InLine {
             place: match line.last() {

@@ -1,42 +1,44 @@
-//! One write about a pod or a claim: what it is called, which right it needs, and what an answer to it means.
+//! One write about a pod or a claim: what it is called, which right it needs, and what an answer to
+//! it means.
 
 use dovetail_cluster::world::{ClaimKey, PodKey};
 
-use super::order::OrderEnd;
+use super::kinds::OrderEnd;
 use super::stop::{Kept, Stop};
 use crate::announce::Condition;
 use crate::answer::{is_about_identity, message};
 
 /// One write about a pod or a claim.
-pub enum Step<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
     /// Whether the server would do it; nothing is done.
-    WouldMark(&'a PodKey, Stop),
+    WouldMark(PodKey, Stop),
     /// Whether the server would do it; nothing is done.
-    WouldDelete(&'a PodKey),
+    WouldDelete(PodKey),
     /// Sets the condition `DisruptionTarget`.
-    Mark(&'a PodKey, Stop),
+    Mark(PodKey, Stop),
     /// Deletes the pod.
-    Delete(&'a PodKey),
+    Delete(PodKey),
     /// With why it is not stopped.
-    Unmark(&'a PodKey, Kept),
+    Unmark(PodKey, Kept),
     /// Sets the node that is freed for the pod, and what the pod says of that.
-    Nominate(&'a PodKey, &'a str, Option<&'a Condition>),
+    Nominate(PodKey, String, Option<Box<Condition>>),
     /// Sets the node for which a claim of this version is to get its volume.
-    SelectNode(&'a ClaimKey, &'a str, &'a str),
+    SelectNode(ClaimKey, Box<str>, String),
 }
 
 /// What is to be done after an answer.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Next {
+pub(super) enum Next {
     /// The step is over.
     End(OrderEnd),
     /// The server's code, if it has answered, and what went wrong.
     Again(Option<u16>, String),
 }
 
-impl<'a> Step<'a> {
+impl Step {
     /// Namespace and name of what it is about.
-    pub fn about(&self) -> (&str, &str) {
+    pub(super) fn about(&self) -> (&str, &str) {
         match self {
             Self::WouldMark(pod, _)
             | Self::WouldDelete(pod)
@@ -48,21 +50,13 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The pod that it marks as one that is about to be stopped.
-    pub fn marks(&self) -> Option<&'a PodKey> {
-        match self {
-            Self::Mark(pod, _) => Some(pod),
-            _ => None,
-        }
-    }
-
     /// Whether nothing is done by it.
-    pub fn is_question(&self) -> bool {
+    pub(super) fn is_question(&self) -> bool {
         matches!(self, Self::WouldMark(..) | Self::WouldDelete(_))
     }
 
     /// The right that the write needs, as roles name it.
-    pub fn right(&self) -> &'static str {
+    pub(super) fn right(&self) -> &'static str {
         match self {
             Self::WouldMark(..) | Self::Mark(..) | Self::Unmark(..) | Self::Nominate(..) => {
                 "patch on pods/status"
@@ -73,7 +67,7 @@ impl<'a> Step<'a> {
     }
 
     /// What is done, after `cannot`.
-    pub fn what(&self) -> &'static str {
+    pub(super) fn what(&self) -> &'static str {
         match self {
             Self::WouldMark(_, Stop::GangGivenUp) | Self::Mark(_, Stop::GangGivenUp) => {
                 "mark the pod: its gang is given up"
@@ -83,16 +77,19 @@ impl<'a> Step<'a> {
             }
             Self::WouldDelete(_) | Self::Delete(_) => "delete the pod",
             Self::Unmark(..) => "take back the mark of the pod: it is not stopped",
-            Self::Nominate(_, "", _) => "tell the pod that no node is freed for it",
+            Self::Nominate(_, node, _) if node.is_empty() => {
+                "tell the pod that no node is freed for it"
+            }
             Self::Nominate(..) => "tell the pod which node is freed for it",
             Self::SelectNode(..) => "tell the claim for which node it is to get its volume",
         }
     }
 }
 
-/// 404 and 409 say that the object, or the one with that UID or of that version, is gone; so does 422 about its
-/// identity. Every other 4xx is a refusal: of a validating policy it is 422 unless it says otherwise.
-pub fn judge(code: u16, body: &[u8]) -> Next {
+/// 404 and 409 say that the object, or the one with that UID or of that version, is gone; so does
+/// 422 about its identity. Every other 4xx is a refusal: of a validating policy it is 422 unless it
+/// says otherwise.
+pub(super) fn judge(code: u16, body: &[u8]) -> Next {
     match code {
         200..=299 => Next::End(OrderEnd::Done),
         404 | 409 => Next::End(OrderEnd::Gone),

@@ -112,18 +112,20 @@ pub enum OrderEnd {
 
 impl Order {
     /// The writes that carry it out, one after the other.
-    pub fn steps(&self) -> Vec<Step<'_>> {
+    pub(super) fn steps(&self) -> Vec<Step> {
         match self {
-            Self::Stop { pod, why, .. } => vec![Step::Mark(pod, *why), Step::Delete(pod)],
-            Self::MayStop { pod } => {
-                vec![Step::WouldMark(pod, Stop::Preempted), Step::WouldDelete(pod)]
+            Self::Stop { pod, why, .. } => {
+                vec![Step::Mark(pod.clone(), *why), Step::Delete(pod.clone())]
             }
-            Self::TakeBack { pod } => vec![Step::Unmark(pod, Kept::ForNow)],
+            Self::MayStop { pod } => {
+                vec![Step::WouldMark(pod.clone(), Stop::Preempted), Step::WouldDelete(pod.clone())]
+            }
+            Self::TakeBack { pod } => vec![Step::Unmark(pod.clone(), Kept::ForNow)],
             Self::Nominate { pod, node, says } => {
-                vec![Step::Nominate(pod, node, says.as_deref())]
+                vec![Step::Nominate(pod.clone(), node.clone(), says.clone())]
             }
             Self::SelectNode { claim, version, node } => {
-                vec![Step::SelectNode(claim, version, node)]
+                vec![Step::SelectNode(claim.clone(), version.clone(), node.clone())]
             }
         }
     }

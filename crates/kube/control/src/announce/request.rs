@@ -1,0 +1,39 @@
+//! The requests that announce: conditions, statuses and events.
+
+use dovetail_objects::Kind;
+
+use super::body::{condition_patch, event};
+use super::{Source, StatusOf, Write};
+use crate::request::{Class, JSON, JSON_PATCH, Method, Request, STRATEGIC_MERGE};
+
+/// The request of a write.
+pub(crate) fn request(write: &Write, source: &Source) -> Request {
+    let (method, path, body) = match write {
+        Write::Condition(condition) => {
+            let pod = &condition.pod;
+            let path = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);
+            (Method::Patch, path, (STRATEGIC_MERGE, condition_patch(condition)))
+        }
+        Write::Status(status) => {
+            let StatusOf { kind, namespace, name } = &status.of;
+            let place = match namespace.is_empty() {
+                true => String::new(),
+                false => format!("namespaces/{namespace}/"),
+            };
+            let (group, version, plural) = (kind.group(), kind.version(), kind.plural());
+            let path = format!("/apis/{group}/{version}/{place}{plural}/{name}/status");
+            // Servers know how to merge the lists of their own kinds alone.
+            let media_type = match kind {
+                Kind::PodGroup => STRATEGIC_MERGE,
+                _ => JSON_PATCH,
+            };
+            (Method::Patch, path, (media_type, status.patch.clone()))
+        }
+        Write::Event(note, _) => {
+            let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", note.about.namespace);
+            (Method::Post, path, (JSON, event(note, source)))
+        }
+    };
+    let (media_type, body) = body;
+    Request::new(Class::Announcement, method, path, (media_type, body.to_string().into_bytes()))
+}

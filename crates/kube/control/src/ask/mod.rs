@@ -1,0 +1,78 @@
+//! Questions about a cluster and its pods, and their answers as plain data. None changes a decision.
+
+mod gang;
+mod line;
+mod nodes;
+mod not_in_line;
+mod queues;
+mod why;
+
+pub use gang::{GangLine, MemberLine};
+pub use line::InLine;
+pub use nodes::{Holder, NodeLine};
+pub use not_in_line::NotInLine;
+pub use queues::QueueLine;
+pub use why::{PodQuestion, Why};
+
+use crate::schedule::Scheduler;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// Why a pod or a gang is pending.
+    Pod(PodQuestion),
+    /// What queues hold, and who waits in them.
+    Queues,
+    /// What nodes have, and who holds it.
+    Nodes {
+        /// Also those without GPUs.
+        all: bool,
+    },
+}
+
+/// What there is to answer.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// How it is with the pod or gang; `None` if there is none of the name.
+    Pod(Option<Box<Why>>),
+    /// Queues and who waits.
+    Queues(Queues),
+    /// Nodes, by name.
+    Nodes(Vec<NodeLine>),
+}
+
+/// Queues and who waits in them.
+#[derive(Clone, Debug)]
+pub struct Queues {
+    /// The queues, by name.
+    pub queues: Vec<QueueLine>,
+    /// Pending jobs, by queue and in scheduling order.
+    pub waiting: Vec<InLine>,
+    /// Gangs and pods that are pending without being in line.
+    pub not_in_line: Vec<NotInLine>,
+    /// The resource whose units are GPUs.
+    pub gpu_resource: String,
+}
+
+/// Answers a question. `ours`: the scheduler whose pods are asked about.
+pub(crate) fn ask(
+    question: &Question,
+    ours: &str,
+    now_ms: u64,
+    scheduler: &mut Scheduler,
+) -> Reply {
+    match question {
+        Question::Pod(pod) => Reply::Pod(why::why(pod, ours, now_ms, scheduler).map(Box::new)),
+        Question::Queues => {
+            let waiting = line::line(now_ms, scheduler);
+            let queues = queues::queues(&waiting, scheduler);
+            let not_in_line = not_in_line::not_in_line(scheduler.world());
+            let gpu_resource = scheduler.world().rules().device_resource.to_string();
+            Reply::Queues(Queues { queues, waiting, not_in_line, gpu_resource })
+        }
+        Question::Nodes { all } => {
+            let snapshot = scheduler.ask().snapshot(now_ms);
+            Reply::Nodes(nodes::nodes(&snapshot, scheduler.world(), *all))
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! The life of orders: which of their writes go out when, and what became of each.
+//!
+//! A pod that is evicted gets the condition `DisruptionTarget` first, then it is deleted with the
+//! time that it may take; a Job whose `podFailurePolicy` ignores disruptions does not count it as
+//! failed. If the server refuses to delete it, the condition is taken back, and the pods that were
+//! to be evicted with it are not. An order that is not carried out in the end is given again by
+//! the scheduler, if it still holds.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dovetail_cluster::world::PodKey;
+
+use super::attempts::{Attempts, Settled};
+use super::kinds::{Order, OrderEnd, OrderReport};
+use super::step::Step;
+use super::stop::Kept;
+use super::together::{Round, Together, may_be_of_all, would_fail};
+use super::told::{StepLog, StepNews, Went};
+use super::turns::Turns;
+use crate::request::{Answer, Now, Request};
+
+/// After an eviction had no effect, no pod is touched for so long before the server has said that
+/// it would evict it.
+const DOUBT_MS: u64 = 600_000;
+
+/// Orders that are not over.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    /// Name of the scheduler, as pods name it.
+    scheduler: String,
+    given: u64,
+    open: BTreeMap<u64, Open>,
+    turns: Turns,
+    /// Orders whose turn has come.
+    ready: VecDeque<u64>,
+    /// Evictions that were decided together, by the number of their decision.
+    together: BTreeMap<u64, Together>,
+    attempts: Attempts,
+    /// Until when it is doubted that the server evicts pods, by the own clock.
+    doubt_until_ms: u64,
+    reports: Vec<OrderReport>,
+    log: StepLog,
+    /// Nothing more may be written.
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    order: Order,
+    stage: Stage,
+    /// Marks that are being taken back.
+    unmarks: usize,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Others come first.
+    Waiting,
+    /// The server is asked about all pods of the decision.
+    Asking(Round),
+    /// All pods of the decision are marked.
+    Marking(Round),
+    /// The steps of the order itself that are left.
+    Steps { left: VecDeque<Step>, is_marked: bool },
+    /// Its end is reported.
+    Over,
+}
+
+impl Orders {
+    /// None yet. `scheduler`: its name, as pods name it.
+    pub(crate) fn new(scheduler: &str) -> Self {
+        Self { scheduler: scheduler.to_owned(), ..Self::default() }
+    }
+
+    /// An order is to be carried out.
+    pub(crate) fn give(&mut self, order: Order, own_ms: u64) {
+        self.given += 1;
+        if let Some(number) = decision(&order) {
+            self.together.entry(number).or_default().orders += 1;
+        }
+        if self.turns.give(self.given, &order) {
+            self.ready.push_back(self.given);
+        }
+        self.open.insert(self.given, Open { order, stage: Stage::Waiting, unmarks: 0 });
+        self.run(own_ms);
+    }
+
+    /// What has not begun of a decision does not begin.
+    pub(crate) fn call_off(&mut self, decision: u64) {
+        if let Some(together) = self.together.get_mut(&decision) {
+            together.is_called_off = true;
+        }
+    }
+
+    /// The next write that is due, with its number among the writes of orders.
+    pub(crate) fn next(&mut self, now: Now) -> Option<(u64, Request)> {
+        if self.is_over {
+            return None;
+        }
+        self.attempts.next(&self.scheduler, now)
+    }
+
+    /// When the next write is due, by the own clock.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        self.attempts.due_ms().filter(|_| !self.is_over)
+    }
+
+    /// Takes the answer to a write.
+    pub(crate) fn answered(&mut self, attempt: u64, answer: &Answer, own_ms: u64) {
+        match self.attempts.answered(attempt, answer, own_ms) {
+            None | Some(Settled::GoesOn(None)) => {}
+            Some(Settled::NotLeading) => self.stop(),
+            Some(Settled::GoesOn(Some((step, problem)))) => {
+                self.log.tell(&step, Went::Again { problem });
+            }
+            Some(Settled::Over { order, step, end }) => {
+                if end == OrderEnd::Done && !step.is_question() {
+                    self.log.tell(&step, Went::Well);
+                }
+                self.step_ended(order, step, end, own_ms);
+                self.run(own_ms);
+            }
+        }
+    }
+
+    /// Orders that have ended since the last call.
+    pub(crate) fn reports(&mut self) -> Vec<OrderReport> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// Lines for the log since the last call.
+    pub(crate) fn log(&mut self) -> Vec<StepNews> {
+        self.log.take()
+    }
+
+    /// Begins nothing more; what is on its way comes to its end.
+    pub(crate) fn stop(&mut self) {
+        self.is_over = true;
+        self.attempts.stop();
+    }
+
+    /// Carries out orders whose turn has come, as far as nothing is to be waited for.
+    fn run(&mut self, own_ms: u64) {
+        while let Some(number) = self.ready.pop_front() {
+            self.go_on(number, own_ms);
+        }
+    }
+
+    /// Begins what is to be begun of an order now.
+    fn go_on(&mut self, number: u64, own_ms: u64) {
+        loop {
+            let Some(open) = self.open.get_mut(&number) else { return };
+            let together = decision(&open.order).and_then(|one| self.together.get(&one));
+            let is_called_off = together.is_some_and(|one| one.is_called_off);
+            match &mut open.stage {
+                Stage::Waiting => self.first_stage(number, own_ms),
+                Stage::Asking(round) | Stage::Marking(round) => {
+                    while let Some(step) = round.next() {
+                        match is_called_off {
+                            true => round.on_their_way -= 1,
+                            false => self.attempts.begin(number, step, own_ms),
+                        }
+                    }
+                    if !round.is_over() {
+                        return;
+                    }
+                    self.round_ended(number, own_ms);
+                }
+                Stage::Steps { left, is_marked } => {
+                    let is_marked = *is_marked;
+                    let end = match (left.pop_front(), is_called_off) {
+                        (None, _) => OrderEnd::Done,
+                        (Some(_), true) => OrderEnd::CalledOff,
+                        (Some(step), false) => return self.attempts.begin(number, step, own_ms),
+                    };
+                    self.settle(number, end, is_marked, own_ms);
+                }
+                Stage::Over if open.unmarks > 0 => return,
+                Stage::Over => return self.close(number),
+            }
+        }
+    }
+
+    /// What an order begins with: for the first of several evictions, questions and marks.
+    fn first_stage(&mut self, number: u64, own_ms: u64) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        let Order::Stop { why, decision: of, .. } = &open.order else {
+            let left = open.order.steps().into();
+            open.stage = Stage::Steps { left, is_marked: false };
+            return;
+        };
+        let is_in_doubt = of.pods().len() > 1 || own_ms < self.doubt_until_ms;
+        let is_asked = self.together.get(&of.number()).is_none_or(|one| one.is_asked);
+        match is_in_doubt && !is_asked {
+            true => open.stage = Stage::Asking(Round::of_questions(of.pods(), *why)),
+            false => self.mark_or_evict(number),
+        }
+    }
+
+    /// All questions are answered, or all marks are set: what is known now of the decision.
+    fn round_ended(&mut self, number: u64, own_ms: u64) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        let stage = std::mem::replace(&mut open.stage, Stage::Over);
+        let Order::Stop { why, decision: of, .. } = &open.order else { return };
+        let (why, of) = (*why, of.clone());
+        let Some(together) = self.together.get_mut(&of.number()) else { return };
+        let is_asking = matches!(stage, Stage::Asking(_));
+        let ends = match stage {
+            Stage::Asking(round) | Stage::Marking(round) => round.ends,
+            Stage::Waiting | Stage::Steps { .. } | Stage::Over => Vec::new(),
+        };
+        let pods = ends.iter().map(|(pod, _)| pod.clone());
+        match is_asking {
+            true => {
+                together.is_asked = true;
+                together.kept.extend(pods);
+            }
+            false => {
+                together.is_marked = true;
+                together.unmarkable.extend(pods);
+            }
+        }
+        for (pod, end) in ends {
+            // A pod that was never marked says that it is not evicted only if that will last.
+            let unmark =
+                unmark(&pod, &end).filter(|one| matches!(one, Step::Unmark(_, Kept::Refused)));
+            let order = Order::Stop { pod, why, decision: of.clone() };
+            self.finish(number, order, end, unmark, own_ms);
+        }
+        self.mark_or_evict(number);
+    }
+
+    /// What comes before the steps of an order itself, if anything is left.
+    fn mark_or_evict(&mut self, number: u64) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        let Order::Stop { pod, why, decision: of } = &open.order else { return };
+        let together = self.together.get(&of.number());
+        let mut left: VecDeque<Step> = open.order.steps().into();
+        open.stage = match together {
+            Some(all) if of.pods().len() > 1 && !all.is_marked && !all.is_called_off => {
+                Stage::Marking(Round::of_marks(of.pods(), *why))
+            }
+            Some(all) if all.has_ended(pod) => Stage::Over,
+            _ => {
+                let is_marked = together.is_some_and(|all| all.marked.contains(pod));
+                left.retain(|step| !is_marked || !matches!(step, Step::Mark(..)));
+                Stage::Steps { left, is_marked }
+            }
+        };
+    }
+
+    /// Takes the end of one step of an order.
+    fn step_ended(&mut self, number: u64, step: Step, end: OrderEnd, own_ms: u64) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        let together = decision(&open.order).and_then(|one| self.together.get_mut(&one));
+        let is_unmark = open.order.stopped().is_some() && matches!(step, Step::Unmark(..));
+        match (&mut open.stage, together) {
+            _ if is_unmark => {
+                // Where that fails, the mark stays.
+                self.log.tell_failure(&step, &end, own_ms);
+                open.unmarks -= 1;
+            }
+            (Stage::Asking(round), Some(_)) => {
+                round.on_their_way -= 1;
+                let (Step::WouldMark(pod, _) | Step::WouldDelete(pod)) = &step else { return };
+                if would_fail(&end) && round.ends.iter().all(|(one, _)| one != pod) {
+                    self.log.tell_failure(&step, &end, own_ms);
+                    let is_enough = may_be_of_all(&end);
+                    round.ends.push((pod.clone(), end));
+                    if is_enough {
+                        (round.on_their_way, round.left) = (0, VecDeque::new());
+                        self.attempts.forget(number);
+                    }
+                }
+            }
+            (Stage::Marking(round), Some(together)) => {
+                round.on_their_way -= 1;
+                let Step::Mark(pod, _) = &step else { return };
+                match end {
+                    OrderEnd::Done => _ = together.marked.insert(pod.clone()),
+                    // Its own order finds that.
+                    OrderEnd::Gone | OrderEnd::CalledOff => {}
+                    OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. } => {
+                        self.log.tell_failure(&step, &end, own_ms);
+                        together.is_called_off = true;
+                        round.ends.push((pod.clone(), end));
+                    }
+                }
+            }
+            (Stage::Steps { is_marked, .. }, _) if end == OrderEnd::Done => {
+                *is_marked |= matches!(step, Step::Mark(..));
+            }
+            (Stage::Steps { is_marked, .. }, _) => {
+                self.log.tell_failure(&step, &end, own_ms);
+                let is_marked = *is_marked;
+                self.settle(number, end, is_marked, own_ms);
+            }
+            _ => {}
+        }
+        self.ready.push_back(number);
+    }
+
+    /// An order has come to its end. A pod that is marked and is not evicted is marked no more.
+    fn settle(&mut self, number: u64, end: OrderEnd, is_marked: bool, own_ms: u64) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        open.stage = Stage::Over;
+        let order = open.order.clone();
+        let unmark = order.stopped().filter(|_| is_marked).and_then(|pod| unmark(pod, &end));
+        self.finish(number, order, end, unmark, own_ms);
+    }
+
+    /// Reports what became of an eviction or another order, and does what follows from it.
+    fn finish(
+        &mut self,
+        number: u64,
+        order: Order,
+        end: OrderEnd,
+        unmark: Option<Step>,
+        own_ms: u64,
+    ) {
+        let has_failed = matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. });
+        if has_failed && order.stopped().is_some() {
+            decision(&order).into_iter().for_each(|one| self.call_off(one));
+            self.doubt_until_ms = own_ms.saturating_add(DOUBT_MS);
+        }
+        self.reports.push(OrderReport { order, end });
+        if let (Some(step), Some(open)) = (unmark, self.open.get_mut(&number)) {
+            open.unmarks += 1;
+            self.attempts.begin(number, step, own_ms);
+        }
+    }
+
+    fn close(&mut self, number: u64) {
+        let Some(Open { order, .. }) = self.open.remove(&number) else { return };
+        if let Some(of) = decision(&order)
+            && let Some(together) = self.together.get_mut(&of)
+        {
+            together.orders -= 1;
+            if together.orders == 0 {
+                self.together.remove(&of);
+            }
+        }
+        self.ready.extend(self.turns.end(number));
+    }
+}
+
+/// The number of the decision that evicts a pod with others, or alone for a pod that waits.
+fn decision(order: &Order) -> Option<u64> {
+    match order {
+        Order::Stop { decision, .. } if !decision.pods().is_empty() => Some(decision.number()),
+        _ => None,
+    }
+}
+
+/// What a pod says that is not evicted after all.
+fn unmark(pod: &PodKey, end: &OrderEnd) -> Option<Step> {
+    let kept = match end {
+        OrderEnd::Refused { code, message } => Kept::by(*code, message),
+        OrderEnd::CalledOff => Kept::ForNow,
+        OrderEnd::Done | OrderEnd::Gone | OrderEnd::Unanswered { .. } => return None,
+    };
+    Some(Step::Unmark(pod.clone(), kept))
+}

@@ -1,0 +1,127 @@
+//! Orders played against a server that answers by a rule.
+
+use bytes::Bytes;
+use dovetail_cluster::world::PodKey;
+use serde_json::{Value, json};
+
+use super::{Order, OrderEnd, Orders, Stop, StopDecision};
+use crate::request::{Answer, Method, Now, Request};
+
+fn key(name: &str) -> PodKey {
+    PodKey { namespace: "n".into(), name: name.into(), uid: name.into() }
+}
+
+fn evictions(pods: &[&str]) -> Vec<Order> {
+    let all = pods.iter().map(|pod| key(pod)).collect();
+    let decision = StopDecision::new(1, all, Vec::new());
+    let evict = |pod: &&str| Order::Stop {
+        pod: key(pod),
+        why: Stop::Preempted,
+        decision: decision.clone(),
+    };
+    pods.iter().map(evict).collect()
+}
+
+/// What a request does, to which pod.
+fn shown(request: &Request) -> String {
+    let path = request.path.strip_prefix("/api/v1/namespaces/n/pods/").expect("a pod");
+    let pod = path.split('/').next().expect("a name");
+    let body: Value = serde_json::from_slice(&request.body).expect("JSON");
+    let target = &body["status"]["conditions"][0];
+    let what = match request.method {
+        Method::Delete if body["dryRun"].is_array() => "ask to delete",
+        Method::Delete => "delete",
+        _ if path.contains("dryRun") => "ask to mark",
+        _ if target["status"] == "True" => "mark",
+        _ => return format!("{pod} {}", target["reason"].as_str().expect("a reason")),
+    };
+    format!("{what} {pod}")
+}
+
+/// Gives orders and answers each request at once; what was sent, and how each order ended. `call_off`
+/// says before which request the decision is called off.
+fn play(
+    given: Vec<Order>,
+    code: impl Fn(&str) -> u16,
+    call_off: Option<&str>,
+) -> (Vec<String>, Vec<(String, OrderEnd)>) {
+    let mut orders = Orders::new("dovetail");
+    given.into_iter().for_each(|order| orders.give(order, 0));
+    let (mut sent, mut now) = (Vec::new(), Now::default());
+    while let Some(due_ms) = orders.due_ms() {
+        now.own_ms = due_ms.max(now.own_ms);
+        let (number, request) = orders.next(now).expect("a request that is due");
+        let what = shown(&request);
+        if call_off == Some(what.as_str()) {
+            orders.call_off(1);
+        }
+        let body = json!({"message": "a policy"}).to_string();
+        let answered = Some(Ok((code(&what), None, Bytes::from(body))));
+        let answer = Answer { number: 0, answered, took_ms: 0, over_ms: 0 };
+        sent.push(what);
+        orders.answered(number, &answer, now.own_ms);
+    }
+    let name = |order: &Order| order.stopped().map(|pod| pod.name.to_string());
+    let reports = orders.reports().into_iter();
+    let ends = reports.map(|report| (name(&report.order).unwrap_or_default(), report.end));
+    (sent, ends.collect())
+}
+
+fn refused() -> OrderEnd {
+    OrderEnd::Refused { code: 422, message: "a policy".to_owned() }
+}
+
+#[test]
+fn pods_that_are_evicted_together_are_all_asked_about_then_all_marked_then_deleted() {
+    let (sent, ends) = play(evictions(&["a", "b"]), |_| 200, None);
+    let expected = ["ask to mark a", "ask to delete a", "ask to mark b", "ask to delete b"];
+    assert_eq!(sent[..4], expected);
+    assert_eq!(sent[4..], ["mark a", "mark b", "delete a", "delete b"]);
+    let done = |pod: &str| (pod.to_owned(), OrderEnd::Done);
+    assert_eq!(ends, [done("a"), done("b")]);
+}
+
+#[test]
+fn where_the_server_would_refuse_one_of_several_none_is_touched() {
+    let code = |what: &str| if what == "ask to delete b" { 422 } else { 200 };
+    let (sent, ends) = play(evictions(&["a", "b"]), code, None);
+    assert_eq!(sent.len(), 5, "{sent:?}");
+    assert_eq!(sent[4], "b NotStopped", "the next leader reads that");
+    let called_off = ("a".to_owned(), OrderEnd::CalledOff);
+    assert_eq!(ends, [("b".to_owned(), refused()), called_off]);
+}
+
+#[test]
+fn a_mark_that_is_refused_takes_back_those_that_are_set() {
+    let code = |what: &str| if what == "mark b" { 422 } else { 200 };
+    let (sent, ends) = play(evictions(&["a", "b"]), code, None);
+    assert!(!sent.iter().any(|what| what.starts_with("delete")), "{sent:?}");
+    assert!(sent.contains(&"a StopCalledOff".to_owned()), "{sent:?}");
+    assert_eq!(ends.len(), 2);
+}
+
+#[test]
+fn what_has_not_begun_of_a_decision_that_is_called_off_does_not_begin() {
+    let (sent, ends) = play(evictions(&["a", "b", "c"]), |_| 200, Some("delete a"));
+    let rest: Vec<&String> = sent.iter().filter(|what| !what.starts_with("ask")).collect();
+    let expected = ["mark a", "mark b", "mark c", "delete a", "b StopCalledOff", "c StopCalledOff"];
+    assert_eq!(rest, expected);
+    let of = |pod: &str, end| (pod.to_owned(), end);
+    let called_off = |pod| of(pod, OrderEnd::CalledOff);
+    assert_eq!(ends, [of("a", OrderEnd::Done), called_off("b"), called_off("c")]);
+}
+
+#[test]
+fn one_pod_alone_is_asked_about_only_after_an_eviction_without_effect() {
+    let (sent, _) = play(evictions(&["a"]), |_| 200, None);
+    assert_eq!(sent, ["mark a", "delete a"]);
+    let mut again = evictions(&["a"]);
+    let other = StopDecision::new(2, vec![key("z")], Vec::new());
+    again.push(Order::Stop { pod: key("z"), why: Stop::Preempted, decision: other });
+    let code = |what: &str| if what == "delete a" { 422 } else { 200 };
+    let (sent, ends) = play(again, code, None);
+    // The second began beside the first, before anything was refused.
+    assert!(sent.contains(&"delete z".to_owned()), "{sent:?}");
+    assert!(sent.contains(&"a NotStopped".to_owned()), "{sent:?}");
+    assert!(ends.contains(&("a".to_owned(), refused())));
+}

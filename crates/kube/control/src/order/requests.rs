@@ -1,0 +1,215 @@
+//! The requests of single writes about pods and claims. Each names the UID, so that it may be sent
+//! again: another object of the same name is never meant.
+
+use dovetail_cluster::world::{ClaimKey, PodKey};
+use dovetail_objects::{DISRUPTION_TARGET, SELECTED_NODE};
+use serde_json::{Value, json};
+
+use super::step::Step;
+use crate::announce::{Condition, condition_patch, timestamp};
+use crate::request::{Class, JSON, MERGE, Method, Request, STRATEGIC_MERGE};
+
+/// How a node is named that is freed for a pod, and what the pod says of that: in one write, so
+/// that people never read of two nodes. The condition is written to the version of the pod that was
+/// seen waiting, else to the one that is there, if that has no node. If others go on writing to the
+/// pod, the node is written alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Nomination {
+    /// Node and condition, to the version that was seen.
+    Both,
+    /// The pod is read for its version.
+    Reading,
+    /// Node and condition, to this version.
+    BothTo(String),
+    /// The node alone.
+    Alone,
+}
+
+impl Nomination {
+    /// The first try.
+    pub(super) fn first(step: &Step) -> Self {
+        match step {
+            Step::Nominate(_, _, Some(_)) => Self::Both,
+            _ => Self::Alone,
+        }
+    }
+
+    /// What comes next where the answer to this one is not the last word.
+    pub(super) fn next(&self, pod: &PodKey, code: u16, body: &[u8]) -> Option<Self> {
+        match (self, code) {
+            (Self::Both, 409) => Some(Self::Reading),
+            (Self::Reading, 200) => version_that_waits(body, pod).map(Self::BothTo),
+            (Self::BothTo(_), 409) => Some(Self::Alone),
+            _ => None,
+        }
+    }
+}
+
+/// The request of a step. `scheduler`: name of the scheduler, as pods name it.
+pub(super) fn request(
+    step: &Step,
+    nomination: &Nomination,
+    scheduler: &str,
+    wall_ms: u64,
+) -> Request {
+    match step {
+        Step::WouldMark(pod, why) => {
+            let target = target("True", why.reason(), &why.message(scheduler), wall_ms);
+            patch_status(pod, "?dryRun=All", &with_uid(pod, &target))
+        }
+        Step::Mark(pod, why) => {
+            let target = target("True", why.reason(), &why.message(scheduler), wall_ms);
+            patch_status(pod, "", &with_uid(pod, &target))
+        }
+        Step::Unmark(pod, kept) => {
+            let target = target("False", kept.reason(), &kept.message(scheduler), wall_ms);
+            patch_status(pod, "", &with_uid(pod, &target))
+        }
+        // Where a request has options in its body, the server reads none in the address.
+        Step::WouldDelete(pod) => delete(
+            pod,
+            &json!({"kind": "DeleteOptions", "apiVersion": "v1",
+            "preconditions": {"uid": pod.uid}, "dryRun": ["All"]}),
+        ),
+        Step::Delete(pod) => delete(
+            pod,
+            &json!({"kind": "DeleteOptions", "apiVersion": "v1",
+            "preconditions": {"uid": pod.uid}}),
+        ),
+        Step::Nominate(pod, node, says) => nominate(pod, node, says.as_deref(), nomination),
+        Step::SelectNode(claim, version, node) => select_node(claim, version, node),
+    }
+}
+
+fn nominate(
+    pod: &PodKey,
+    node: &str,
+    says: Option<&Condition>,
+    nomination: &Nomination,
+) -> Request {
+    let node = json!((!node.is_empty()).then_some(node));
+    let patch = match (nomination, says) {
+        (Nomination::Reading, _) => return Request::read_pod(pod),
+        (Nomination::Both, Some(says)) => both(&node, says),
+        (Nomination::BothTo(version), Some(says)) => {
+            both(&node, &Condition { resource_version: version.clone(), ..says.clone() })
+        }
+        (Nomination::Alone, _) | (_, None) => with_uid(pod, &json!({"nominatedNodeName": node})),
+    };
+    patch_status(pod, "", &patch)
+}
+
+/// A patch of both.
+fn both(node: &Value, says: &Condition) -> Value {
+    let mut patch = condition_patch(says);
+    patch["status"]["nominatedNodeName"] = node.clone();
+    patch
+}
+
+/// The version of a pod as it was read, if it is this one and has no node.
+fn version_that_waits(read: &[u8], pod: &PodKey) -> Option<String> {
+    let read: Value = serde_json::from_slice(read).ok()?;
+    let has_node = read["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+    let waits = read["metadata"]["uid"] == *pod.uid && !has_node;
+    read["metadata"]["resourceVersion"].as_str().filter(|_| waits).map(str::to_owned)
+}
+
+/// A status with the condition `DisruptionTarget`.
+fn target(status: &str, reason: &str, message: &str, wall_ms: u64) -> Value {
+    let now = format!("{:.0}", timestamp(wall_ms));
+    let condition = json!({"type": DISRUPTION_TARGET, "status": status, "reason": reason,
+        "message": message, "lastTransitionTime": now});
+    json!({"conditions": [condition]})
+}
+
+fn with_uid(pod: &PodKey, status: &Value) -> Value {
+    json!({"metadata": {"uid": pod.uid}, "status": status})
+}
+
+fn patch_status(pod: &PodKey, options: &str, patch: &Value) -> Request {
+    let path = format!("/api/v1/namespaces/{}/pods/{}/status{options}", pod.namespace, pod.name);
+    let body = (STRATEGIC_MERGE, patch.to_string().into_bytes());
+    Request::new(Class::Order, Method::Patch, path, body)
+}
+
+fn delete(pod: &PodKey, options: &Value) -> Request {
+    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
+    Request::new(Class::Order, Method::Delete, path, (JSON, options.to_string().into_bytes()))
+}
+
+fn select_node(claim: &ClaimKey, version: &str, node: &str) -> Request {
+    let ClaimKey { namespace, name, uid } = claim;
+    let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}");
+    let body = json!({"metadata": {"uid": uid, "resourceVersion": version,
+        "annotations": {SELECTED_NODE: node}}});
+    Request::new(Class::Claim, Method::Patch, path, (MERGE, body.to_string().into_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_model::PendingReason;
+
+    use super::*;
+    use crate::status::Waiting;
+
+    fn key() -> PodKey {
+        PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() }
+    }
+
+    fn nomination() -> Step {
+        let text = str::to_owned;
+        let waiting = Waiting::pending(PendingReason::WaitingForReservation, text("kept on n1"));
+        let says =
+            Condition { pod: key(), resource_version: text("7"), waiting, since_ms: Some(0) };
+        Step::Nominate(key(), text("n1"), Some(Box::new(says)))
+    }
+
+    fn body(step: &Step, nomination: &Nomination) -> Value {
+        serde_json::from_slice(&request(step, nomination, "s", 0).body).unwrap_or_default()
+    }
+
+    #[test]
+    fn one_patch_names_the_node_and_says_so_to_one_version_of_the_pod() {
+        let condition = json!({"type": "PodScheduled", "status": "False",
+            "reason": "WaitingForReservation", "message": "kept on n1",
+            "lastTransitionTime": "1970-01-01T00:00:00Z"});
+        let expected = json!({"metadata": {"uid": "u", "resourceVersion": "7"},
+            "status": {"conditions": [condition], "nominatedNodeName": "n1"}});
+        assert_eq!(body(&nomination(), &Nomination::Both), expected);
+    }
+
+    #[test]
+    fn a_pod_that_changed_is_read_and_if_it_goes_on_changing_its_node_is_written_alone() {
+        let pod = |uid: &str, node: &str| {
+            let pod = json!({"metadata": {"uid": uid, "resourceVersion": "9"},
+                "spec": {"nodeName": node}});
+            pod.to_string().into_bytes()
+        };
+        let first = Nomination::first(&nomination());
+        let reading = first.next(&key(), 409, b"").expect("a read");
+        let read = request(&nomination(), &reading, "s", 0);
+        assert_eq!((read.class, read.method), (Class::Read, Method::Get));
+        let versions = [("u", ""), ("u", "n0"), ("other", "")]
+            .map(|(uid, node)| reading.next(&key(), 200, &pod(uid, node)));
+        let again = Nomination::BothTo("9".to_owned());
+        assert_eq!(versions, [Some(again.clone()), None, None]);
+        assert_eq!(body(&nomination(), &again)["metadata"]["resourceVersion"], "9");
+        let alone = again.next(&key(), 409, b"").expect("the node alone");
+        let expected = json!({"metadata": {"uid": "u"}, "status": {"nominatedNodeName": "n1"}});
+        assert_eq!(body(&nomination(), &alone), expected);
+        assert_eq!(alone.next(&key(), 409, b""), None);
+    }
+
+    #[test]
+    fn a_question_changes_nothing() {
+        let mark = request(
+            &Step::WouldMark(key(), super::super::Stop::Preempted),
+            &Nomination::Alone,
+            "s",
+            0,
+        );
+        assert!(mark.path.ends_with("/status?dryRun=All"), "{}", mark.path);
+        assert_eq!(body(&Step::WouldDelete(key()), &Nomination::Alone)["dryRun"], json!(["All"]));
+        assert_eq!(body(&Step::Delete(key()), &Nomination::Alone)["dryRun"], Value::Null);
+    }
+}

@@ -1,0 +1,111 @@
+//! What is logged about the writes of orders.
+
+use super::kinds::OrderEnd;
+use super::step::Step;
+use crate::answer::lacked_right;
+use crate::repeats::{Repeats, without_names};
+
+/// The same refusal is told again after so long.
+const TOLD_AGAIN_MS: u64 = 300_000;
+
+/// A line for the log about one write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepNews {
+    /// Namespace of the pod or claim.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What was to be done, after `cannot`.
+    pub what: &'static str,
+    /// How it went.
+    pub went: Went,
+}
+
+/// How a write went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Went {
+    /// It is done.
+    Well,
+    /// It failed, and is tried again.
+    Again {
+        /// What went wrong.
+        problem: String,
+    },
+    /// The scheduler's account lacks a right.
+    WithoutRight {
+        /// The right, as roles name it.
+        right: &'static str,
+        /// HTTP code.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// The server refuses it.
+    Refused {
+        /// HTTP code.
+        code: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// The server has failed to answer again and again.
+    Unanswered {
+        /// What went wrong.
+        problem: String,
+    },
+}
+
+/// Lines that are not told yet, and what was told of late.
+#[derive(Debug)]
+pub(super) struct StepLog {
+    repeats: Repeats<&'static str>,
+    lines: Vec<StepNews>,
+}
+
+impl Default for StepLog {
+    fn default() -> Self {
+        Self { repeats: Repeats::every(TOLD_AGAIN_MS), lines: Vec::new() }
+    }
+}
+
+impl StepLog {
+    /// Tells how a write went.
+    pub(super) fn tell(&mut self, step: &Step, went: Went) {
+        let (namespace, name) = step.about();
+        let (namespace, name, what) = (namespace.to_owned(), name.to_owned(), step.what());
+        self.lines.push(StepNews { namespace, name, what, went });
+    }
+
+    /// Tells that a write is not carried out, unless the same was told a short while ago.
+    pub(super) fn tell_failure(&mut self, step: &Step, end: &OrderEnd, own_ms: u64) {
+        let (went, key, text) = match end {
+            OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => return,
+            OrderEnd::Refused { code, message } => {
+                let (code, text) = (*code, message.clone());
+                match lacked_right(code, message) {
+                    Some(lacked) => {
+                        let right = step.right();
+                        (Went::WithoutRight { right, code, message: text }, right, lacked)
+                    }
+                    None => (Went::Refused { code, message: text }, step.what(), message.as_str()),
+                }
+            }
+            OrderEnd::Unanswered { problem } => {
+                (Went::Unanswered { problem: problem.clone() }, step.what(), problem.as_str())
+            }
+        };
+        // A policy that refuses many pods is told once, and not with the name of each.
+        let (namespace, name) = step.about();
+        let text = match went {
+            Went::WithoutRight { .. } => text.to_owned(),
+            _ => without_names(text, [namespace, name]),
+        };
+        if self.repeats.is_due(key, &text, own_ms) {
+            self.tell(step, went);
+        }
+    }
+
+    /// The lines since the last call.
+    pub(super) fn take(&mut self) -> Vec<StepNews> {
+        std::mem::take(&mut self.lines)
+    }
+}

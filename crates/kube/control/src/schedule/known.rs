@@ -1,0 +1,302 @@
+//! The index and the engine, kept in step: what happens to the one is told to the other.
+//!
+//! What follows from that for the other parts is not done here but noted, in order: see
+//! [`Known::next`].
+
+use std::collections::VecDeque;
+
+use dovetail_cluster::world::{PodKey, World};
+use dovetail_model::{Action, Event, JobId, Owner, PendingReason, Phase, Plan, PodId, Snapshot};
+use dovetail_plan::Engine;
+use dovetail_plan::engine::{EngineConfig, EngineError};
+
+use super::news::News;
+use super::record::Recording;
+use super::waits::Waits;
+use crate::order::Order;
+
+/// Names and requirements that the engine may know before those of what is gone are looked for: fewer take a few
+/// megabytes.
+const MANY_NAMES: usize = 1 << 16;
+
+/// What the objects say, what the engine makes of it, and what is to be told and ordered.
+pub(super) struct Known {
+    pub(super) world: World,
+    /// None until all lists are complete, and after an error until the next decision.
+    engine: Option<Engine>,
+    config: EngineConfig,
+    pub(super) recording: Option<Recording>,
+    pub(super) now_ms: u64,
+    pub(super) waits: Waits,
+    pub(super) news: Vec<News>,
+    pub(super) orders: VecDeque<Order>,
+    follows: VecDeque<Follows>,
+    /// Whether anything was told since the last decision.
+    is_told: bool,
+    /// Whether anybody has begun to leave since that was asked, or room is kept for others than before.
+    pub(super) somebody_leaves: bool,
+    /// Names that the engine knew when it last forgot some.
+    names_in_use: usize,
+}
+
+/// What the other parts have to act upon.
+pub(super) enum Follows {
+    /// A bind had no effect: its job waits again.
+    WaitsAgain(JobId),
+    /// The last of a job has ended; whether room was kept for it.
+    Ended(JobId, bool),
+    /// Something that held room has gone.
+    Gone,
+    /// A pod runs.
+    Runs(PodId),
+    /// The engine has decided.
+    Plan(Plan),
+}
+
+impl Known {
+    pub(super) fn new(world: World, config: EngineConfig) -> Self {
+        Self {
+            world,
+            engine: None,
+            config,
+            recording: None,
+            now_ms: 0,
+            waits: Waits::default(),
+            news: Vec::new(),
+            orders: VecDeque::new(),
+            follows: VecDeque::new(),
+            is_told: false,
+            somebody_leaves: false,
+            names_in_use: 0,
+        }
+    }
+
+    pub(super) fn engine(&self) -> Option<&Engine> {
+        self.engine.as_ref()
+    }
+
+    pub(super) fn engine_mut(&mut self) -> Option<&mut Engine> {
+        self.engine.as_mut()
+    }
+
+    /// The index and the engine, to ask the one about the other.
+    pub(super) fn both(&mut self) -> (&World, Option<&mut Engine>) {
+        (&self.world, self.engine.as_mut())
+    }
+
+    /// As [`Known::both`], to change the one by what the other knows.
+    pub(super) fn both_mut(&mut self) -> (&mut World, Option<&Engine>) {
+        (&mut self.world, self.engine.as_ref())
+    }
+
+    /// Whether pods are stopped for others.
+    pub(super) fn stops_others(&self) -> bool {
+        self.config.preemption.enabled
+    }
+
+    /// Whether room is kept for a job while others leave.
+    pub(super) fn has_room(&self, job: JobId) -> bool {
+        self.engine.as_ref().is_some_and(|engine| engine.list().claim_of(job).is_some())
+    }
+
+    /// Clocks of machines are set back at times; the engine's time never goes back.
+    pub(super) fn pass(&mut self, now_ms: u64) {
+        self.now_ms = self.now_ms.max(now_ms);
+        let mut events = self.world.pass(self.now_ms);
+        let due_ms = self.engine.as_ref().and_then(Engine::due_ms);
+        events.extend(due_ms.filter(|due_ms| *due_ms <= self.now_ms).map(|_| Event::Tick));
+        self.tell(events);
+        self.hear();
+    }
+
+    /// Takes what the world has to say to people.
+    pub(super) fn hear(&mut self) {
+        self.news.extend(self.world.notices().reports().into_iter().map(News::Object));
+    }
+
+    /// Tells the engine what has happened, and notes what follows.
+    pub(super) fn tell(&mut self, events: Vec<Event>) {
+        for event in events {
+            self.note(&event);
+            // Without one, the next engine starts from what the world says.
+            let Some(engine) = &mut self.engine else { continue };
+            self.is_told = true;
+            let to_record = self.recording.as_ref().map(|_| event.clone());
+            match engine.apply(event, self.now_ms) {
+                Ok(plan) => {
+                    if let (Some(recording), Some(event)) = (&self.recording, to_record) {
+                        recording.get().told(self.now_ms, &event, &plan);
+                    }
+                    self.follow(plan);
+                }
+                Err(error) => self.start_anew(error),
+            }
+        }
+    }
+
+    /// The next that the other parts have to act upon, in the order in which it came about.
+    pub(super) fn next(&mut self) -> Option<Follows> {
+        self.follows.pop_front()
+    }
+
+    /// Lets the engine decide, if anything was told since it last did; whether it has.
+    pub(super) fn decide(&mut self) -> bool {
+        let Some(engine) = self.engine.as_mut().filter(|_| self.is_told) else { return false };
+        self.is_told = false;
+        let mut plan = Plan::default();
+        engine.cycle(&mut plan);
+        if let Some(recording) = &self.recording {
+            recording.get().decided(self.now_ms, &plan);
+        }
+        self.follow(plan);
+        true
+    }
+
+    /// World and engine disagree, which is a bug. The world is right: an engine built from it is, too.
+    pub(super) fn start_anew(&mut self, error: EngineError) {
+        self.news.push(News::Inconsistent(error));
+        self.end();
+    }
+
+    /// Decides no more: what is written down is complete.
+    pub(super) fn end(&mut self) {
+        if self.engine.take().is_some()
+            && let Some(recording) = &self.recording
+        {
+            recording.get().end();
+        }
+    }
+
+    /// An engine over what the world says, with that as plain data; `None` if it does not take it.
+    pub(super) fn open(&mut self) -> Option<Snapshot> {
+        let snapshot = self.world.snapshot(self.now_ms);
+        let world = &self.world;
+        self.waits.restart(|job| world.pods().pods_of(job).next().is_some());
+        for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
+            self.waits.begin(job, self.now_ms);
+        }
+        match Engine::new(self.config.clone(), &snapshot) {
+            Ok(engine) => {
+                if let Some(recording) = &self.recording {
+                    recording.get().begin(&self.config, &engine);
+                }
+                self.engine = Some(engine);
+                self.is_told = true;
+                Some(snapshot)
+            }
+            Err(error) => {
+                self.news.push(News::Inconsistent(error));
+                None
+            }
+        }
+    }
+
+    /// A job waits for this reason.
+    pub(super) fn say(&mut self, job: JobId, reason: PendingReason) {
+        self.waits.because(job, reason);
+        let pods = self.world.pods().pods_of(job);
+        self.news.extend(pods.map(|pod| News::Waits { pod: PodKey::of(pod), job, reason }));
+    }
+
+    /// The engine speaks of the first of those that ask for the same. The others come after it.
+    pub(super) fn tell_the_rest(&mut self) {
+        if self.engine.is_some() && !self.is_told {
+            for job in self.waits.untold() {
+                self.say(job, PendingReason::WaitingForTurn);
+            }
+        }
+    }
+
+    /// Keeps the engine from growing for ever, once it knows more names than [`MANY_NAMES`] and than twice those in
+    /// use. Not while something is written down: who replays it would have to do the same.
+    pub(super) fn forget_what_is_gone(&mut self) {
+        let Some(engine) = self.engine.as_mut().filter(|_| self.recording.is_none()) else {
+            return;
+        };
+        if engine.known_names() > 2 * self.names_in_use.max(MANY_NAMES / 2) {
+            engine.forget_what_is_gone();
+            self.names_in_use = engine.known_names();
+        }
+    }
+
+    /// When to decide again even if nothing happens.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        // What was taken back is decided anew.
+        let told_ms = (self.is_told && self.engine.is_some()).then_some(self.now_ms);
+        let engine_ms = self.engine.as_ref().and_then(Engine::due_ms);
+        [told_ms, engine_ms, self.world.due_ms()].into_iter().flatten().min()
+    }
+
+    fn follow(&mut self, plan: Plan) {
+        // Of most events nothing follows.
+        if !plan.actions.is_empty() {
+            // All of it before anything else is told: that may be about jobs of which this plan has more.
+            let binds = plan.actions.iter().filter_map(|action| match action {
+                Action::Bind { pod, node, .. } => Some((*pod, node.clone())),
+                _ => None,
+            });
+            let binds: Vec<_> = binds.collect();
+            self.follows.push_back(Follows::Plan(plan));
+            if !binds.is_empty() {
+                let events = self.world.assumed(&binds);
+                self.tell(events);
+            }
+        }
+    }
+
+    /// Keeps book of who waits.
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::HeldChanged(holding) | Event::ForeignHeld(holding) => {
+                self.somebody_leaves |= matches!(holding.phase, Phase::Releasing { .. });
+            }
+            Event::Ending { .. } => self.somebody_leaves = true,
+            Event::Submitted(job) => self.waits.begin(job, self.now_ms),
+            Event::JobChanged(job) => self.waits.describe(job),
+            Event::BindFailed { pod } => {
+                self.waits.again(pod.job);
+                self.follows.push_back(Follows::WaitsAgain(pod.job));
+            }
+            Event::Ended { job } | Event::PodEnded { pod: PodId { job, .. } } => {
+                self.waits.pause(*job);
+                let had_room = self.has_room(*job);
+                self.follows.push_back(Follows::Gone);
+                // A pod that pauses is still there.
+                if self.world.pods().pods_of(*job).next().is_none() {
+                    self.waits.forget(*job);
+                    self.follows.push_back(Follows::Ended(*job, had_room));
+                }
+            }
+            Event::ForeignReleased { .. } => self.follows.push_back(Follows::Gone),
+            Event::Confirmed { pod } => self.runs(*pod),
+            Event::Adopted { holdings, .. } => {
+                let owners = holdings.iter().map(|holding| &holding.owner);
+                let pods = owners.filter_map(|owner| match owner {
+                    Owner::Pod(pod) => Some(*pod),
+                    _ => None,
+                });
+                pods.for_each(|pod| self.runs(pod));
+            }
+            _ => {}
+        }
+    }
+
+    fn runs(&mut self, pod: PodId) {
+        self.waits.forget(pod.job);
+        self.follows.push_back(Follows::Runs(pod));
+    }
+
+    /// Keeps room for what running gangs lost before this leader began. What is lost from then on is seen, and its very
+    /// place is kept.
+    pub(super) fn keep_for_the_lost(&mut self) {
+        for lost in self.world.lost_members() {
+            let Some(engine) = self.engine.as_mut() else { return };
+            // Levels that are known to the gang are known to the engine.
+            let places = engine.ask().what_fits(&lost.job).unwrap_or_default();
+            let places: Vec<_> =
+                places.into_iter().map(|place| (place.pod.pod_set, place.node)).collect();
+            let events = self.world.keep_for_lost(&lost, &places);
+            self.tell(events);
+        }
+    }
+}

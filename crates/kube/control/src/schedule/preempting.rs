@@ -1,0 +1,150 @@
+//! What follows from the engine's order to preempt pods: a node named for each pod that is to start, then the
+//! evictions, in this order, so that the next leader finds for whom they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_cluster::world::{PodKey, World};
+use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptionCost};
+
+use super::known::Known;
+use super::news::{News, Preempts};
+use super::refusals::Refusals;
+use super::stops::{Stops, node_of};
+use crate::announce::Condition;
+use crate::order::{Order, StopDecision};
+
+/// Jobs that room is made for, and the evictions that this takes.
+#[derive(Debug, Default)]
+pub(super) struct Preempting {
+    /// What is under way for jobs that room is made for, until they run.
+    pub(super) rooms: BTreeMap<JobId, Room>,
+    /// Evictions whose end is not known.
+    pub(super) stops: Stops,
+    pub(super) refusals: Refusals,
+    /// Nothing is written: a pod that would be evicted counts as gone.
+    pub(super) is_dry_run: bool,
+}
+
+/// What is under way for a job that room is made for.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// Its pods, each of which names a node.
+    pub(super) nominated: Vec<PodKey>,
+    pub(super) victims: Vec<PodId>,
+    /// The decision to stop them; `None` if there is nobody to be stopped any more.
+    pub(super) stops: Option<StopDecision>,
+    pub(super) budget_violations: u64,
+}
+
+impl Preempting {
+    /// Room is made for a job: nodes are named for its pods. Its victims; pods of them are evicted by
+    /// [`Preempting::order_stops`].
+    pub(super) fn preempt(
+        &mut self,
+        known: &mut Known,
+        says: Vec<Condition>,
+        job: JobId,
+        victims: &[PodId],
+        places: &[Place],
+        cost: PreemptionCost,
+    ) -> Vec<PodId> {
+        let nodes: BTreeMap<PodId, &str> = places.iter().map(|p| (p.pod, &*p.node)).collect();
+        let named = |pod: &PodId| {
+            let key = PodKey::of(known.world.pods().pod_of(*pod)?);
+            let node = node_of(&known.world, &key);
+            Some((key, node))
+        };
+        let under_way = self.rooms.values().flat_map(|room| &room.victims);
+        let gone: Vec<PodId> = victims.iter().chain(under_way).copied().collect();
+        let companions = known.world.preemption().companions(&gone);
+        let victims: Vec<PodId> = victims.iter().chain(&companions).copied().collect();
+        let stopped: Vec<(PodKey, String)> = victims.iter().filter_map(named).collect();
+        let waiting = nominations(&known.world, &nodes, &says);
+        if let Some(first) = nodes.keys().next().and_then(|pod| known.world.pods().pod_of(*pod)) {
+            let mut nodes: Vec<String> = nodes.values().map(|node| (*node).to_owned()).collect();
+            nodes.sort();
+            nodes.dedup();
+            known.news.push(News::Preempts(Box::new(Preempts {
+                preemptor: PodKey::of(first),
+                victims: stopped,
+                nodes,
+                cost,
+                says,
+                is_dry_run: self.is_dry_run,
+            })));
+        }
+        if self.is_dry_run {
+            let events = known.world.leave_out(&victims);
+            known.tell(events);
+            return Vec::new();
+        }
+        let nominated: BTreeSet<PodKey> =
+            waiting.iter().filter_map(Order::nominated).cloned().collect();
+        // Who names another node now need not be told before that the last one is not freed.
+        known.orders.retain(|order| order.nominated().is_none_or(|pod| !nominated.contains(pod)));
+        self.call_off_stops(known, job);
+        let (nominated, budget_violations) =
+            (nominated.into_iter().collect(), cost.budget_violations);
+        let room = Room { nominated, victims: victims.clone(), stops: None, budget_violations };
+        self.rooms.insert(job, room);
+        known.orders.extend(waiting);
+        victims
+    }
+
+    /// No nodes are freed for the pods of a job any more. Autoscalers buy none for pods that name one. Victims
+    /// that have not begun to stop are not, and may be stopped for others.
+    pub(super) fn unnominate(&mut self, known: &mut Known, job: JobId) {
+        let Some(Room { nominated, victims, stops, .. }) = self.rooms.remove(&job) else { return };
+        if let Some(decision) = stops {
+            self.call_off(known, &decision);
+        }
+        let waiting = nominated.into_iter().filter(|pod| known.world.pods().has(pod));
+        known.orders.extend(waiting.map(Order::nominate_nowhere));
+        let events = known.world.preemption().not_stopped(&victims);
+        known.tell(events);
+    }
+
+    /// Goes on where an earlier scheduler ended: stops that were begun are finished, and pods that name a node
+    /// which nobody frees for them name none. Gangs of which some have gone are stopped whole; who is marked and is stopped for
+    /// nobody is marked no more.
+    pub(super) fn take_up_stops(&mut self, known: &mut Known, claims: &[Claim]) {
+        if self.is_dry_run {
+            return;
+        }
+        // What an engine before this one decided and has not begun is decided anew.
+        for job in self.rooms.keys().copied().collect::<Vec<_>>() {
+            self.call_off_stops(known, job);
+        }
+        self.rooms.clear();
+        for claim in claims {
+            let pods = claim.places.iter().filter_map(|place| known.world.pods().pod_of(place.pod));
+            let victims = claim.awaited.iter().filter_map(|owner| match owner {
+                Owner::Pod(pod) => Some(*pod),
+                Owner::Foreign(_) | Owner::Reservation => None,
+            });
+            let (nominated, victims) = (pods.map(PodKey::of).collect(), victims.collect());
+            // What budgets allowed then is not known.
+            let room = Room { nominated, victims, stops: None, budget_violations: 0 };
+            self.rooms.insert(claim.job, room);
+            self.order_stops(known, claim.job);
+        }
+        let awaited = self.rooms.values().flat_map(|room| &room.victims).copied().collect();
+        let left = known.world.preemption().left_by_the_last_leader(&awaited);
+        let preemptor = known.world.preemption().first_nominated().map(PodKey::of);
+        self.stop_what_is_left(known, preemptor, &left);
+        self.take_back_marks(known);
+        let stale = known.world.preemption().stale_nominations(claims);
+        known.orders.extend(stale.into_iter().map(Order::nominate_nowhere));
+    }
+}
+
+/// The orders to name these nodes, and to say this with it.
+fn nominations(world: &World, nodes: &BTreeMap<PodId, &str>, says: &[Condition]) -> Vec<Order> {
+    let says: BTreeMap<&str, &Condition> = says.iter().map(|one| (&*one.pod.uid, one)).collect();
+    let order = |(pod, node): (&PodId, &&str)| {
+        let pod = PodKey::of(world.pods().pod_of(*pod)?);
+        let says = says.get(&*pod.uid).map(|says| Box::new((*says).clone()));
+        Some(Order::Nominate { pod, node: (*node).to_owned(), says })
+    };
+    nodes.iter().filter_map(order).collect()
+}

@@ -1,0 +1,152 @@
+//! Questions about pending jobs and queues. None changes a decision.
+
+use std::collections::BTreeMap;
+
+use dovetail_cluster::queues::{self, Problem, engine_name};
+use dovetail_cluster::world::PodKey;
+use dovetail_model::{JobId, Owner, PendingReason, Snapshot};
+use dovetail_objects::{Pod, Queue};
+use dovetail_plan::explain::Relaxation;
+use dovetail_plan::{QueueUse, View};
+use serde_json::Value;
+
+use super::known::Known;
+use super::no_room::Promises;
+use super::refusals::Refusals;
+use crate::announce::Condition;
+use crate::status;
+
+/// What was told before, and what answers depend on besides the world and the engine.
+#[derive(Debug, Default)]
+pub(super) struct Explained {
+    /// Who starts when those have gone that have begun to.
+    pub(super) promises: Promises,
+    /// What queues held before anything was decided, if that was noted.
+    pub(super) held_before: BTreeMap<String, QueueUse>,
+    /// Whether this is a question, and nothing is written or carried out.
+    pub(super) only_asks: bool,
+}
+
+/// Questions about the cluster as it is known now.
+pub struct Questions<'s> {
+    pub(super) known: &'s mut Known,
+    pub(super) explained: &'s mut Explained,
+    pub(super) refusals: &'s Refusals,
+}
+
+impl Questions<'_> {
+    /// What a job says that waits for this reason; `None` if it does not wait.
+    pub fn waiting(&mut self, job: JobId, reason: PendingReason) -> Option<status::Waiting> {
+        if reason == PendingReason::Unschedulable {
+            return self.no_room(job);
+        }
+        // Who only asks stops nobody, and may find nobody who does.
+        let only_asks = self.explained.only_asks;
+        let (world, engine) = self.known.both();
+        let stops = |pod: &Pod| pod.meta.is_deleting() || pod.preemption.is_target;
+        let is_stopping = |owner: &Owner| match owner {
+            Owner::Pod(pod) => !only_asks || world.pods().pod_of(*pod).is_some_and(stops),
+            Owner::Foreign(_) | Owner::Reservation => true,
+        };
+        status::waiting(engine?, job, reason, &[], world.rules(), is_stopping)
+    }
+
+    /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it does not wait.
+    pub fn obstacles(&mut self, job: JobId) -> Vec<Vec<status::Obstacle>> {
+        let nodes = self.known.world.nodes().names();
+        let (world, Some(engine)) = self.known.both() else { return Vec::new() };
+        let waiting = engine.job(job).filter(|job| job.start_ms.is_none()).cloned();
+        waiting.map_or_else(Vec::new, |job| status::obstacles(engine, &job, &nodes, world.rules()))
+    }
+
+    /// Why a job waits, with the smallest changes that would start it now; `None` if it does not wait.
+    pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::Waiting> {
+        let engine = self.known.engine_mut()?;
+        let mut waiting = engine.ask().why(job)?;
+        let Some(anywhere) = engine.job(job).and_then(status::away_from_its_gang) else {
+            return Some(waiting);
+        };
+        // What keeps it near others of its gang is the level that it requires, and no selector of its owner's.
+        for given_up in &mut waiting.relaxations {
+            let is_selector = |one: &Relaxation| *one == Relaxation::Selector;
+            let others: Vec<Relaxation> =
+                given_up.iter().copied().filter(|one| !is_selector(one)).collect();
+            if others.len() < given_up.len() && engine.ask().fits_without(&anywhere, &others) {
+                *given_up = [vec![Relaxation::Level], others].concat();
+                given_up.sort();
+            }
+        }
+        Some(waiting)
+    }
+
+    /// How many pods of a waiting job would find room now, one after the other, its queue aside; `None` if it
+    /// does not wait.
+    pub fn fitting(&mut self, job: JobId) -> Option<usize> {
+        let engine = self.known.engine_mut()?;
+        let mut job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
+        job.pod_sets.iter_mut().for_each(|set| set.min = 0);
+        // Levels that are known to the job are known to the engine.
+        Some(engine.ask().what_if_job(&job, &View::Now).ok()?.map_or(0, |pods| pods.len()))
+    }
+
+    /// Whether a waiting job could start if nobody held anything, its queue aside: where not, waiting will not help;
+    /// `None` if it does not wait.
+    pub fn fits_when_all_is_free(&mut self, job: JobId) -> Option<bool> {
+        let engine = self.known.engine_mut()?;
+        let job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
+        let held = engine.snapshot().holdings.iter().map(|holding| holding.id).collect();
+        // Levels that are known to the job are known to the engine.
+        Some(engine.ask().what_if_job(&job, &View::Without(held)).ok()?.is_some())
+    }
+
+    /// What a queue and everything below it hold.
+    pub fn queue_use(&mut self, queue: &str) -> Option<QueueUse> {
+        if let Some(before) = self.explained.held_before.get(queue) {
+            return Some(before.clone());
+        }
+        Some(self.known.engine_mut()?.queue_use(&engine_name(queue)))
+    }
+
+    /// What each queue is to say of itself.
+    pub fn queue_statuses(&mut self) -> Vec<(String, Value)> {
+        let (world, Some(engine)) = self.known.both() else { return Vec::new() };
+        let mut waiting = engine.list().waiting_below();
+        let rules = world.rules();
+        let says = |(queue, problem): (&Queue, Option<&Problem>)| {
+            let engine_name = engine_name(&queue.meta.name);
+            let (usage, below) = (engine.queue_use(&engine_name), waiting.remove(&engine_name));
+            let below = below.unwrap_or_default();
+            (queue.meta.name.to_string(), queues::status(queue, problem, &usage, below, rules))
+        };
+        world.queues().all().map(says).collect()
+    }
+
+    /// Pending jobs, and why each is.
+    pub fn pending(&self) -> Vec<(JobId, PendingReason)> {
+        self.known.waits.reasons().collect()
+    }
+
+    /// The world as plain data.
+    pub fn snapshot(&mut self, now_ms: u64) -> Snapshot {
+        self.known.world.snapshot(now_ms)
+    }
+
+    /// What the pods of a job say while those stop who make room for it: in the same write in which each names its
+    /// node, so that the two never differ.
+    pub(super) fn says_for_whom_it_waits(&mut self, job: JobId) -> Vec<Condition> {
+        if !self.known.has_room(job) {
+            return Vec::new();
+        }
+        let Some(waiting) = self.waiting(job, PendingReason::WaitingForReservation) else {
+            return Vec::new();
+        };
+        let now_ms = self.known.now_ms;
+        let says = |pod: &Pod| Condition {
+            pod: PodKey::of(pod),
+            resource_version: pod.meta.resource_version.to_string(),
+            waiting: waiting.clone(),
+            since_ms: pod.unscheduled.is_none().then_some(now_ms),
+        };
+        self.known.world.pods().waiting_pods(job).into_iter().map(says).collect()
+    }
+}
