@@ -26,8 +26,6 @@ const EXCEPTIONS: &[(&str, usize, usize)] = &[
     ("Search", 5, 25),
     ("State", 17, 70),
     ("Store", 10, 28),
-    // The one of `core/check`.
-    ("World", 5, 46),
 ];
 
 /// A type by the file that defines it.

@@ -9,96 +9,89 @@ use crate::node_books::{Held, Holder, NodeBooks};
 use crate::violation::Violation;
 use crate::world::World;
 
-impl World {
-    /// Conservation, and whether the running sums are what one gets by adding up.
-    pub(crate) fn audit(&self) -> Vec<Violation> {
-        let mut found = self.faults.clone();
-        for (name, books) in &self.nodes {
-            let again = NodeBooks::new(books.node.clone(), books.held.clone());
-            differ(
-                &mut found,
-                || format!("what is free on node {name}"),
-                &tidy(&books.free),
-                &tidy(&again.free),
-            );
-            differ(
-                &mut found,
-                || format!("device use on node {name}"),
-                &books.devices,
-                &again.devices,
-            );
-        }
-        self.audit_jobs(&mut found);
-        self.audit_holders(&mut found);
-        found
+/// Conservation, and whether the running sums are what one gets by adding up.
+pub(crate) fn audit(world: &World) -> Vec<Violation> {
+    let mut found = world.faults.clone();
+    for (name, books) in &world.nodes {
+        let again = NodeBooks::new(books.node.clone(), books.held.clone());
+        differ(
+            &mut found,
+            || format!("what is free on node {name}"),
+            &tidy(&books.free),
+            &tidy(&again.free),
+        );
+        differ(&mut found, || format!("device use on node {name}"), &books.devices, &again.devices);
     }
+    audit_jobs(world, &mut found);
+    audit_holders(world, &mut found);
+    found
+}
 
-    fn audit_jobs(&self, found: &mut Vec<Violation>) {
-        for (job, booked) in &self.jobs {
-            for (pod_set, set) in booked.job.pod_sets.iter().enumerate() {
-                let pods = booked.pods.keys().filter(|(set, _)| usize::from(*set) == pod_set);
-                let held = pods.count();
-                let present = if booked.runs() { set.present } else { 0 };
-                if held != present as usize {
-                    found.push(Violation::Present { job: *job, pod_set, present, held });
-                }
+fn audit_jobs(world: &World, found: &mut Vec<Violation>) {
+    for (job, booked) in &world.jobs {
+        for (pod_set, set) in booked.job.pod_sets.iter().enumerate() {
+            let pods = booked.pods.keys().filter(|(set, _)| usize::from(*set) == pod_set);
+            let held = pods.count();
+            let present = if booked.runs() { set.present } else { 0 };
+            if held != present as usize {
+                found.push(Violation::Present { job: *job, pod_set, present, held });
             }
         }
     }
+}
 
-    /// Every pod that holds is a pod of its job, at that place; every pod of a job holds.
-    fn audit_holders(&self, found: &mut Vec<Violation>) {
-        let mut held = BTreeSet::new();
-        let mut counts: BTreeMap<String, BTreeMap<NodeName, i64>> = BTreeMap::new();
-        for (node, books) in &self.nodes {
-            for (holder, amount) in &books.held {
-                if let Holder::Pod(pod) = holder {
-                    held.insert((*pod, node.clone()));
-                }
-                for selector in &amount.counts_into {
-                    let counts = counts.entry(selector.clone()).or_default();
-                    *counts.entry(node.clone()).or_default() += 1;
-                }
+/// Every pod that holds is a pod of its job, at that place; every pod of a job holds.
+fn audit_holders(world: &World, found: &mut Vec<Violation>) {
+    let mut held = BTreeSet::new();
+    let mut counts: BTreeMap<String, BTreeMap<NodeName, i64>> = BTreeMap::new();
+    for (node, books) in &world.nodes {
+        for (holder, amount) in &books.held {
+            if let Holder::Pod(pod) = holder {
+                held.insert((*pod, node.clone()));
+            }
+            for selector in &amount.counts_into {
+                let counts = counts.entry(selector.clone()).or_default();
+                *counts.entry(node.clone()).or_default() += 1;
             }
         }
-        let mut booked = BTreeSet::new();
-        for (job, record) in &self.jobs {
-            for ((pod_set, ordinal), node) in &record.pods {
-                let pod = dovetail_model::PodId { job: *job, pod_set: *pod_set, ordinal: *ordinal };
-                booked.insert((pod, node.clone()));
-            }
-        }
-        differ(found, || "pods that hold something".to_owned(), &booked, &held);
-        let running: BTreeMap<_, _> =
-            self.counts.iter().filter(|(_, nodes)| !nodes.is_empty()).collect();
-        let again: BTreeMap<_, _> = counts.iter().collect();
-        differ(found, || "counts per selector and node".to_owned(), &running, &again);
     }
+    let mut booked = BTreeSet::new();
+    for (job, record) in &world.jobs {
+        for ((pod_set, ordinal), node) in &record.pods {
+            let pod = dovetail_model::PodId { job: *job, pod_set: *pod_set, ordinal: *ordinal };
+            booked.insert((pod, node.clone()));
+        }
+    }
+    differ(found, || "pods that hold something".to_owned(), &booked, &held);
+    let running: BTreeMap<_, _> =
+        world.counts.iter().filter(|(_, nodes)| !nodes.is_empty()).collect();
+    let again: BTreeMap<_, _> = counts.iter().collect();
+    differ(found, || "counts per selector and node".to_owned(), &running, &again);
+}
 
-    /// Whether a snapshot tells the same as the books.
-    pub(crate) fn compare(&self, snapshot: &Snapshot) -> Vec<Violation> {
-        let other = Self::of(snapshot);
-        let mut found = other.audit();
-        let names = |world: &Self| world.nodes.keys().cloned().collect::<Vec<_>>();
-        differ(&mut found, || "the nodes".to_owned(), &names(self), &names(&other));
-        for (name, books) in &self.nodes {
-            let Some(theirs) = other.nodes.get(name) else { continue };
-            differ(&mut found, || format!("node {name}"), &books.node, &theirs.node);
-            let what = || format!("what node {name} holds");
-            differ(&mut found, what, &comparable(books), &comparable(theirs));
-        }
-        let jobs = |world: &Self| {
-            world
-                .jobs
-                .iter()
-                .map(|(id, b)| (*id, b.runs(), b.job.pod_sets.iter().map(|s| s.present).collect()))
-                .collect::<Vec<(_, _, Vec<u32>)>>()
-        };
-        differ(&mut found, || "jobs as (id, runs, present)".to_owned(), &jobs(self), &jobs(&other));
-        differ(&mut found, || "where foreign pods are".to_owned(), &self.foreign, &other.foreign);
-        differ(&mut found, || "the queues".to_owned(), &self.queues, &other.queues);
-        found
+/// Whether a snapshot tells the same as the books.
+pub(crate) fn compare(world: &World, snapshot: &Snapshot) -> Vec<Violation> {
+    let other = World::of(snapshot);
+    let mut found = audit(&other);
+    let names = |world: &World| world.nodes.keys().cloned().collect::<Vec<_>>();
+    differ(&mut found, || "the nodes".to_owned(), &names(world), &names(&other));
+    for (name, books) in &world.nodes {
+        let Some(theirs) = other.nodes.get(name) else { continue };
+        differ(&mut found, || format!("node {name}"), &books.node, &theirs.node);
+        let what = || format!("what node {name} holds");
+        differ(&mut found, what, &comparable(books), &comparable(theirs));
     }
+    let jobs = |world: &World| {
+        world
+            .jobs
+            .iter()
+            .map(|(id, b)| (*id, b.runs(), b.job.pod_sets.iter().map(|s| s.present).collect()))
+            .collect::<Vec<(_, _, Vec<u32>)>>()
+    };
+    differ(&mut found, || "jobs as (id, runs, present)".to_owned(), &jobs(world), &jobs(&other));
+    differ(&mut found, || "where foreign pods are".to_owned(), &world.foreign, &other.foreign);
+    differ(&mut found, || "the queues".to_owned(), &world.queues, &other.queues);
+    found
 }
 
 /// What is held in a form that two accounts can agree in: no amounts of 0, no order among the

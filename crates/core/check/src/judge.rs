@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{Action, Event, HeldDevices, JobId, NodeName, Plan, PodId, Snapshot};
 
+use crate::audit::{audit, compare};
+use crate::gang::{judge_gang, judge_pod};
+use crate::limits::judge_limits;
 use crate::node_books::{Held, Holder};
 use crate::placing::Placing;
+use crate::preempting::{judge_kept, judge_rooms_of_started};
 use crate::violation::Violation;
 use crate::world::World;
 
@@ -23,9 +27,9 @@ pub struct Judge {
 /// must already be in `before`, and jobs that a removed node took with it must still be there.
 pub fn check_plan(before: &Snapshot, plan: &Plan, after: &Snapshot) -> Vec<Violation> {
     let mut judge = Judge::new(before);
-    let mut found = judge.world.audit();
+    let mut found = audit(&judge.world);
     found.extend(judge.plan(plan));
-    found.extend(judge.world.audit());
+    found.extend(audit(&judge.world));
     found.extend(judge.compare(after));
     found
 }
@@ -54,7 +58,7 @@ impl Judge {
                 _ => None,
             };
             if let Some(job) = starts.filter(|_| starts != next) {
-                self.world.judge_rooms_of_started(job, &mut found);
+                judge_rooms_of_started(&self.world, job, &mut found);
             }
             starts = next;
             match action {
@@ -80,15 +84,15 @@ impl Judge {
             }
         }
         if let Some(job) = starts {
-            self.world.judge_rooms_of_started(job, &mut found);
+            judge_rooms_of_started(&self.world, job, &mut found);
         }
         self.world.given_up.clear();
         for job in std::mem::take(&mut self.world.must_be_lost) {
             found.push(Violation::NotGivenUp { job });
         }
         for job in started {
-            self.world.judge_gang(job, &mut found);
-            self.world.judge_limits(job, &mut found);
+            judge_gang(&self.world, job, &mut found);
+            judge_limits(&self.world, job, &mut found);
             self.start(job);
         }
         found
@@ -96,12 +100,12 @@ impl Judge {
 
     /// Adds everything up again and compares it with the running sums.
     pub fn recheck_all(&self) -> Vec<Violation> {
-        self.world.audit()
+        audit(&self.world)
     }
 
     /// Compares the books with another account of the same world.
     pub fn compare(&self, snapshot: &Snapshot) -> Vec<Violation> {
-        self.world.compare(snapshot)
+        compare(&self.world, snapshot)
     }
 
     /// Judges one pod and puts it into the books; false if it cannot be booked at all.
@@ -112,7 +116,7 @@ impl Judge {
         devices: &HeldDevices,
         found: &mut Vec<Violation>,
     ) -> bool {
-        if let Some(violation) = self.world.judge_pod(pod) {
+        if let Some(violation) = judge_pod(&self.world, pod) {
             found.push(violation);
             return false;
         }
@@ -136,7 +140,7 @@ impl Judge {
         booked.pods.insert((pod.pod_set, pod.ordinal), node.clone());
         // All pods of a job come one after the other.
         self.world.claims.remove(&pod.job);
-        self.world.judge_kept(pod, node, found);
+        judge_kept(&self.world, pod, node, found);
         true
     }
 

@@ -6,100 +6,97 @@ use crate::node_books::Holder;
 use crate::violation::Violation;
 use crate::world::{BookedJob, World};
 
-impl World {
-    /// Judges the queues of a job that just started: of nothing that it holds may any of them have
-    /// more than its limit, nor, unless it borrows, than it is guaranteed.
-    pub(crate) fn judge_limits(&self, job: JobId, found: &mut Vec<Violation>) {
-        let booked = &self.jobs[&job];
-        for queue in self.queue_and_parents(&booked.job.queue) {
-            for (axis, most) in bounds(queue) {
-                let holds = held(booked, &axis);
-                let used = self.used_below(&queue.name, &axis);
-                if holds > 0 && used > most {
-                    let queue = queue.name.clone();
-                    found.push(Violation::Quota { job, queue, axis, used, most });
-                }
+/// Judges the queues of a job that just started: of nothing that it holds may any of them have
+/// more than its limit, nor, unless it borrows, than it is guaranteed.
+pub(crate) fn judge_limits(world: &World, job: JobId, found: &mut Vec<Violation>) {
+    let booked = &world.jobs[&job];
+    for queue in queue_and_parents(world, &booked.job.queue) {
+        for (axis, most) in bounds(queue) {
+            let holds = held(booked, &axis);
+            let used = used_below(world, &queue.name, &axis);
+            if holds > 0 && used > most {
+                let queue = queue.name.clone();
+                found.push(Violation::Quota { job, queue, axis, used, most });
             }
         }
     }
+}
 
-    /// Judges whether the queues of a job that stops others may hold it when all that ends has
-    /// gone, beside those that go before it and have room kept.
-    pub(crate) fn judge_limits_later(&self, job: JobId, found: &mut Vec<Violation>) {
-        let booked = &self.jobs[&job];
-        for queue in self.queue_and_parents(&booked.job.queue) {
-            for (axis, most) in bounds(queue) {
-                let asked = smallest(booked, &axis);
-                let after = self.used_below(&queue.name, &axis)
-                    + self.kept_below(&queue.name, &axis, job)
-                    + asked;
-                if asked > 0 && after > most {
-                    let problem =
-                        format!("queue {} would hold {after} {axis} of {most}", queue.name);
-                    found.push(Violation::InVain { job, problem });
-                }
+/// Judges whether the queues of a job that stops others may hold it when all that ends has
+/// gone, beside those that go before it and have room kept.
+pub(crate) fn judge_limits_later(world: &World, job: JobId, found: &mut Vec<Violation>) {
+    let booked = &world.jobs[&job];
+    for queue in queue_and_parents(world, &booked.job.queue) {
+        for (axis, most) in bounds(queue) {
+            let asked = smallest(booked, &axis);
+            let after = used_below(world, &queue.name, &axis)
+                + kept_below(world, &queue.name, &axis, job)
+                + asked;
+            if asked > 0 && after > most {
+                let problem = format!("queue {} would hold {after} {axis} of {most}", queue.name);
+                found.push(Violation::InVain { job, problem });
             }
         }
     }
+}
 
-    /// Judges whether a job that is starting takes of its queues what is kept for those that go
-    /// before it.
-    pub(crate) fn judge_kept_quota(&self, job: JobId, found: &mut Vec<Violation>) {
-        let booked = &self.jobs[&job];
-        for queue in self.queue_and_parents(&booked.job.queue) {
-            for (axis, most) in bounds(queue) {
-                let used = self.used_below(&queue.name, &axis);
-                let kept = self.kept_below(&queue.name, &axis, job);
-                if held(booked, &axis) > 0 && kept > 0 && used + kept > most {
-                    let queue = queue.name.clone();
-                    found.push(Violation::TakesKeptQuota { job, queue, axis, used, kept, most });
-                }
+/// Judges whether a job that is starting takes of its queues what is kept for those that go
+/// before it.
+pub(crate) fn judge_kept_quota(world: &World, job: JobId, found: &mut Vec<Violation>) {
+    let booked = &world.jobs[&job];
+    for queue in queue_and_parents(world, &booked.job.queue) {
+        for (axis, most) in bounds(queue) {
+            let used = used_below(world, &queue.name, &axis);
+            let kept = kept_below(world, &queue.name, &axis, job);
+            if held(booked, &axis) > 0 && kept > 0 && used + kept > most {
+                let queue = queue.name.clone();
+                found.push(Violation::TakesKeptQuota { job, queue, axis, used, kept, most });
             }
         }
     }
+}
 
-    fn used_below(&self, queue: &str, axis: &Axis) -> i64 {
-        let jobs = self.jobs.values().filter(|booked| self.is_below(booked, queue));
-        jobs.map(|booked| held(booked, axis)).sum()
-    }
+fn used_below(world: &World, queue: &str, axis: &Axis) -> i64 {
+    let jobs = world.jobs.values().filter(|booked| is_below(world, booked, queue));
+    jobs.map(|booked| held(booked, axis)).sum()
+}
 
-    /// What those need at least that room is kept for and that go before a job, less what ends.
-    fn kept_below(&self, queue: &str, axis: &Axis, job: JobId) -> i64 {
-        let priority = self.jobs[&job].job.priority;
-        let others = self.claims.keys().filter(|other| **other != job);
-        let before = others
-            .filter_map(|other| self.jobs.get(other))
-            .filter(|booked| booked.job.priority >= priority && self.is_below(booked, queue));
-        let needed: i64 = before.map(|booked| smallest(booked, axis)).sum();
-        let ends = self.ending.keys().map(|holder| match holder {
-            Holder::Pod(pod) => self.held_by_pod(*pod, queue, axis),
-            Holder::Foreign(_) | Holder::Reserved(..) => 0,
-        });
-        needed - ends.sum::<i64>()
-    }
+/// What those need at least that room is kept for and that go before a job, less what ends.
+fn kept_below(world: &World, queue: &str, axis: &Axis, job: JobId) -> i64 {
+    let priority = world.jobs[&job].job.priority;
+    let others = world.claims.keys().filter(|other| **other != job);
+    let before = others
+        .filter_map(|other| world.jobs.get(other))
+        .filter(|booked| booked.job.priority >= priority && is_below(world, booked, queue));
+    let needed: i64 = before.map(|booked| smallest(booked, axis)).sum();
+    let ends = world.ending.keys().map(|holder| match holder {
+        Holder::Pod(pod) => held_by_pod(world, *pod, queue, axis),
+        Holder::Foreign(_) | Holder::Reserved(..) => 0,
+    });
+    needed - ends.sum::<i64>()
+}
 
-    fn held_by_pod(&self, pod: PodId, queue: &str, axis: &Axis) -> i64 {
-        let booked = self.jobs.get(&pod.job).filter(|booked| {
-            self.is_below(booked, queue) && booked.pods.contains_key(&(pod.pod_set, pod.ordinal))
-        });
-        let set = booked.map(|booked| &booked.job.pod_sets[usize::from(pod.pod_set)]);
-        set.map_or(0, |set| asks(&set.requirement, axis))
-    }
+fn held_by_pod(world: &World, pod: PodId, queue: &str, axis: &Axis) -> i64 {
+    let booked = world.jobs.get(&pod.job).filter(|booked| {
+        is_below(world, booked, queue) && booked.pods.contains_key(&(pod.pod_set, pod.ordinal))
+    });
+    let set = booked.map(|booked| &booked.job.pod_sets[usize::from(pod.pod_set)]);
+    set.map_or(0, |set| asks(&set.requirement, axis))
+}
 
-    fn is_below(&self, booked: &BookedJob, queue: &str) -> bool {
-        self.queue_and_parents(&booked.job.queue).iter().any(|up| up.name == queue)
-    }
+fn is_below(world: &World, booked: &BookedJob, queue: &str) -> bool {
+    queue_and_parents(world, &booked.job.queue).iter().any(|up| up.name == queue)
+}
 
-    /// The queue and those above it; a circle ends where it closes.
-    fn queue_and_parents(&self, name: &str) -> Vec<&Queue> {
-        let mut chain: Vec<&Queue> = Vec::new();
-        let mut next = self.queues.get(name);
-        while let Some(queue) = next.filter(|queue| chain.iter().all(|q| q.name != queue.name)) {
-            chain.push(queue);
-            next = queue.parent.as_ref().and_then(|parent| self.queues.get(parent));
-        }
-        chain
+/// The queue and those above it; a circle ends where it closes.
+fn queue_and_parents<'w>(world: &'w World, name: &str) -> Vec<&'w Queue> {
+    let mut chain: Vec<&Queue> = Vec::new();
+    let mut next = world.queues.get(name);
+    while let Some(queue) = next.filter(|queue| chain.iter().all(|q| q.name != queue.name)) {
+        chain.push(queue);
+        next = queue.parent.as_ref().and_then(|parent| world.queues.get(parent));
     }
+    chain
 }
 
 /// Everything that is bounded, each bound by itself.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Action, DeviceAmount, HeldDevices, JobId, NodeName, Place, PodId, Resources};
 
+use crate::limits::{judge_kept_quota, judge_limits_later};
 use crate::node_books::{Held, Holder, NodeBooks, axes};
 use crate::placing::Placing;
 use crate::violation::{VictimProblem, Violation};
@@ -30,134 +31,14 @@ impl World {
         }
         let victims = set.iter();
         found.extend(victims.filter_map(|pod| {
-            let problem = self.victim_problem(*pod, priority, &set)?;
+            let problem = victim_problem(self, *pod, priority, &set)?;
             Some(Violation::Victim { job, pod: *pod, problem })
         }));
         self.ending.extend(set.iter().map(|pod| (Holder::Pod(*pod), Some(*until_ms))));
         self.end_room_held_for(job);
-        self.judge_places(job, places, found);
-        self.judge_limits_later(job, found);
+        judge_places(self, job, places, found);
+        judge_limits_later(self, job, found);
         self.claims.insert(job, places.clone());
-    }
-
-    fn victim_problem(
-        &self,
-        pod: PodId,
-        priority: i32,
-        victims: &BTreeSet<PodId>,
-    ) -> Option<VictimProblem> {
-        let booked = self.jobs.get(&pod.job);
-        let Some(booked) = booked.filter(|b| b.pods.contains_key(&(pod.pod_set, pod.ordinal)))
-        else {
-            return Some(VictimProblem::HoldsNothing);
-        };
-        if booked.job.priority >= priority {
-            return Some(VictimProblem::Priority);
-        }
-        if booked.job.preemption.is_protected {
-            return Some(VictimProblem::Protected);
-        }
-        if self.ending.contains_key(&Holder::Pod(pod)) {
-            return Some(VictimProblem::EndsAnyway);
-        }
-        self.is_broken_by(booked, victims).then_some(VictimProblem::PartOfGang)
-    }
-
-    /// Whether a job would go on below its smallest size.
-    fn is_broken_by(&self, booked: &BookedJob, victims: &BTreeSet<PodId>) -> bool {
-        let job = booked.job.id;
-        let stays = |(pod_set, ordinal): &&(u16, u32)| {
-            let pod = PodId { job, pod_set: *pod_set, ordinal: *ordinal };
-            !victims.contains(&pod) && !self.ending.contains_key(&Holder::Pod(pod))
-        };
-        let left: Vec<&(u16, u32)> = booked.pods.keys().filter(stays).collect();
-        let of_set =
-            |index: usize| left.iter().filter(|(set, _)| usize::from(*set) == index).count();
-        let loses = |index: usize| {
-            victims.iter().any(|pod| pod.job == job && usize::from(pod.pod_set) == index)
-        };
-        // What others made of the other sets is not its business.
-        let mut sets = booked.job.pod_sets.iter().enumerate().filter(|(index, _)| loses(*index));
-        !left.is_empty() && sets.any(|(index, set)| of_set(index) < set.min as usize)
-    }
-
-    /// The job must fit at its places when all that ends has gone, unless it is late with that,
-    /// beside what is kept for others of the same priority or a higher one.
-    fn judge_places(&self, job: JobId, places: &[Place], found: &mut Vec<Violation>) {
-        let mut later = self.clone();
-        for (node, holder) in self.holders_that_end() {
-            later.release(&node, &holder);
-        }
-        let priority = self.jobs[&job].job.priority;
-        later.keep_for_others(job, |of_other| of_other >= priority);
-        let sets = &self.jobs[&job].job.pod_sets;
-        for (index, set) in sets.iter().enumerate() {
-            let planned = places.iter().filter(|p| usize::from(p.pod.pod_set) == index).count();
-            if planned < set.min as usize {
-                let problem = format!("{planned} of {} pods of set {index} have a place", set.min);
-                found.push(Violation::InVain { job, problem });
-            }
-        }
-        for place in places {
-            let (Some(books), Some(set)) =
-                (later.nodes.get(&place.node), sets.get(usize::from(place.pod.pod_set)))
-            else {
-                let problem = format!("{place:?} is nowhere");
-                return found.push(Violation::InVain { job, problem });
-            };
-            let requirement = &*set.requirement;
-            let (name, devices) = (&place.node, &place.devices);
-            let placing =
-                Placing { world: &later, pod: place.pod, requirement, name, books, devices };
-            found.extend(
-                placing
-                    .violations()
-                    .into_iter()
-                    .map(|problem| Violation::InVain { job, problem: problem.to_string() }),
-            );
-            let held = Held {
-                resources: requirement.resources.clone(),
-                devices: devices.clone(),
-                counts_into: requirement.counts_into.clone(),
-                attachments: requirement.attachments.clone(),
-            };
-            later.hold(name, Holder::Pod(place.pod), held);
-        }
-        later.keep_for_others(job, |of_other| of_other < priority);
-        later.judge_rooms(job, found);
-    }
-
-    /// Whether a job that has what it needs left room free that was given up for it.
-    pub(crate) fn judge_rooms_of_started(&self, job: JobId, found: &mut Vec<Violation>) {
-        if self.given_up.iter().any(|room| room.job == job) {
-            let mut later = self.clone();
-            later.keep_for_others(job, |_| true);
-            later.judge_rooms(job, found);
-        }
-    }
-
-    /// What was given up for a job must be in its way where it goes.
-    fn judge_rooms(&self, job: JobId, found: &mut Vec<Violation>) {
-        let of_job = self.given_up.iter().filter(|room| room.job == job);
-        let needless = of_job.filter(|room| {
-            let Some(books) = self.nodes.get(&room.node) else { return false };
-            let free = |axis: &str| axes(&books.free).find(|(a, _)| *a == axis).map_or(0, |f| f.1);
-            let mut asked = axes(&room.held.resources).filter(|(_, amount)| *amount > 0);
-            // One after the other, as two of them may be parts of one device.
-            let mut beside = books.devices.clone();
-            let mut devices = room.held.devices.iter();
-            asked.all(|(axis, amount)| amount <= free(axis))
-                && devices.all(|(index, amount)| {
-                    let has_room = beside.has_room(*index, amount, &books.node, &self.mig_tables);
-                    beside.apply(&HeldDevices::from_iter([(*index, amount.clone())]), 1);
-                    has_room
-                })
-                // Such as where a device of the room is broken: no pod with devices goes to that
-                // node then.
-                && beside.overcommitted(&books.node, &self.mig_tables).is_none()
-        });
-        let not_needed = |room: &GivenUp| Violation::RoomNotNeeded { job, name: room.name.clone() };
-        found.extend(needless.map(not_needed));
     }
 
     /// Holds what is kept for others of such priorities.
@@ -170,23 +51,10 @@ impl World {
         places.iter().for_each(|place| self.keep(place));
     }
 
-    fn holders_that_end(&self) -> Vec<(NodeName, Holder)> {
-        let mut all = Vec::new();
-        let is_late = |end_ms: &Option<u64>| end_ms.is_some_and(|end_ms| end_ms <= self.now_ms);
-        for (name, books) in &self.nodes {
-            let ends = books
-                .held
-                .keys()
-                .filter(|holder| self.ending.get(holder).is_some_and(|end_ms| !is_late(end_ms)));
-            all.extend(ends.map(|holder| (name.clone(), holder.clone())));
-        }
-        all
-    }
-
     /// Holds amounts and devices of a place and counts nobody. A device that others took meanwhile,
     /// and do not leave in time, cannot be kept.
     fn keep(&mut self, place: &Place) {
-        let Some(resources) = self.asked_at(place) else { return };
+        let Some(resources) = asked_at(self, place) else { return };
         let Some(books) = self.nodes.get(&place.node) else { return };
         let has_room = |(index, amount): &&(u16, DeviceAmount)| {
             books.devices.has_room(*index, amount, &books.node, &self.mig_tables)
@@ -195,67 +63,196 @@ impl World {
         let held = Held { resources, devices, ..Held::default() };
         self.hold(&place.node, Holder::Pod(place.pod), held);
     }
+}
 
-    fn asked_at(&self, place: &Place) -> Option<Resources> {
-        let sets = &self.jobs.get(&place.pod.job)?.job.pod_sets;
-        Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
+fn victim_problem(
+    world: &World,
+    pod: PodId,
+    priority: i32,
+    victims: &BTreeSet<PodId>,
+) -> Option<VictimProblem> {
+    let booked = world.jobs.get(&pod.job);
+    let Some(booked) = booked.filter(|b| b.pods.contains_key(&(pod.pod_set, pod.ordinal))) else {
+        return Some(VictimProblem::HoldsNothing);
+    };
+    if booked.job.priority >= priority {
+        return Some(VictimProblem::Priority);
     }
+    if booked.job.preemption.is_protected {
+        return Some(VictimProblem::Protected);
+    }
+    if world.ending.contains_key(&Holder::Pod(pod)) {
+        return Some(VictimProblem::EndsAnyway);
+    }
+    is_broken_by(world, booked, victims).then_some(VictimProblem::PartOfGang)
+}
 
-    /// What a bind took of what is kept on its node for others of the same priority or a higher
-    /// one; it is in the books already.
-    pub(crate) fn judge_kept(&self, pod: PodId, node: &NodeName, found: &mut Vec<Violation>) {
-        let Some(booked) = self.jobs.get(&pod.job) else { return };
-        if !self.claims.is_empty() {
-            self.judge_kept_quota(pod.job, found);
+/// Whether a job would go on below its smallest size.
+fn is_broken_by(world: &World, booked: &BookedJob, victims: &BTreeSet<PodId>) -> bool {
+    let job = booked.job.id;
+    let stays = |(pod_set, ordinal): &&(u16, u32)| {
+        let pod = PodId { job, pod_set: *pod_set, ordinal: *ordinal };
+        !victims.contains(&pod) && !world.ending.contains_key(&Holder::Pod(pod))
+    };
+    let left: Vec<&(u16, u32)> = booked.pods.keys().filter(stays).collect();
+    let of_set = |index: usize| left.iter().filter(|(set, _)| usize::from(*set) == index).count();
+    let loses = |index: usize| {
+        victims.iter().any(|pod| pod.job == job && usize::from(pod.pod_set) == index)
+    };
+    // What others made of the other sets is not its business.
+    let mut sets = booked.job.pod_sets.iter().enumerate().filter(|(index, _)| loses(*index));
+    !left.is_empty() && sets.any(|(index, set)| of_set(index) < set.min as usize)
+}
+
+/// The job must fit at its places when all that ends has gone, unless it is late with that,
+/// beside what is kept for others of the same priority or a higher one.
+fn judge_places(world: &World, job: JobId, places: &[Place], found: &mut Vec<Violation>) {
+    let mut later = world.clone();
+    for (node, holder) in holders_that_end(world) {
+        later.release(&node, &holder);
+    }
+    let priority = world.jobs[&job].job.priority;
+    later.keep_for_others(job, |of_other| of_other >= priority);
+    let sets = &world.jobs[&job].job.pod_sets;
+    for (index, set) in sets.iter().enumerate() {
+        let planned = places.iter().filter(|p| usize::from(p.pod.pod_set) == index).count();
+        if planned < set.min as usize {
+            let problem = format!("{planned} of {} pods of set {index} have a place", set.min);
+            found.push(Violation::InVain { job, problem });
         }
-        let of_others = self.claims.iter().filter(|(job, _)| {
-            let other = self.jobs.get(job);
-            **job != pod.job && other.is_some_and(|o| o.job.priority >= booked.job.priority)
-        });
-        let here = of_others.flat_map(|(_, places)| places).filter(|place| place.node == *node);
-        let here: Vec<&Place> = here.collect();
-        let Some(books) = self.nodes.get(node).filter(|_| !here.is_empty()) else { return };
-        let asked = &booked.job.pod_sets[usize::from(pod.pod_set)].requirement.resources;
-        let mut kept: BTreeMap<String, i64> = BTreeMap::new();
-        for resources in here.iter().filter_map(|place| self.asked_at(place)) {
-            for (axis, amount) in axes(&resources) {
-                *kept.entry(axis.to_owned()).or_default() += amount;
-            }
-        }
-        for (axis, amount) in axes(asked).filter(|(_, amount)| *amount > 0) {
-            let kept = kept.get(axis).copied().unwrap_or(0);
-            let later = self.free_later(books, axis);
-            if kept > 0 && later < kept && later + amount >= kept {
-                let (node, axis) = (node.clone(), axis.to_owned());
-                found.push(Violation::TakesWhatIsKept { pod, node, axis });
-            }
-        }
-        if books.devices.pooled {
-            return;
-        }
-        // What would be free of a device when all that ends has gone, with the pod and without it.
-        let mut with = books.clone();
-        let ends = |holder: &&Holder| self.ending.contains_key(*holder);
-        let ends: Vec<Holder> = books.held.keys().filter(ends).cloned().collect();
-        ends.iter().for_each(|holder| drop(with.release(holder)));
-        let mut without = with.clone();
-        without.release(&Holder::Pod(pod));
-        let fits = |books: &NodeBooks, (index, amount): &(u16, DeviceAmount)| {
-            books.devices.has_room(*index, amount, &books.node, &self.mig_tables)
+    }
+    for place in places {
+        let (Some(books), Some(set)) =
+            (later.nodes.get(&place.node), sets.get(usize::from(place.pod.pod_set)))
+        else {
+            let problem = format!("{place:?} is nowhere");
+            return found.push(Violation::InVain { job, problem });
         };
-        let mut kept = here.iter().flat_map(|place| &place.devices);
-        let takes = kept.any(|device| fits(&without, device) && !fits(&with, device));
-        if takes {
-            let (node, axis) = (node.clone(), "devices".to_owned());
+        let requirement = &*set.requirement;
+        let (name, devices) = (&place.node, &place.devices);
+        let placing = Placing { world: &later, pod: place.pod, requirement, name, books, devices };
+        found.extend(
+            placing
+                .violations()
+                .into_iter()
+                .map(|problem| Violation::InVain { job, problem: problem.to_string() }),
+        );
+        let held = Held {
+            resources: requirement.resources.clone(),
+            devices: devices.clone(),
+            counts_into: requirement.counts_into.clone(),
+            attachments: requirement.attachments.clone(),
+        };
+        later.hold(name, Holder::Pod(place.pod), held);
+    }
+    later.keep_for_others(job, |of_other| of_other < priority);
+    judge_rooms(&later, job, found);
+}
+
+/// Whether a job that has what it needs left room free that was given up for it.
+pub(crate) fn judge_rooms_of_started(world: &World, job: JobId, found: &mut Vec<Violation>) {
+    if world.given_up.iter().any(|room| room.job == job) {
+        let mut later = world.clone();
+        later.keep_for_others(job, |_| true);
+        judge_rooms(&later, job, found);
+    }
+}
+
+/// What was given up for a job must be in its way where it goes.
+fn judge_rooms(world: &World, job: JobId, found: &mut Vec<Violation>) {
+    let of_job = world.given_up.iter().filter(|room| room.job == job);
+    let needless = of_job.filter(|room| {
+        let Some(books) = world.nodes.get(&room.node) else { return false };
+        let free = |axis: &str| axes(&books.free).find(|(a, _)| *a == axis).map_or(0, |f| f.1);
+        let mut asked = axes(&room.held.resources).filter(|(_, amount)| *amount > 0);
+        // One after the other, as two of them may be parts of one device.
+        let mut beside = books.devices.clone();
+        let mut devices = room.held.devices.iter();
+        asked.all(|(axis, amount)| amount <= free(axis))
+            && devices.all(|(index, amount)| {
+                let has_room = beside.has_room(*index, amount, &books.node, &world.mig_tables);
+                beside.apply(&HeldDevices::from_iter([(*index, amount.clone())]), 1);
+                has_room
+            })
+            // Such as where a device of the room is broken: no pod with devices goes to that
+            // node then.
+            && beside.overcommitted(&books.node, &world.mig_tables).is_none()
+    });
+    let not_needed = |room: &GivenUp| Violation::RoomNotNeeded { job, name: room.name.clone() };
+    found.extend(needless.map(not_needed));
+}
+
+fn holders_that_end(world: &World) -> Vec<(NodeName, Holder)> {
+    let mut all = Vec::new();
+    let is_late = |end_ms: &Option<u64>| end_ms.is_some_and(|end_ms| end_ms <= world.now_ms);
+    for (name, books) in &world.nodes {
+        let ends = books
+            .held
+            .keys()
+            .filter(|holder| world.ending.get(holder).is_some_and(|end_ms| !is_late(end_ms)));
+        all.extend(ends.map(|holder| (name.clone(), holder.clone())));
+    }
+    all
+}
+
+fn asked_at(world: &World, place: &Place) -> Option<Resources> {
+    let sets = &world.jobs.get(&place.pod.job)?.job.pod_sets;
+    Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
+}
+
+/// What a bind took of what is kept on its node for others of the same priority or a higher
+/// one; it is in the books already.
+pub(crate) fn judge_kept(world: &World, pod: PodId, node: &NodeName, found: &mut Vec<Violation>) {
+    let Some(booked) = world.jobs.get(&pod.job) else { return };
+    if !world.claims.is_empty() {
+        judge_kept_quota(world, pod.job, found);
+    }
+    let of_others = world.claims.iter().filter(|(job, _)| {
+        let other = world.jobs.get(job);
+        **job != pod.job && other.is_some_and(|o| o.job.priority >= booked.job.priority)
+    });
+    let here = of_others.flat_map(|(_, places)| places).filter(|place| place.node == *node);
+    let here: Vec<&Place> = here.collect();
+    let Some(books) = world.nodes.get(node).filter(|_| !here.is_empty()) else { return };
+    let asked = &booked.job.pod_sets[usize::from(pod.pod_set)].requirement.resources;
+    let mut kept: BTreeMap<String, i64> = BTreeMap::new();
+    for resources in here.iter().filter_map(|place| asked_at(world, place)) {
+        for (axis, amount) in axes(&resources) {
+            *kept.entry(axis.to_owned()).or_default() += amount;
+        }
+    }
+    for (axis, amount) in axes(asked).filter(|(_, amount)| *amount > 0) {
+        let kept = kept.get(axis).copied().unwrap_or(0);
+        let later = free_later(world, books, axis);
+        if kept > 0 && later < kept && later + amount >= kept {
+            let (node, axis) = (node.clone(), axis.to_owned());
             found.push(Violation::TakesWhatIsKept { pod, node, axis });
         }
     }
-
-    /// What of an axis is free when all that ends has gone.
-    fn free_later(&self, books: &NodeBooks, axis: &str) -> i64 {
-        let of =
-            |resources: &Resources| axes(resources).find(|(a, _)| *a == axis).map_or(0, |f| f.1);
-        let ends = books.held.iter().filter(|(holder, _)| self.ending.contains_key(holder));
-        of(&books.free) + ends.map(|(_, held)| of(&held.resources)).sum::<i64>()
+    if books.devices.pooled {
+        return;
     }
+    // What would be free of a device when all that ends has gone, with the pod and without it.
+    let mut with = books.clone();
+    let ends = |holder: &&Holder| world.ending.contains_key(*holder);
+    let ends: Vec<Holder> = books.held.keys().filter(ends).cloned().collect();
+    ends.iter().for_each(|holder| drop(with.release(holder)));
+    let mut without = with.clone();
+    without.release(&Holder::Pod(pod));
+    let fits = |books: &NodeBooks, (index, amount): &(u16, DeviceAmount)| {
+        books.devices.has_room(*index, amount, &books.node, &world.mig_tables)
+    };
+    let mut kept = here.iter().flat_map(|place| &place.devices);
+    let takes = kept.any(|device| fits(&without, device) && !fits(&with, device));
+    if takes {
+        let (node, axis) = (node.clone(), "devices".to_owned());
+        found.push(Violation::TakesWhatIsKept { pod, node, axis });
+    }
+}
+
+/// What of an axis is free when all that ends has gone.
+fn free_later(world: &World, books: &NodeBooks, axis: &str) -> i64 {
+    let of = |resources: &Resources| axes(resources).find(|(a, _)| *a == axis).map_or(0, |f| f.1);
+    let ends = books.held.iter().filter(|(holder, _)| world.ending.contains_key(holder));
+    of(&books.free) + ends.map(|(_, held)| of(&held.resources)).sum::<i64>()
 }
