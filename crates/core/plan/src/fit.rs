@@ -8,7 +8,7 @@ use crate::device::table::DeviceFit;
 use crate::state::State;
 use crate::state::holdings::Amounts;
 use crate::state::masks::Verdict;
-use crate::state::nodes::Hot;
+use crate::state::nodes::{Hot, Nodes};
 use crate::state::shapes::{Demand, Rule};
 
 impl State {
@@ -117,25 +117,25 @@ impl State {
         if self.obstacle_aside_rules(demand, node) != Cause::None {
             return 0;
         }
-        let room = self.times_left(&demand.amounts, node);
+        let room = times_left(&self.nodes, &demand.amounts, node);
         match self.devices.fit(demand.need, self.nodes.hot(node).set) {
             DeviceFit::WrongKind => 0,
             DeviceFit::Pods(pods) => room.min(i64::from(pods)) as u32,
         }
     }
+}
 
-    /// How many times the node has these amounts left, at most `u32::MAX`; devices and rules aside.
-    pub(crate) fn times_left(&self, amounts: &Amounts, node: NodeId) -> i64 {
-        let (hot, cold) = (self.nodes.hot(node), self.nodes.cold(node));
-        let pairs = [
-            (hot.cpu_left_milli, amounts.cpu_milli),
-            (hot.memory_left_bytes, amounts.memory_bytes),
-            (cold.ephemeral_left_bytes, amounts.ephemeral_bytes),
-            (i64::from(hot.slots_left), amounts.pod_slots),
-        ];
-        let extended =
-            amounts.extended.iter().map(|(name, amount)| (cold.extended_left(*name), *amount));
-        let asked = pairs.into_iter().chain(extended).filter(|(_, asked)| *asked > 0);
-        asked.map(|(left, asked)| left / asked).min().unwrap_or(i64::MAX).min(i64::from(u32::MAX))
-    }
+/// How many times the node has these amounts left, at most `u32::MAX`; devices and rules aside.
+pub(crate) fn times_left(nodes: &Nodes, amounts: &Amounts, node: NodeId) -> i64 {
+    let (hot, cold) = (nodes.hot(node), nodes.cold(node));
+    let pairs = [
+        (hot.cpu_left_milli, amounts.cpu_milli),
+        (hot.memory_left_bytes, amounts.memory_bytes),
+        (cold.ephemeral_left_bytes, amounts.ephemeral_bytes),
+        (i64::from(hot.slots_left), amounts.pod_slots),
+    ];
+    let extended =
+        amounts.extended.iter().map(|(name, amount)| (cold.extended_left(*name), *amount));
+    let asked = pairs.into_iter().chain(extended).filter(|(_, asked)| *asked > 0);
+    asked.map(|(left, asked)| left / asked).min().unwrap_or(i64::MAX).min(i64::from(u32::MAX))
 }

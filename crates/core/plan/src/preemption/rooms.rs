@@ -7,6 +7,7 @@ use dovetail_model::{Knowledge, Owner, Phase};
 
 use super::search::{Found, Search};
 use super::units::Unit;
+use crate::fit::times_left;
 use crate::gang::PlacedPod;
 use crate::state::holdings::HoldingRecord;
 use crate::state::{State, load};
@@ -25,7 +26,7 @@ pub(super) fn importance(room: &HoldingRecord) -> (i32, i64, i64) {
 pub(super) fn has_room_for(state: &State, record: &HoldingRecord) -> bool {
     let is_counted = state.nodes.cold(record.node).node.knowledge == Knowledge::Counted;
     let mut cells = state.cells(record.node);
-    state.times_left(&record.amounts, record.node) >= 1
+    times_left(&state.nodes, &record.amounts, record.node) >= 1
         && record.devices.iter().all(|(index, amount)| {
             load::add(&mut cells, *index, amount)
                 || (is_counted && load::give(&mut cells, amount).is_some())
