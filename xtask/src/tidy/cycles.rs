@@ -23,7 +23,6 @@ const EXCEPTIONS: &[(&str, usize)] = &[
     ("crates/core/plan", 4_300),
     ("crates/dovetail", 1_200),
     ("crates/edge/store", 1_600),
-    ("crates/kube/control", 2_200),
     ("crates/kube/inventory", 3_300),
     ("crates/lab/sim", 1_500),
     ("crates/lab/trace", 1_900),
