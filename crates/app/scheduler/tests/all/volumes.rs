@@ -109,7 +109,7 @@ fn a_pod_is_bound_when_its_claim_has_its_volume_and_holds_its_room_until_then() 
     cluster.create("other", pod(8));
     assert_eq!(choices(&mut cluster), BTreeMap::new(), "it is told once");
     assert!(
-        cluster.scheduler.world().pods().waiting_pod("blue", "p").is_some(),
+        cluster.scheduler.world().pods().pending_pod("blue", "p").is_some(),
         "it says why it waits"
     );
     provision(&mut cluster, "data", "n0");
@@ -158,7 +158,7 @@ fn all_of_a_gang_and_its_group_say_which_volumes_are_still_missing() {
             format!("{group} claims c0, c1 of its gang have their volumes"),
         ]
     );
-    assert!(cluster.scheduler.world().pods().waiting_pod("blue", "p2").is_some(), "it says so");
+    assert!(cluster.scheduler.world().pods().pending_pod("blue", "p2").is_some(), "it says so");
     cluster.pass(2_000);
     provision(&mut cluster, "c0", "n0");
     assert_eq!(choices(&mut cluster), BTreeMap::new());

@@ -95,7 +95,7 @@ impl World {
     }
 
     /// A pod is exempt from preemption, or not any more. With it are the others of its job.
-    pub fn spare(&mut self, pod: &PodKey, is_exempt: bool) -> Vec<Event> {
+    pub fn set_exempt(&mut self, pod: &PodKey, is_exempt: bool) -> Vec<Event> {
         let pods = &mut self.index.objects.pods;
         let Some(slot) = pods.by_key(pod) else { return Vec::new() };
         pods.get_mut(slot).is_exempt = is_exempt;
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// Every pod of a namespace is exempt from preemption, or not any more.
-    pub fn spare_namespace(&mut self, namespace: &str, is_exempt: bool) -> Vec<Event> {
+    pub fn set_namespace_exempt(&mut self, namespace: &str, is_exempt: bool) -> Vec<Event> {
         let objects = &mut self.index.objects;
         if !objects.exempt.set_namespace(namespace, is_exempt) {
             return Vec::new();

@@ -24,7 +24,7 @@ pub(crate) struct Index {
     pub(crate) feed: Feed,
     pub(crate) gangs: Gangs,
     /// Pods without the condition any more that the server refused to evict them.
-    pub(crate) let_go: Vec<PodKey>,
+    pub(crate) evictable_again: Vec<PodKey>,
 }
 
 impl Index {
@@ -104,7 +104,7 @@ impl Index {
                 let pod = &objects.pods.get(slot).pod;
                 let is_kept = pod.preemption.kept_ms.is_some() || pod.preemption.is_target;
                 if before.preemption.kept_ms.is_some() && !is_kept {
-                    self.let_go.push(PodKey::of(pod));
+                    self.evictable_again.push(PodKey::of(pod));
                 }
                 slot
             }

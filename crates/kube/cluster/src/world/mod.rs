@@ -220,8 +220,8 @@ impl Notices<'_> {
 
     /// Pods from which somebody has taken the condition that the server refused to evict them, and
     /// that are not about to be preempted: they may be preempted again.
-    pub fn let_go(self) -> Vec<PodKey> {
-        std::mem::take(&mut self.index.let_go)
+    pub fn evictable_again(self) -> Vec<PodKey> {
+        std::mem::take(&mut self.index.evictable_again)
     }
 
     /// Whether running jobs count for other queues than was reported to the engine: only a new one

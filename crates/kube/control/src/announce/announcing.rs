@@ -269,7 +269,7 @@ impl Announcing {
             let Some((job, reason)) = self.looks.pop_due(latest_ms) else { return };
             let Some(waiting) = scheduler.ask().waiting(job, reason) else { continue };
             let world = scheduler.world();
-            for pod in world.pods().waiting_pods(job) {
+            for pod in world.pods().pending_pods(job) {
                 self.book.waits(PodKey::of(pod), waiting.clone(), now_ms);
             }
             if let Some(group) = world.gangs().group_of_job(job) {
@@ -311,7 +311,7 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
 }
 
 fn seen<'a>(scheduler: &'a Scheduler, pod: &PodKey) -> Option<Seen<'a>> {
-    let seen = scheduler.world().pods().waiting_pod(&pod.namespace, &pod.name)?;
+    let seen = scheduler.world().pods().pending_pod(&pod.namespace, &pod.name)?;
     let says = seen.unscheduled.as_ref().map(|says| (&*says.reason, &*says.message));
     let is_it = *seen.meta.uid == *pod.uid;
     is_it.then_some(Seen { resource_version: &seen.meta.resource_version, says })

@@ -74,7 +74,7 @@ pub(super) fn line(now_ms: u64, scheduler: &mut Scheduler) -> Vec<InLine> {
 /// Why a job waits, in a word and for people: of room that is kept, for it or for others, its pods
 /// say more. Which room that is, and for whom is waited, the scheduler knows that keeps it.
 fn said_by_its_pods(scheduler: &Scheduler, job: JobId, waiting: Waiting) -> (&'static str, String) {
-    let pods = scheduler.world().pods().waiting_pods(job);
+    let pods = scheduler.world().pods().pending_pods(job);
     let word = waiting.word();
     let said = pods.iter().find_map(|pod| {
         let said = pod.unscheduled.as_ref()?;

@@ -58,7 +58,7 @@ impl WouldWait {
         for _ in 0..BATCH {
             let Some((job, reason)) = self.looks.pop_due(now_ms) else { return };
             let waiting = scheduler.ask().waiting(job, reason);
-            let pods = scheduler.world().pods().waiting_pods(job);
+            let pods = scheduler.world().pods().pending_pods(job);
             let (Some(waiting), Some(first)) = (waiting, pods.first()) else {
                 self.told.remove(&job);
                 continue;

@@ -104,7 +104,7 @@ impl Comparison {
             }
             Some(true) => {}
             // It waited until now, and nothing was decided.
-            None if !pod.node.is_empty() && world.pods().is_asked_about(namespace, name) => {
+            None if !pod.node.is_empty() && world.pods().is_submitted(namespace, name) => {
                 self.compared.before += 1;
             }
             None => {}

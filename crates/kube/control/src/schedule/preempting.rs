@@ -100,7 +100,7 @@ impl Preempting {
         }
         let waiting = nominated.into_iter().filter(|pod| known.world.pods().has(pod));
         known.orders.extend(waiting.map(Order::nominate_nowhere));
-        let events = known.world.preemption().not_stopped(&victims);
+        let events = known.world.preemption().still_held(&victims);
         known.tell(events);
     }
 

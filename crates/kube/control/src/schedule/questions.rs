@@ -147,6 +147,6 @@ impl Questions<'_> {
             waiting: waiting.clone(),
             since_ms: pod.unscheduled.is_none().then_some(now_ms),
         };
-        self.known.world.pods().waiting_pods(job).into_iter().map(says).collect()
+        self.known.world.pods().pending_pods(job).into_iter().map(says).collect()
     }
 }

@@ -73,7 +73,7 @@ impl Preempting {
             self.decide_anew(known, job);
         }
         self.refusals.victim(victim, lasts, known.now_ms);
-        let events = known.world.spare(victim, true);
+        let events = known.world.set_exempt(victim, true);
         known.tell(events);
     }
 
@@ -92,9 +92,9 @@ impl Preempting {
     /// Who was not let go a short while ago, as it says itself, is left in peace by whoever comes new, too: by another
     /// leader, and by who asks what a scheduler would do.
     pub(super) fn spare_who_was_kept(&mut self, known: &mut Known) {
-        for (pod, kept_ms) in known.world.preemption().kept_pods() {
+        for (pod, kept_ms) in known.world.preemption().with_refused_eviction() {
             if self.refusals.victim_since(&pod, kept_ms, known.now_ms) {
-                let events = known.world.spare(&pod, true);
+                let events = known.world.set_exempt(&pod, true);
                 known.tell(events);
             }
         }
@@ -102,9 +102,9 @@ impl Preempting {
 
     /// Who says no more that it was not let go may be stopped again: somebody has taken that back.
     pub(super) fn spare_no_longer_who_was_let_go(&mut self, known: &mut Known) {
-        for pod in known.world.notices().let_go() {
+        for pod in known.world.notices().evictable_again() {
             self.refusals.victims.forget(&pod);
-            let events = known.world.spare(&pod, false);
+            let events = known.world.set_exempt(&pod, false);
             known.tell(events);
         }
     }
@@ -112,7 +112,7 @@ impl Preempting {
     /// Lets pods be stopped again that were left in peace for long enough, and jobs stop others.
     pub(super) fn spare_no_longer(&mut self, known: &mut Known) {
         while let Some(pod) = self.refusals.victims.pop_due(known.now_ms) {
-            let events = known.world.spare(&pod, false);
+            let events = known.world.set_exempt(&pod, false);
             known.tell(events);
             // What became of its stop was not known; it is there, and nobody stops it.
             known.orders.extend(self.take_back(&known.world, &pod));
@@ -146,7 +146,7 @@ impl Preempting {
         for job in &jobs {
             self.decide_anew(known, *job);
         }
-        let events = known.world.spare_namespace(&victim.namespace, true);
+        let events = known.world.set_namespace_exempt(&victim.namespace, true);
         known.tell(events);
         // An earlier leader may have marked them.
         let marks: Vec<Order> =
@@ -170,7 +170,7 @@ impl Preempting {
             return;
         }
         while let Some(namespace) = self.refusals.right_to_ask(known.now_ms) {
-            match known.world.preemption().stoppable_in(&namespace) {
+            match known.world.preemption().preemptible_in(&namespace) {
                 Some(pod) => known.orders.push_back(Order::MayStop { pod }),
                 None => self.may_stop_again(known, &namespace),
             }
@@ -199,7 +199,7 @@ impl Preempting {
     /// Pods of a namespace may be stopped.
     pub(super) fn may_stop_again(&mut self, known: &mut Known, namespace: &str) {
         if self.refusals.has_right(namespace) {
-            let events = known.world.spare_namespace(namespace, false);
+            let events = known.world.set_namespace_exempt(namespace, false);
             known.tell(events);
         }
     }

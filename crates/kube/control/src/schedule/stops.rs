@@ -140,7 +140,7 @@ impl Preempting {
     /// A job has started: nobody is stopped for it. Of gangs that lost pods by that nobody is left who cannot go on.
     pub(super) fn has_its_room(&mut self, known: &mut Known, job: JobId) {
         let victims = self.needs_no_room(known, job);
-        let left = known.world.preemption().left_of_stopped(&victims);
+        let left = known.world.preemption().left_of_preempted(&victims);
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
         self.stop_what_is_left(known, preemptor, &left);
     }
@@ -164,7 +164,7 @@ impl Preempting {
         let why = Stop::Preempted;
         let stop = |pod| Order::Stop { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));
-        let events = known.world.preemption().about_to_go(left);
+        let events = known.world.preemption().to_be_released(left);
         known.tell(events);
     }
 
@@ -252,7 +252,7 @@ impl Preempting {
         if !self.is_to_stop(&known.world, victim)
             && let Some(id) = known.world.pods().id_of(victim)
         {
-            let events = known.world.preemption().not_stopped(&[id]);
+            let events = known.world.preemption().still_held(&[id]);
             known.tell(events);
         }
     }

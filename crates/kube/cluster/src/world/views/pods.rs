@@ -100,12 +100,12 @@ impl<'w> PodView<'w> {
     }
 
     /// The pods of a job that have no node, and for which none is decided.
-    pub fn waiting_pods(self, job: JobId) -> Vec<&'w Pod> {
+    pub fn pending_pods(self, job: JobId) -> Vec<&'w Pod> {
         self.of_job(job).filter(|entry| entry.waits()).map(|entry| &*entry.pod).collect()
     }
 
     /// A pod that has no node, and for which none is decided, or that waits for volumes there.
-    pub fn waiting_pod(self, namespace: &str, name: &str) -> Option<&'w Pod> {
+    pub fn pending_pod(self, namespace: &str, name: &str) -> Option<&'w Pod> {
         let entry = self.entry(namespace, name)?;
         let pod = &entry.pod;
         let is_open = pod.node.is_empty() && !pod.meta.is_deleting() && !pod.is_over();
@@ -114,7 +114,7 @@ impl<'w> PodView<'w> {
     }
 
     /// Whether a pod was reported to the engine as pending, and is not decided.
-    pub fn is_asked_about(self, namespace: &str, name: &str) -> bool {
+    pub fn is_submitted(self, namespace: &str, name: &str) -> bool {
         self.entry(namespace, name).is_some_and(|entry| entry.reported.waits())
     }
 

@@ -43,7 +43,7 @@ impl<'w> PreemptionView<'w> {
     }
 
     /// A pod of a namespace that runs and may be preempted, according to the pod itself.
-    pub fn stoppable_in(self, namespace: &str) -> Option<PodKey> {
+    pub fn preemptible_in(self, namespace: &str) -> Option<PodKey> {
         self.running_in(namespace).map(|(_, pod)| PodKey::of(pod)).next()
     }
 
@@ -60,7 +60,7 @@ impl<'w> PreemptionView<'w> {
 
     /// Pods that run and have the condition that the server refused to evict them, and since when;
     /// without those that are exempt already.
-    pub fn kept_pods(self) -> Vec<(PodKey, u64)> {
+    pub fn with_refused_eviction(self) -> Vec<(PodKey, u64)> {
         let kept = self.objects().pods.entries().filter_map(|entry| {
             let pod = &entry.pod;
             let kept_ms = pod.preemption.kept_ms.filter(|_| !entry.is_exempt)?.get();
@@ -82,7 +82,7 @@ impl<'w> PreemptionView<'w> {
     }
 
     /// What those of these pods hold that are not terminating: their evictions were refused.
-    pub fn not_stopped(self, pods: &[PodId]) -> Vec<Event> {
+    pub fn still_held(self, pods: &[PodId]) -> Vec<Event> {
         let running = self.slots(pods).filter(|slot| {
             let entry = self.objects().pods.get(*slot);
             matches!(entry.reported, Reported::Running { .. }) && !entry.pod.meta.is_deleting()
@@ -95,7 +95,7 @@ impl<'w> PreemptionView<'w> {
     }
 
     /// What these pods hold, to be released when their grace periods end.
-    pub fn about_to_go(self, pods: &[PodId]) -> Vec<Event> {
+    pub fn to_be_released(self, pods: &[PodId]) -> Vec<Event> {
         let objects = self.objects();
         let held = self.slots(pods).filter_map(|slot| match standing(objects, slot) {
             Standing::Running(mut holding) if matches!(holding.owner, Owner::Pod(_)) => {
@@ -140,7 +140,7 @@ impl<'w> PreemptionView<'w> {
 
     /// The pods left of gangs of which some of these have been preempted, where too few are left
     /// to go on.
-    pub fn left_of_stopped(self, victims: &[PodId]) -> Vec<PodId> {
+    pub fn left_of_preempted(self, victims: &[PodId]) -> Vec<PodId> {
         let pods = &self.objects().pods;
         let is_going = |slot: Slot| pods.get(slot).pod.meta.is_deleting();
         let is_begun = |pod: &PodId| pods.by_id(*pod).is_none_or(is_going);
