@@ -114,6 +114,16 @@ fn a_sweep_as_csv_has_a_header_and_a_row_per_run() {
     }
 }
 
+/// All jobs come at once and the first holds up the rest for good: there is no time to have shares of.
+#[test]
+fn a_replay_of_no_time_has_no_share() {
+    let folder = folder();
+    folder.write("at_once.csv", "job_id,submit_s,duration_s,num_gpu\na,0,100,9\nb,0,100,1\n");
+    let done = folder.call("sim run --protocol timed --nodes 1x8 --jobs at_once.csv --order fifo");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.out.contains("allocated") && !done.out.contains("NaN"), "{}", done.out);
+}
+
 #[test]
 fn pages_stand_alone_and_name_what_they_show() {
     let folder = folder();

@@ -80,11 +80,13 @@ pub(crate) fn text(usage: &UsageReport) -> String {
     let total = &usage.total;
     let line = |what: &str, amount: &AmountReport| {
         let share = amount.gpu_milli_ms as f64 * 100.0 / total.installed.gpu_milli_ms as f64;
+        // Of no time at all nothing is a share.
+        let share = (total.installed.gpu_milli_ms > 0).then_some(share);
         let usd = |micros: Option<i64>| number(micros.map(|micros| micros as f64 / 1e6));
         vec![
             what.to_owned(),
             number(Some(amount.gpu_hours)),
-            fine_percent(share),
+            share.map_or_else(|| "-".to_owned(), fine_percent),
             usd(amount.usd_micros),
             usd(amount.estimated_usd_micros_per_month),
         ]
