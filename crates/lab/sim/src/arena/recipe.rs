@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::Queue;
-use dovetail_plan::{EngineConfig, Order, PreemptionConfig};
+use dovetail_plan::{EngineConfig, EngineError, Order, PreemptionConfig};
 use dovetail_trace::synth::{Purpose, Random, SynthConfig, SynthProfile, synth};
 use dovetail_trace::{TraceError, TraceJob, TraceNode};
 use thiserror::Error;
@@ -130,7 +130,7 @@ pub enum ArenaError {
     Timed(#[from] TimedError),
     /// The engine refused the world or the policy.
     #[error(transparent)]
-    Engine(#[from] dovetail_plan::EngineError),
+    Engine(#[from] EngineError),
 }
 
 /// One world: what every policy is given alike.
@@ -286,8 +286,8 @@ impl TimedRecipe {
                 jobs.extend(streams::fill(&mut random, &second, even, later, half));
                 (nodes, jobs)
             }
-            Work::Philly(pool) => self.published(seed, &mut random, &data.philly, pool),
-            Work::Itp(pool) => self.published(seed, &mut random, &data.itp, pool),
+            Work::Philly(pool) => self.published(seed, &mut random, &data.philly, pool)?,
+            Work::Itp(pool) => self.published(seed, &mut random, &data.itp, pool)?,
             Work::OpenbPods(count) => {
                 let nodes = drawn(&data.openb_nodes, count, seed);
                 let pods = &data.openb_pods["default"];
@@ -301,19 +301,25 @@ impl TimedRecipe {
         })
     }
 
-    /// A window of a table of jobs, and as many machines as give the load.
+    /// A window of a table of jobs, and as many machines as give the load. Jobs that no machine of
+    /// the pool can hold are no load: they are gone before the machines are counted.
     fn published(
         &self,
         seed: u64,
         random: &mut Random,
         jobs: &[TraceJob],
         pool: Pool,
-    ) -> (Vec<TraceNode>, Vec<TraceJob>) {
+    ) -> Result<(Vec<TraceNode>, Vec<TraceJob>), EngineError> {
         let jobs = streams::window(random, jobs, self.days);
+        let mut jobs = streams::with_requests(seed, jobs);
         let end_ms = u64::from(self.days) * DAY_MS;
-        let demand_milli = streams::demand_inside(&jobs, end_ms) as f64 / end_ms as f64;
-        let nodes = pool.with_milli((demand_milli / self.load) as u128);
-        (nodes, streams::with_requests(seed, jobs))
+        let machines = |jobs: &[TraceJob]| {
+            let demand_milli = streams::demand_inside(jobs, end_ms) as f64 / end_ms as f64;
+            pool.with_milli((demand_milli / self.load) as u128)
+        };
+        let plenty = machines(&jobs);
+        machines::keep_possible(&mut jobs, &plenty)?;
+        Ok((machines(&jobs), jobs))
     }
 
     /// What the twist changes of machines, jobs and queues.

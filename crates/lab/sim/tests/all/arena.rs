@@ -4,6 +4,7 @@ use dovetail_sim::arena::{
     ArenaData, Plan, Recipe, Record, Regime, Run, Settings, TimedRecipe, Verdict, Work, World,
     line, regimes, resumed,
 };
+use dovetail_trace::TraceJob;
 use dovetail_trace::synth::SynthProfile;
 use rayon::prelude::*;
 
@@ -109,6 +110,28 @@ fn load_of(regime: &Regime, recipe: &TimedRecipe, data: &ArenaData, seed: u64) -
     let asked = dovetail_sim::arena::demand_inside(&world.jobs, window.end_ms) as f64;
     let gpus: f64 = world.nodes.iter().map(|node| f64::from(node.gpu_count)).sum();
     asked / (gpus * 1000.0 * window.end_ms as f64)
+}
+
+#[test]
+fn published_jobs_that_no_node_can_hold_are_no_load() {
+    const HOUR_MS: u64 = 3_600_000;
+    // One job in five asks for two nodes' worth of GPUs in one pod: a third of the GPU-time.
+    let job = |number: u64| TraceJob {
+        id: number.to_string(),
+        submit_ms: number * HOUR_MS / 8,
+        duration_ms: Some(3 * HOUR_MS),
+        pod_count: 1,
+        gpu_count: if number % 5 == 0 { 16 } else { 8 },
+        gpu_milli: 1000,
+        ..TraceJob::default()
+    };
+    let philly = (0..8 * 24 * 20).map(job).collect();
+    let data = ArenaData { philly, ..ArenaData::default() };
+    let name = "philly/uniform/load-0.9";
+    let regime = regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
+    let Recipe::Timed(recipe) = &regime.recipe else { panic!("jobs that end") };
+    let load = load_of(&regime, recipe, &data, 42);
+    assert!((0.88..0.92).contains(&load), "{load}");
 }
 
 #[test]
