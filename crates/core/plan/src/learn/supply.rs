@@ -132,6 +132,23 @@ fn rounded_up(amount: i64) -> i64 {
 }
 
 #[cfg(test)]
+impl Supply {
+    /// Nodes as (CPU, devices, how many).
+    pub(crate) fn of_nodes(nodes: &[(i64, i64, i64)]) -> Self {
+        let class = |(cpu_milli, gpus, count): &(i64, i64, i64)| {
+            let devices = BTreeMap::from([("A100".to_owned(), *gpus)]);
+            (NodeClass { cpu_milli: *cpu_milli, memory_bytes: 1 << 40, devices }, *count)
+        };
+        Self {
+            largest_gpu_count: nodes.iter().map(|node| node.1).max().unwrap_or(0),
+            cpu_milli_per_gpu: 8_000,
+            classes: nodes.iter().map(class).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -28,7 +28,7 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    pub(crate) fn of(learnt: &Learnt) -> Self {
+    pub(crate) fn of(learnt: &Learnt, percent: i64) -> Self {
         let (mut cpu, mut gpu) = (0i128, 0i128);
         for (kind, share) in learnt.shares.iter().filter(|(kind, _)| kind.gpu_count > 0) {
             cpu += i128::from(kind.cpu_milli) * i128::from(*share);
@@ -39,7 +39,7 @@ impl Balance {
         }
         // At least a thousandth of a milli-CPU per milli-GPU, so that amounts can be multiplied.
         let carried = (gpu * i128::from(ONE) / cpu).min(i128::from(ONE) * 1000) as i64;
-        let weight = ONE * (STEADY - learnt.turnover) / STEADY / 8;
+        let weight = ONE * (STEADY - learnt.turnover) * percent / (100 * STEADY) / 8;
         Self { carried, filled: carried * 8 / SURPLUS_FROM_EIGHTHS, weight }
     }
 

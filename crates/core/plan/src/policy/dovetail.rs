@@ -2,10 +2,9 @@
 //!
 //! score = waste(node now) − waste(node with the pod) − opening − what is left − scarcity, where
 //! waste is a potential of the node's own state: depth fragmentation ([`super::depth`]) plus
-//! imbalance ([`super::balance`]). Opening ([`super::opening`]) and imbalance count as far as nothing
-//! ends, what is left ([`super::residual`]) and the steps in which scores are told apart as far as
-//! jobs come and go; before anything is learnt the policy is `best-fit`. Scarcity is the learnt
-//! price of the model ([`super::scarcity`]).
+//! imbalance ([`super::balance`]). Imbalance, opening ([`super::opening`]) and scarcity, the learnt
+//! price of the model ([`super::scarcity`]), count as far as nothing ends, what is left
+//! ([`super::residual`]) as far as jobs come and go. Before anything is learnt the policy is `best-fit`.
 //!
 //! All terms are integers in milli-GPU · 2^20. docs/benchmarks.md says on what the weights were
 //! chosen.
@@ -15,13 +14,14 @@ use std::collections::BTreeMap;
 use dovetail_model::{HeldDevices, NodeId};
 use rustc_hash::FxHashMap;
 
-use crate::learn::{Learnt, ONE, STEADY};
+use crate::learn::{Learnt, ONE};
 use crate::policy::balance::Balance;
 use crate::policy::best_fit::BestFit;
 use crate::policy::depth::{DepthFragmentation, Left};
 use crate::policy::opening::Opening;
 use crate::policy::residual::Residual;
 use crate::policy::share_choice::{After, options_after, share_on_best};
+use crate::policy::weights::Weights;
 use crate::policy::{Policy, SCORE_LIMIT, Term, default_devices, scarcity};
 use crate::state::State;
 use crate::state::nodes::Hot;
@@ -29,9 +29,6 @@ use crate::state::shapes::ShapeId;
 
 /// Waste that a point of a pod's preferences makes up for, in milli-GPU.
 const POINT_MILLI: i64 = 5;
-/// Scores are told apart in steps of so many milli-GPU where jobs come and go: among nodes that are about as good
-/// the first wins, so that the last ones become empty.
-const STEP_MILLI: i64 = 100;
 /// What a point of `best-fit` is worth before anything is learnt, in milli-GPU.
 const BEST_FIT_MILLI: i64 = 160;
 
@@ -40,6 +37,7 @@ const BEST_FIT_MILLI: i64 = 160;
 pub(crate) struct Dovetail {
     learnt: Learnt,
     published: Version,
+    weights: Weights,
     remember: bool,
 }
 
@@ -54,8 +52,6 @@ struct Version {
     residual: Residual,
     /// Price of a whole GPU by interned model.
     prices: FxHashMap<u32, i64>,
-    /// Scores are told apart in steps of this.
-    step: i64,
     gains: Gains,
     recent: Recent,
 }
@@ -68,17 +64,12 @@ struct Parts {
     balance: i64,
     opening: i64,
     left: i64,
-    step: i64,
 }
 
 impl Parts {
-    fn sum(&self) -> i64 {
-        self.gain + self.balance - self.opening - self.left
-    }
-
     fn total(&self) -> i64 {
-        let rounded = self.sum().div_euclid(self.step) * self.step;
-        rounded.clamp(1 - SCORE_LIMIT, SCORE_LIMIT - 1)
+        let sum = self.gain + self.balance - self.opening - self.left;
+        sum.clamp(1 - SCORE_LIMIT, SCORE_LIMIT - 1)
     }
 }
 
@@ -147,10 +138,15 @@ impl Gains {
 }
 
 impl Dovetail {
-    pub(crate) fn new(state: &mut State, learnt: Option<&Learnt>, remember: bool) -> Self {
+    pub(crate) fn new(
+        state: &mut State,
+        learnt: Option<&Learnt>,
+        weights: Weights,
+        remember: bool,
+    ) -> Self {
         let learnt = learnt.cloned().unwrap_or_default();
-        let published = Version::of(state, &learnt, remember);
-        Self { learnt, published, remember }
+        let published = Version::of(state, &learnt, &weights, remember);
+        Self { learnt, published, weights, remember }
     }
 
     #[inline]
@@ -158,13 +154,7 @@ impl Dovetail {
         let version = &mut self.published;
         if version.is_first {
             let left = -BestFit.score(state, shape, node).clamp(-BEST_FIT_MOST, BEST_FIT_MOST);
-            return Parts {
-                gain: 0,
-                balance: 0,
-                opening: 0,
-                left: left * BEST_FIT_MILLI * ONE,
-                step: 1,
-            };
+            return Parts { gain: 0, balance: 0, opening: 0, left: left * BEST_FIT_MILLI * ONE };
         }
         let hot = *state.nodes.hot(node);
         let info = state.shapes.get(shape);
@@ -180,7 +170,6 @@ impl Dovetail {
             balance: before - version.balance.of_node(idle_after, cpu_after),
             opening: version.opening.of_node(state, &hot),
             left: version.residual.of_node(idle_after, cpu_after, memory_after),
-            step: version.step,
         }
     }
 }
@@ -227,14 +216,12 @@ impl Policy for Dovetail {
     fn terms(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Vec<Term> {
         let parts = self.parts(state, shape, node);
         let scarcity = self.published.scarcity_of_best(state, shape, node);
-        let rounding = parts.sum().div_euclid(parts.step) * parts.step - parts.sum();
         vec![
             Term { name: "fragmentation", points: parts.gain + scarcity },
             Term { name: "cpu_gpu_balance", points: parts.balance },
             Term { name: "opening", points: -parts.opening },
             Term { name: "left", points: -parts.left },
             Term { name: "scarcity", points: -scarcity },
-            Term { name: "rounding", points: rounding },
         ]
     }
 
@@ -262,7 +249,7 @@ impl Policy for Dovetail {
     fn publish(&mut self, state: &mut State) -> bool {
         let published = self.learnt.publish(state);
         if published {
-            self.published = Version::of(state, &self.learnt, self.remember);
+            self.published = Version::of(state, &self.learnt, &self.weights, self.remember);
         }
         published
     }
@@ -277,17 +264,16 @@ impl Policy for Dovetail {
 }
 
 impl Version {
-    fn of(state: &mut State, learnt: &Learnt, remember: bool) -> Self {
-        let prices: BTreeMap<String, i64> = scarcity::prices(learnt);
+    fn of(state: &mut State, learnt: &Learnt, weights: &Weights, remember: bool) -> Self {
+        let prices: BTreeMap<String, i64> = scarcity::prices(learnt, weights.scarcity);
         let prices = prices.iter().map(|(m, price)| (state.names.models.intern(m).0, *price));
         Self {
             is_first: learnt.version == 0,
             prices: prices.collect(),
-            depth: DepthFragmentation::new(state, &learnt.expected_kinds(), remember),
-            balance: Balance::of(learnt),
-            opening: Opening::of(learnt),
-            residual: Residual::of(learnt),
-            step: (STEP_MILLI * ONE * learnt.turnover / STEADY).max(1),
+            depth: DepthFragmentation::new(state, &learnt.expected_kinds(weights), remember),
+            balance: Balance::of(learnt, weights.balance),
+            opening: Opening::of(learnt, weights.opening),
+            residual: Residual::of(learnt, weights.left),
             gains: Gains::new(remember),
             recent: Recent::default(),
         }

@@ -25,6 +25,7 @@ pub(crate) mod scarcity;
 pub(crate) mod share_choice;
 pub(crate) mod steps;
 pub mod target;
+pub mod weights;
 
 use dovetail_model::{HeldDevices, NodeId};
 use serde::Serialize;

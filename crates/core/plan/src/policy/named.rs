@@ -17,6 +17,7 @@ use crate::policy::gpu_packing::GpuPacking;
 use crate::policy::kube_default::KubeDefault;
 use crate::policy::kube_most_allocated::KubeMostAllocated;
 use crate::policy::target::TargetPod;
+use crate::policy::weights::Weights;
 use crate::state::State;
 
 /// Names of all policies with what they do, the default first.
@@ -49,6 +50,9 @@ pub struct PolicySpec {
     pub target_mix: Vec<TargetPod>,
     /// What an earlier run of a learning policy learnt ([`Policy::learnt`]); `None` starts knowing nothing.
     pub learnt: Option<Learnt>,
+    /// Other weights of `dovetail` than the documented ones; for benchmarks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weights>,
 }
 
 impl Default for PolicySpec {
@@ -60,7 +64,8 @@ impl Default for PolicySpec {
 impl PolicySpec {
     /// A policy by name alone.
     pub fn named(name: &str) -> Self {
-        Self { name: name.to_owned(), seed: 0, target_mix: Vec::new(), learnt: None }
+        let (target_mix, learnt, weights) = (Vec::new(), None, None);
+        Self { name: name.to_owned(), seed: 0, target_mix, learnt, weights }
     }
 
     /// Whether the policy exists and what it was told makes sense.
@@ -92,7 +97,10 @@ pub(crate) fn build(
 ) -> Result<Box<dyn Policy>, UnknownPolicy> {
     let learnt = spec.learnt.as_ref();
     Ok(match spec.name.as_str() {
-        "dovetail" => Box::new(Dovetail::new(state, learnt, remember)),
+        "dovetail" => {
+            let weights = spec.weights.unwrap_or_default();
+            Box::new(Dovetail::new(state, learnt, weights, remember))
+        }
         "fgd" => Box::new(Fgd::new(state, &spec.target_mix, remember)),
         "fgd-learnt" => Box::new(FgdLearnt::new(state, learnt, remember)),
         "best-fit" => Box::new(BestFit),

@@ -1,7 +1,7 @@
 //! Price of opening a node: of being the first of ours on a node with all devices free.
 //!
-//! Dear for the largest nodes and next to nothing for others, so that large pods that come late find
-//! whole nodes. Where jobs come and go, nodes become empty by themselves and it counts nothing.
+//! Dear for the nodes with the most CPU and next to nothing for others, so that large pods that come
+//! late find whole nodes. Where jobs come and go, nodes become empty by themselves and it counts nothing.
 
 use rustc_hash::FxHashMap;
 
@@ -9,8 +9,8 @@ use crate::learn::{Learnt, ONE, STEADY};
 use crate::state::State;
 use crate::state::nodes::Hot;
 
-/// Price of opening a node with the most CPU and GPUs, in milli-GPU.
-const OPENING_MILLI: i64 = 2000;
+/// Price of opening a node with the most CPU, for each of its devices, in milli-GPU.
+const OPENING_MILLI: i64 = 250;
 /// How steeply the price falls with the node's CPU.
 const POWER: u32 = 12;
 
@@ -18,7 +18,6 @@ const POWER: u32 = 12;
 #[derive(Debug, Default)]
 pub(crate) struct Opening {
     largest_cpu_milli: i64,
-    largest_gpu_count: i64,
     /// Of a milli-GPU of the price.
     weight: i64,
     /// By (CPU, devices) of a node.
@@ -26,11 +25,10 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub(crate) fn of(learnt: &Learnt) -> Self {
+    pub(crate) fn of(learnt: &Learnt, percent: i64) -> Self {
         Self {
             largest_cpu_milli: learnt.supply.largest_cpu_milli,
-            largest_gpu_count: learnt.supply.largest_gpu_count,
-            weight: ONE * (STEADY - learnt.turnover) / STEADY,
+            weight: ONE * (STEADY - learnt.turnover) * percent / (100 * STEADY),
             prices: FxHashMap::default(),
         }
     }
@@ -40,17 +38,17 @@ impl Opening {
     pub(crate) fn of_node(&mut self, state: &State, hot: &Hot) -> i64 {
         let facts = state.devices.facts(hot.set);
         let is_open = hot.pods_of_jobs > 0 || facts.empty != facts.devices;
-        if is_open || self.weight == 0 || self.largest_gpu_count == 0 {
+        if is_open || self.weight == 0 || self.largest_cpu_milli == 0 {
             return 0;
         }
-        let (most_milli, most_gpus) = (self.largest_cpu_milli.max(1), self.largest_gpu_count);
+        let most_milli = self.largest_cpu_milli;
         let key = (hot.cpu_allocatable_milli, facts.devices);
         let weight = self.weight;
         *self.prices.entry(key).or_insert_with(|| {
             // A node may be larger than any when the version was published.
             let cpu_milli = hot.cpu_allocatable_milli.clamp(0, most_milli);
             let cpu_part = (0..POWER).fold(1024, |part, _| part * cpu_milli / most_milli);
-            OPENING_MILLI * cpu_part * i64::from(facts.devices) / most_gpus * weight / 1024
+            OPENING_MILLI * cpu_part * i64::from(facts.devices) * weight / 1024
         })
     }
 }

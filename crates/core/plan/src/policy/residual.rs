@@ -17,11 +17,11 @@ pub(crate) struct Residual {
 }
 
 impl Residual {
-    pub(crate) fn of(learnt: &Learnt) -> Self {
+    pub(crate) fn of(learnt: &Learnt, percent: i64) -> Self {
         Self {
             cpu_milli_per_gpu: learnt.supply.cpu_milli_per_gpu,
             memory_bytes_per_gpu: learnt.supply.memory_bytes_per_gpu,
-            weight: ONE * WEIGHT_TENTHS * learnt.turnover / (10 * STEADY),
+            weight: ONE * WEIGHT_TENTHS * learnt.turnover * percent / (1000 * STEADY),
         }
     }
 

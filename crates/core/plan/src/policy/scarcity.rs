@@ -3,21 +3,21 @@
 //! Per model: pressure = (its part of the demand that names models) / (its part of the supply), where the
 //! demand of a pod that names several is split by their supply; plus, before much is learnt, a prior from
 //! supply alone: rare models cost more, in proportion to the share of demand that names models at all.
+//! Where jobs come and go it counts nothing: there the mix of expected pods says enough.
 
 use std::collections::BTreeMap;
 
 use crate::learn::{Learnt, ONE, STEADY};
 
-/// Price in milli-GPU of a whole GPU of a model under a pressure of one: where nothing ends, and
-/// where jobs come and go.
-const PRESSURE_MILLI: [i64; 2] = [1000, 200];
+/// Price in milli-GPU of a whole GPU of a model under a pressure of one, where nothing ends.
+const PRESSURE_MILLI: i64 = 1000;
 /// Price in milli-GPU of a whole GPU of a rare model if all demand names models, likewise.
-const RARITY_MILLI: [i64; 2] = [10_000, 2_000];
+const RARITY_MILLI: i64 = 10_000;
 /// Up to this share of the supply a model is rare: 3 %.
 const RARE_SHARE: i64 = ONE * 3 / 100;
 
 /// Price of a whole GPU by model, in milli-GPU · 2^20.
-pub(crate) fn prices(learnt: &Learnt) -> BTreeMap<String, i64> {
+pub(crate) fn prices(learnt: &Learnt, percent: i64) -> BTreeMap<String, i64> {
     let supply = &learnt.supply.milli_by_model;
     let mut demand: BTreeMap<&str, i128> = BTreeMap::new();
     let (mut all_demand, mut choosy) = (0i128, 0i128);
@@ -40,10 +40,9 @@ pub(crate) fn prices(learnt: &Learnt) -> BTreeMap<String, i64> {
     let one = i128::from(ONE);
     let all_supply: i128 = supply.values().map(|milli| i128::from(*milli)).sum();
     let choosy_share = choosy * one / all_demand;
-    let between = |[still, steady]: [i64; 2]| {
-        i128::from((still * (STEADY - learnt.turnover) + steady * learnt.turnover) / STEADY)
-    };
-    let (by_pressure, by_rarity) = (between(PRESSURE_MILLI), between(RARITY_MILLI));
+    let still =
+        |milli: i64| i128::from(milli * (STEADY - learnt.turnover) * percent / (100 * STEADY));
+    let (by_pressure, by_rarity) = (still(PRESSURE_MILLI), still(RARITY_MILLI));
     let price = |(model, milli): (&String, &i64)| {
         let milli = i128::from(*milli).max(1);
         let wanted = demand.get(model.as_str()).copied().unwrap_or(0);

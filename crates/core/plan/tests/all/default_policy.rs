@@ -185,6 +185,34 @@ fn a_restart_keeps_what_was_learnt_of_arrivals_and_ends() {
 }
 
 #[test]
+fn another_policy_takes_over_a_running_cluster() {
+    let kinds = [(4, 64, 256, 4), (3, 96, 512, 8)];
+    let mut first = engine("dovetail", nodes(&kinds), None);
+    let (mut draws, mut running) = (Draws(9), Vec::new());
+    let mut events = (0..900).map(|number| (number * 60_000, number));
+    for (now_ms, number) in events.by_ref().take(600) {
+        first.step(next(&mut draws, number, &mut running), now_ms).expect("a good event");
+    }
+    // A restart with another policy in the settings, and the table that the first one wrote.
+    let restarted = |naive| {
+        let policy =
+            PolicySpec { learnt: written_and_read(&first), ..PolicySpec::named("best-fit") };
+        let config = EngineConfig { policy, naive, ..EngineConfig::default() };
+        Engine::new(config, &first.snapshot()).expect("its own world")
+    };
+    let [mut second, mut judge] = [false, true].map(restarted);
+    assert_eq!(second.policy().name(), "best-fit");
+    let mut others = 0;
+    for (now_ms, number) in events {
+        let event = next(&mut draws, number, &mut running);
+        let plan = second.step(event.clone(), now_ms).expect("a good event");
+        assert_eq!(plan, judge.step(event.clone(), now_ms).expect("a good event"), "{number}");
+        others += usize::from(plan != first.step(event, now_ms).expect("a good event"));
+    }
+    assert!(others > 0, "the first policy would have decided the same");
+}
+
+#[test]
 fn who_starts_without_a_table_learns_from_the_jobs_that_are_there() {
     let mut first = engine("dovetail", nodes(&[(4, 64, 256, 4)]), None);
     for number in 0..12 {
