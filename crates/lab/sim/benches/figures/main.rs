@@ -4,6 +4,7 @@
 //! real traces need `DOVETAIL_TRACES` and say so when it is not set.
 #![allow(missing_docs, clippy::print_stdout)]
 
+mod folds;
 mod gang;
 mod openb;
 mod policies;
@@ -13,13 +14,18 @@ mod timed;
 /// A figure: its name, what it shows, and the function that prints it.
 type Figure = (&'static str, &'static str, fn());
 
-const FIGURES: [Figure; 6] = [
+const FIGURES: [Figure; 7] = [
     ("speed", "decisions per second at 1,213 nodes, with naive beside it", speed::print),
     ("speed-large", "the same at 97,040 nodes", speed::print_large),
     ("gang", "a gang of 512 pods x 8 GPUs on 10,000 nodes", gang::print),
     ("timed", "82k jobs of Philly on 512 GPUs", timed::print),
     ("compare", "seven policies on 14 traces x 5 seeds", policies::print_compare),
     ("policies", "dovetail against FGD and the limit, seeds 42 to 51", policies::print_policies),
+    (
+        "folds",
+        "each weight of dovetail, and kinds of worlds left out of their choice",
+        folds::print,
+    ),
 ];
 
 fn main() {

@@ -21,7 +21,14 @@ impl World {
     /// # Errors
     /// [`ArenaError`] if the engine refuses the world or the policy.
     pub fn run(&self, policy: &str, seed: u64) -> Result<RunFigures, ArenaError> {
-        let policy = PolicySpec { seed, ..PolicySpec::named(policy) };
+        self.run_with(PolicySpec { seed, ..PolicySpec::named(policy) })
+    }
+
+    /// Runs a policy with everything that it is told.
+    ///
+    /// # Errors
+    /// [`ArenaError`] if the engine refuses the world or the policy.
+    pub fn run_with(&self, policy: PolicySpec) -> Result<RunFigures, ArenaError> {
         match self {
             Self::Arrivals { nodes, pods, arrivals, node_order } => {
                 let world = FgdWorld { nodes, pods, arrivals, node_order };
