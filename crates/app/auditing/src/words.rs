@@ -3,10 +3,10 @@
 
 use dovetail_audit::{Brought, FixKind, Layer, PricedTime, Severity, Worth};
 use dovetail_console::table::counted;
-use dovetail_units::amount::{percent, rounded, rounded_usd, usd};
+use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd};
 
 use super::baseline::Object;
-use super::document::{Document, FindingOut, MethodOut, hours, micros};
+use super::document::{Document, FindingOut, MethodOut, StateOut, hours, micros};
 
 impl Document {
     /// The headline: what is paid, what of it is wasted, and what was not measured.
@@ -29,23 +29,38 @@ impl Document {
         format!("{paid} {}{}", self.waste_sentence(), self.unpriced_sentence())
     }
 
-    /// Without measurements, free GPUs are all that is known to do no work: that is no figure of
-    /// waste.
+    /// Whether what allocated GPUs do was not measured at all: then only allocation is known, and
+    /// no figure of waste is one of the whole cluster.
+    pub fn is_unmeasured(&self) -> bool {
+        self.measured.is_none() && self.headline.blind_share > 0.0
+    }
+
+    /// GPUs that no pod has, and what they cost a month.
+    pub fn unallocated(&self) -> (f64, Option<i64>) {
+        let is_free =
+            |state: &&StateOut| state.state.starts_with("free") || state.state == "unavailable";
+        let free = || self.states.iter().filter(is_free);
+        let micros = free().map(|state| state.usd_micros_per_month).sum();
+        (free().map(|state| state.gpus).sum(), micros)
+    }
+
     fn waste_sentence(&self) -> String {
         let head = &self.headline;
         let share = percent(head.waste_share);
         let unmeasured = percent(head.blind_share);
-        if self.measured.is_none() && head.blind_share > 0.0 {
-            let cost = head
-                .waste_usd_micros_per_month
-                .filter(|_| head.bill_usd_micros_per_month.is_some_and(|bill| bill > 0));
-            let cost = cost
-                .map(|cost| format!(", about {} a month", rounded_usd(cost)))
-                .unwrap_or_default();
-            return format!(
-                "{share} of the GPU-time{cost}, is allocated to no working pod. Whether the other \
-                 GPUs are busy was not measured ({unmeasured})."
-            );
+        if self.is_unmeasured() {
+            let (gpus, micros) = self.unallocated();
+            let is_priced = head.bill_usd_micros_per_month.is_some_and(|bill| bill > 0);
+            let cost = micros.filter(|micros| is_priced && *micros > 0);
+            let cost = cost.map(|cost| format!(", about {} a month", rounded_usd(cost)));
+            let cost = cost.unwrap_or_default();
+            return match gpus > 0.0 {
+                true => format!(
+                    "{} of them are allocated to no pod{cost}. Whether the others are busy was not measured.",
+                    tenths(gpus)
+                ),
+                false => "All are allocated. Whether they are busy was not measured.".to_owned(),
+            };
         }
         let rest = match head.blind_share > 0.0 {
             true => format!("; {unmeasured} of the GPU-time could not be measured."),

@@ -44,6 +44,11 @@ fn tiles(document: &Document) -> String {
     let mut tiles: Vec<(String, &str, String)> = Vec::new();
     let share = percent(head.waste_share);
     match document.waste_usd_micros() {
+        _ if document.is_unmeasured() => {
+            let (gpus, micros) = document.unallocated();
+            let cost = micros.map_or_else(|| "no price is known".to_owned(), rounded_usd);
+            tiles.push((tenths(gpus), "GPUs are allocated to no pod", format!("{cost} a month")));
+        }
         Some(waste) => {
             tiles.push((rounded_usd(waste), "wasted a month", format!("{share} of the GPU-time")));
         }
