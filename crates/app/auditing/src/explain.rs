@@ -34,9 +34,8 @@ pub fn explain(app: &App, id: &str) -> Result<String> {
 fn brings(worth: Worth) -> String {
     match worth {
         Worth::Risk => worth_words(worth).to_owned(),
-        _ => {
-            format!("{}; otherwise {}", worth_words(Worth::Returned), worth_words(Worth::Capacity))
-        }
+        _ => "saves money if a node can be removed or pending work fits; else frees GPU-hours"
+            .to_owned(),
     }
 }
 

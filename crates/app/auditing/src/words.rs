@@ -107,24 +107,24 @@ impl Document {
         let claimed: i64 = open().filter_map(|finding| finding.usd_micros_per_month).sum();
         let freed: f64 = open().map(|finding| finding.gpu_hours_per_month).sum();
         let unexplained = self.unexplained_waste_gpu_hours_per_month;
-        if freed <= 0.0 && unexplained < 0.05 {
-            return None;
+        let rest = match unexplained < 0.05 {
+            true => String::new(),
+            false => format!(
+                "No finding explains {} wasted GPU-hours a month.",
+                rounded(unexplained)
+            ),
+        };
+        if freed < 0.05 {
+            return (!rest.is_empty()).then_some(rest);
         }
         let money = match (returned > 0, claimed > 0) {
             (true, _) => format!("return about {} a month and ", rounded_usd(returned)),
             (false, true) => "return no money by themselves and ".to_owned(),
             (false, false) => String::new(),
         };
-        let rest = match unexplained < 0.05 {
-            true => String::new(),
-            false => {
-                format!(" No finding explains {} wasted GPU-hours a month.", rounded(unexplained))
-            }
-        };
-        Some(format!(
-            "Fixes {money}free {} GPU-hours a month for other work.{rest}",
-            rounded(freed)
-        ))
+        let freed = rounded(freed);
+        let text = format!("Fixes {money}free {freed} GPU-hours a month for other work. {rest}");
+        Some(text.trim_end().to_owned())
     }
 
     /// How many objects could not be read; `None` where all were.

@@ -175,7 +175,7 @@ fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<V
     let lists = connection_runtime()?.block_on(lists_of(cluster, sink))?;
     if !lists.refused.is_empty() {
         app.note(&format!(
-            "your credentials may not list {}; the ClusterRole of deploy/serve/rbac.yaml allows it",
+            "see the ClusterRole in deploy/serve/rbac.yaml: your credentials may not list {}",
             lists.refused.join(", ")
         ));
     }

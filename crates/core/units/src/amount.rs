@@ -34,7 +34,7 @@ pub fn rounded_usd(usd_micros: i64) -> String {
         let cents = (micros + step / 2) / step * (step / 10_000);
         return format!("{sign}${}.{:02}", cents / 100, cents % 100);
     }
-    format!("{sign}${}", grouped(three_digits((micros + 500_000) / 1_000_000)))
+    format!("{sign}${}", grouped(three_digits(micros, 1_000_000)))
 }
 
 /// A number for tables and headlines: three significant digits, grouped; one digit behind the point
@@ -43,7 +43,7 @@ pub fn rounded(value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     match value.abs() {
         value if value < 99.95 => format!("{sign}{value:.1}"),
-        value => format!("{sign}{}", grouped(three_digits(value.round() as u64))),
+        value => format!("{sign}{}", grouped(three_digits((value * 1e3).round() as u64, 1_000))),
     }
 }
 
@@ -54,11 +54,11 @@ pub fn tenths(value: f64) -> String {
     format!("{sign}{}.{}", grouped(tenths / 10), tenths % 10)
 }
 
-/// Rounded to its first three digits, half up.
-fn three_digits(number: u64) -> u64 {
-    let digits = number.checked_ilog10().map_or(1, |log| log + 1);
-    let step = 10_u64.pow(digits.saturating_sub(3));
-    (number + step / 2) / step * step
+/// Whole units of a number of parts, rounded once to their first three digits, half up.
+fn three_digits(parts: u64, parts_of_one: u64) -> u64 {
+    let digits = (parts / parts_of_one).checked_ilog10().map_or(1, |log| log + 1);
+    let step = parts_of_one.saturating_mul(10_u64.pow(digits.saturating_sub(3)));
+    parts.saturating_add(step / 2) / step * (step / parts_of_one)
 }
 
 /// A share of one as a percentage with one digit behind the point: `35.8 %`.

@@ -205,7 +205,7 @@ fn waste_of_which_a_part_has_a_price_is_told_in_both_and_what_did_not_fall_is_no
         folder(&before, 7, &after)
     };
     let told = |folder: &Folder| {
-        let done = folder.call(&call());
+        let done = folder.call(&format!("{} --all-findings", call()));
         let words: Vec<&str> = done.out.split_whitespace().collect();
         words.join(" ")
     };

@@ -568,7 +568,7 @@ fn mine_without_a_cluster_is_refused() {
     for call in [format!("{CALL} --mine"), "cost --example --mine".to_owned()] {
         let done = folder.call(&call);
         assert_eq!(done.code, Some(2), "{call}: {}{}", done.out, done.err);
-        assert!(done.err.contains("--mine needs --kubeconfig: whose namespaces"), "{}", done.err);
+        assert!(done.err.contains("--mine needs a cluster, which knows"), "{}", done.err);
     }
     // Without objects the parser says it.
     let done = folder.call("cost --store none.db --mine");

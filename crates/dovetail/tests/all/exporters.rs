@@ -23,7 +23,7 @@ fn gpus(document: &Value, state: &str) -> f64 {
     states.find(|of| of["state"] == state).map_or(0.0, |of| of["gpus"].as_f64().expect("a number"))
 }
 
-const LOOK: &str = "--look-for 2s --look-every 1s --gpu-price *=6 --fail-on never";
+const LOOK: &str = "--look-for 2s --look-every 1s --gpu-price *=6 --all-findings";
 
 fn assert_measured(found: &Value) {
     assert_eq!(
@@ -76,7 +76,7 @@ fn what_exporters_say_long_after_the_objects_were_read_is_left_out() {
         "{:#}",
         audit["states"]
     );
-    let call = call.replace("--fail-on never", "--by cause");
+    let call = call.replace("--all-findings", "--by cause");
     let bill = folder.json(&format!("cost {call} --at {hour_ago}"));
     let told = "1 exporter: left out what was measured of 2 pods, vision/debug-0 first, from more than 5 minutes after";
     for document in [audit, bill] {

@@ -16,6 +16,8 @@ fn refusing(plural: &str, code: u16) -> FaultRule {
 #[test]
 fn a_plain_audit_reads_the_cluster_of_the_current_context() {
     let api = cluster(&[with(pod("runs", 3), "nodeName", json!("n0"))]);
+    let runs = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+    api.merge("pods", "team", "runs", "status", &runs).expect("a pod that runs");
     let folder = connected(&api);
     folder.make_folder(".kube");
     folder.write(".kube/config", &folder.read("kubeconfig"));

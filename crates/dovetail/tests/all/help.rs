@@ -99,7 +99,10 @@ fn help_fits_100_columns_and_names_every_flag_with_a_meaning() {
             assert!(line.chars().count() <= 100, "{command}: {line}");
         }
         let lines: Vec<&str> = done.out.lines().collect();
-        let is_flag = |line: &str| line.trim().starts_with('-');
+        let is_flag = |line: &str| {
+            let line = line.trim().as_bytes();
+            line.starts_with(b"--") || (line.first() == Some(&b'-') && line.get(2) == Some(&b','))
+        };
         for (number, line) in lines.iter().enumerate().filter(|(_, line)| is_flag(line)) {
             let has_meaning = lines.get(number + 1).is_some_and(|next| !next.trim().is_empty());
             assert!(has_meaning || line.trim().contains("  "), "{command}: {line}");
@@ -150,7 +153,7 @@ fn flags_are_those_that_kubectl_users_know() {
     }
     // A flag that must be given says so.
     let help = folder.call("usage gpus --help").out;
-    let after = help.split_once("--prometheus <URL>").expect("the flag").1;
+    let after = help.split_once("      --prometheus <URL>").expect("the flag").1;
     let after = after.split("\n      --").next().unwrap_or_default();
     assert!(after.contains("[required]"), "{help}");
     // Old names still work, and no help shows them.

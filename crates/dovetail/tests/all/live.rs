@@ -174,7 +174,7 @@ fn queue_and_top_show_who_waits_and_who_holds_what() {
         .collect();
     assert_eq!(line, [("team/first", 8_000), ("team/picky", 2_000)]);
     let told = folder.call("queue --kubeconfig kubeconfig").out;
-    assert!(told.starts_with("2 waiting, for 10 GPUs\n"), "{told}");
+    assert!(told.starts_with("2 pending, for 10 GPUs\n"), "{told}");
     let rows = folder.call("queue --kubeconfig kubeconfig --output csv").out;
     assert!(rows.starts_with("place,job,queue,priority,pods,gpu_milli,waited_ms,reason,message\n"));
 
@@ -240,11 +240,11 @@ fn who_waits_without_being_in_line_is_shown_with_the_reason() {
         "message": "gang team/alone has 1 of the 2 pods that start together"}]);
     assert_eq!(all["not_in_line"], alone);
     let told = folder.call("queue --kubeconfig kubeconfig").out;
-    let end = "1 not in line\n\ngang team/alone (queue default, 1 pod) has 1 of the 2 pods that start together\n";
+    let end = "1 not in the scheduling order\n\ngang team/alone (queue default, 1 pod) has 1 of the 2 pods that start together\n";
     assert!(told.ends_with(end), "{told}");
     let claims = "team/claims (queue default, 1 pod): persistentvolumeclaim \"missing\" not found: create it\n";
     let told = connected(&other).call("queue --kubeconfig kubeconfig").out;
-    assert!(told.ends_with(&format!("1 not in line\n\n{claims}")), "{told}");
+    assert!(told.ends_with(&format!("1 not in the scheduling order\n\n{claims}")), "{told}");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
     let api = with_queues();
     let folder = connected(&api);
     let told = folder.call("queue --kubeconfig kubeconfig").out;
-    let (queues, _) = told.split_once("\n3 waiting, for").expect("a title");
+    let (queues, _) = told.split_once("\n3 pending, for").expect("a title");
     insta::assert_snapshot!("queues", queues);
     let all = folder.json("queue --kubeconfig kubeconfig");
     let line: Vec<Value> = all["waiting"]

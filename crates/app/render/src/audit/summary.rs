@@ -29,10 +29,14 @@ pub fn summary(document: &Document, style: Style) -> String {
         *line = style.strong(line);
     }
     head.extend(document.outlook().map(|text| lines(&text)).unwrap_or_default());
-    head.extend(prices(document));
     head.extend(since_baseline(document));
     let fixes = fixes(document, style);
     let tail = tail(document);
+    // States come before prices, which `--all-findings` has.
+    let all = head.len() + document.states.len() + fixes.len() + tail.len();
+    if all + 4 <= LINES {
+        head.extend(prices(document));
+    }
     let used = head.len() + fixes.len() + tail.len();
     // Each block but the first has an empty line before it.
     let room = LINES.saturating_sub(used + 2);

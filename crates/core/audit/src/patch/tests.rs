@@ -240,7 +240,7 @@ fn a_list_that_is_written_whole_keeps_what_was_in_it_and_needs_the_version_that_
     source.resource_version = None;
     let patch = patched(&source, vec![change]);
     assert_eq!((patch.form_name(), patch.command(None)), ("source", None));
-    assert!(patch.warnings[0].contains("does not tell the version"), "{:?}", patch.warnings);
+    assert!(patch.warnings[0].contains("lacks the resourceVersion"), "{:?}", patch.warnings);
     assert!(patch.fragment.is_some());
 }
 
