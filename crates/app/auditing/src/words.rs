@@ -109,10 +109,9 @@ impl Document {
         let unexplained = self.unexplained_waste_gpu_hours_per_month;
         let rest = match unexplained < 0.05 {
             true => String::new(),
-            false => format!(
-                "No finding explains {} wasted GPU-hours a month.",
-                rounded(unexplained)
-            ),
+            false => {
+                format!("No finding explains {} wasted GPU-hours a month.", rounded(unexplained))
+            }
         };
         if freed < 0.05 {
             return (!rest.is_empty()).then_some(rest);
