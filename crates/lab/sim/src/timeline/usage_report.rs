@@ -6,8 +6,7 @@ use dovetail_account::{Amount, Priced, price};
 use dovetail_capacity::{States, Usage};
 use dovetail_model::FreeCause;
 use dovetail_model::money::MS_PER_HOUR;
-use dovetail_units::amount::percent;
-use dovetail_units::duration::duration;
+use dovetail_units::amount::{hundredths, percent};
 use serde::{Deserialize, Serialize};
 
 use crate::timeline::observer::TimelineError;
@@ -151,6 +150,7 @@ impl UsageReport {
     }
 
     fn method(&self) -> Vec<String> {
+        let days = (self.to_ms - self.from_ms) as f64 / MS_PER_DAY as f64;
         let judged = match self.cause_period_ms {
             0 => "The causes that rest on waiting demand were judged at every change".to_owned(),
             ms => format!(
@@ -172,11 +172,11 @@ impl UsageReport {
         };
         vec![
             format!(
-                "The period is {} long, from {} to {} on the trace's clock; it begins with the first \
-                 submission.",
-                duration(self.to_ms - self.from_ms),
-                duration(self.from_ms),
-                duration(self.to_ms)
+                "The period is {} days, from {} s to {} s on the trace's clock; it begins with \
+                 the first submission.",
+                hundredths(days),
+                (self.from_ms + 500) / 1_000,
+                (self.to_ms + 500) / 1_000
             ),
             "GPU-time is integrated exactly at every event; installed = unavailable + allocated + free by \
              cause was checked for every model and holds to the last milli-GPU-millisecond."
