@@ -124,3 +124,80 @@ impl Binds {
         Some(Report { bind, outcome, answered_in_ms: took_ms })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use dovetail_cluster::world::PodKey;
+    use serde_json::{Value, json};
+
+    use super::super::{DECISION, EPOCH};
+    use super::*;
+    use crate::answer::{Answered, NoAnswer};
+
+    fn bind() -> Bind {
+        Bind {
+            decision: 7,
+            pod: PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() },
+            node: "m".to_owned(),
+            epoch: 2,
+            tag: "2-7".to_owned(),
+        }
+    }
+
+    fn answer(answered: Option<Answered>) -> Answer {
+        Answer { number: 1, answered, took_ms: 40, over_ms: 4_000 }
+    }
+
+    fn says(code: u16, body: &Value) -> Answer {
+        answer(Some(Ok((code, None, Bytes::from(body.to_string())))))
+    }
+
+    fn lost() -> Answer {
+        answer(Some(Err(NoAnswer { unsent: false, error: "cut".to_owned() })))
+    }
+
+    #[test]
+    fn a_bind_without_answer_is_looked_into_when_it_can_take_effect_no_more() {
+        let mut binds = Binds::default();
+        binds.send(bind());
+        assert_eq!((binds.answered(7, &lost(), 100), binds.in_doubt()), (None, 1));
+        assert_eq!((binds.next_read(3_999), binds.due_ms()), (None, Some(4_000)));
+        let (decision, request) = binds.next_read(4_000).expect("a read");
+        assert_eq!((decision, &*request.path), (7, "/api/v1/namespaces/n/pods/p"));
+        // The pod cannot be read at once.
+        assert_eq!(binds.read(7, &says(503, &json!({})), 4_010), None);
+        assert_eq!((binds.next_read(4_109), binds.due_ms()), (None, Some(4_110)));
+        binds.next_read(4_110).expect("another read");
+        let ours = json!({"metadata": {"uid": "u", "annotations": {DECISION: "2-7", EPOCH: "2"}},
+            "spec": {"nodeName": "m"}});
+        let report = binds.read(7, &says(200, &ours), 4_120).expect("a report");
+        assert_eq!((report.outcome, report.answered_in_ms), (Outcome::Bound, None));
+        assert_eq!((binds.in_doubt(), binds.on_their_way(), binds.due_ms()), (0, 0, None));
+    }
+
+    #[test]
+    fn a_conflict_is_looked_into_at_once_and_what_was_not_sent_is_not() {
+        let mut binds = Binds::default();
+        binds.send(bind());
+        assert_eq!(binds.answered(7, &says(409, &json!({})), 100), None);
+        binds.next_read(100).expect("a read");
+        let report = binds.read(7, &says(404, &json!({})), 110).expect("a report");
+        assert_eq!((report.outcome, report.answered_in_ms), (Outcome::Gone, Some(40)));
+        binds.send(bind());
+        let report = binds.answered(7, &answer(None), 200).expect("a report");
+        assert_eq!(report.outcome, Outcome::NotBound(Cause::NotLeading));
+    }
+
+    #[test]
+    fn at_the_end_what_is_in_doubt_stays_unknown_and_what_is_on_its_way_is_waited_for() {
+        let mut binds = Binds::default();
+        let other = Bind { decision: 8, ..bind() };
+        [bind(), other].into_iter().for_each(|bind| drop(binds.send(bind)));
+        assert_eq!(binds.answered(7, &lost(), 100), None);
+        let unknown: Vec<Outcome> = binds.stop().into_iter().map(|one| one.outcome).collect();
+        assert_eq!((unknown, binds.on_their_way()), (vec![Outcome::Unknown], 1));
+        let report = binds.answered(8, &lost(), 200).expect("a report");
+        assert_eq!((report.outcome, binds.due_ms()), (Outcome::Unknown, None));
+    }
+}
