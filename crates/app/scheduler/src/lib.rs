@@ -14,6 +14,7 @@ pub mod lead;
 mod log;
 mod look;
 mod metrics;
+mod reading;
 mod run;
 mod status;
 mod term;

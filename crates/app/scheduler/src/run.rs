@@ -18,8 +18,9 @@ use tracing::{info, warn};
 
 use super::first_lists::ListPatience;
 use super::metrics::Metrics;
+use super::reading::Unlisted;
 use super::status::{Standing, Status};
-use super::term::{Term, Unlisted};
+use super::term::Term;
 use crate::lead::{Alone, Clock, Keeper, LeaseName};
 
 /// Until the lease is seen, it is asked for so often whether it was.

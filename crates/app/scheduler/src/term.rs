@@ -3,21 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dovetail_apiserver::client::with_causes;
-use dovetail_apiserver::watch::{self as watches, Notice, served, watch};
-use dovetail_cluster::world::Change;
 use dovetail_control::Control;
 use dovetail_control::control::{Credits, Input, Output};
 use dovetail_control::request::Now;
-use dovetail_objects::Kind;
 use futures_util::FutureExt;
-use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::task::unconstrained;
-use tracing::{info, warn};
+use tracing::info;
 
-use super::first_lists::{FirstLists, ListPatience};
+use super::first_lists::ListPatience;
 use super::log::show;
-use super::look::{answer, refusal, resource};
+use super::reading::{Reading, Unlisted};
 use super::status::Standing;
 use super::wires::{BINDS_AT_ONCE, Wires};
 use super::{Options, Shared};
@@ -27,32 +22,21 @@ use crate::lead::{Clock, Leadership, wall_ms};
 const ROUND: Duration = Duration::from_secs(1);
 /// What is taken before the next decision, at most.
 const BATCH: usize = 10_000;
-/// Between two attempts to ask the server which kinds it has.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// What is asked first.
-const KINDS: &str = "the kinds that the server has";
-
 /// At the end, what is owed is written for so long.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// One leadership.
 pub(super) struct Term {
     control: Control,
-    notices: BoxStream<'static, Notice>,
+    reading: Reading,
     /// `None` in a dry run, which sends nothing.
     wires: Option<Wires>,
     shared: Arc<Shared>,
     epoch: u64,
-    watching: watches::Settings,
-    lists: FirstLists,
     clock: Clock,
     /// What the next step is about.
     inputs: Vec<Input>,
 }
-
-/// The cluster cannot be read; why, for people.
-pub(super) struct Unlisted(pub(super) String);
 
 impl Term {
     /// A leadership that has heard nothing yet.
@@ -63,13 +47,12 @@ impl Term {
         epoch: u64,
     ) -> Self {
         let wires = || Wires::new(shared.clients.clone(), leadership.clone(), epoch, BINDS_AT_ONCE);
+        let clock = leadership.clock().clone();
         Self {
             control: Control::new(options.control()),
-            notices: stream::pending().boxed(),
+            reading: Reading::new(shared.clone(), options.watch, clock.clone()),
             wires: (!options.dry_run).then(wires),
-            watching: options.watch,
-            lists: FirstLists::default(),
-            clock: leadership.clock().clone(),
+            clock,
             inputs: vec![Input::Won { epoch }],
             shared,
             epoch,
@@ -82,57 +65,16 @@ impl Term {
     /// When a list has failed for longer than there is patience; without a limit it is tried for ever.
     pub(super) async fn begin(&mut self, patience: Option<ListPatience>) -> Result<(), Unlisted> {
         self.shared.status.set(Standing::Listing);
-        let kinds = loop {
-            match served(&self.shared.clients.watches).await {
-                Ok(kinds) => break kinds,
-                Err(problem) => {
-                    let (told, now_ms) = (with_causes(&problem), self.clock.now_ms());
-                    let is_due = self.lists.has_failed(KINDS, &told, now_ms);
-                    self.tell_failure(is_due, KINDS, &told);
-                }
-            }
-            self.are_listed(patience)?;
-            tokio::time::sleep(RETRY).await;
-        };
-        self.lists.arrived(KINDS);
-        self.notices = watch(&self.shared.clients.watches, &kinds, self.watching);
+        self.reading.begin(patience).await?;
         // Nothing may be written before the leadership knows that everything was read.
         while !self.step(Credits::default()).decides {
-            // Watches never end; what has failed for long must be seen without news, too.
-            if let Ok(Some(notice)) = tokio::time::timeout(RETRY, self.notices.next()).await {
-                self.notice(notice);
-            }
+            let input = self.reading.next_or_pause().await;
+            self.inputs.extend(input);
             self.take_what_is_there();
-            self.tell_refusals();
-            self.are_listed(patience)?;
+            self.reading.tell_refusals();
+            self.reading.are_listed(patience)?;
         }
         Ok(())
-    }
-
-    /// Tells which kinds the user may not see.
-    fn tell_refusals(&mut self) {
-        if let Some(told) = self.lists.refusals(self.clock.now_ms()) {
-            warn!(server = self.shared.server, "{told}");
-        }
-    }
-
-    /// Shows what fails; an error when that has lasted for too long.
-    fn are_listed(&self, patience: Option<ListPatience>) -> Result<(), Unlisted> {
-        let trouble = self.lists.trouble();
-        self.shared.status.set_with(Standing::Listing, trouble.clone());
-        let now_ms = self.clock.now_ms();
-        let is_hopeless = patience.is_some_and(|patience| self.lists.is_hopeless(patience, now_ms));
-        match trouble.filter(|_| is_hopeless) {
-            Some(trouble) => Err(Unlisted(trouble)),
-            None => Ok(()),
-        }
-    }
-
-    fn tell_failure(&self, is_due: bool, what: &str, problem: &str) {
-        if is_due {
-            let server = &self.shared.server;
-            warn!(server, "cannot list and watch {what}; it is tried again: {problem}");
-        }
     }
 
     /// Decides until it is cancelled.
@@ -146,7 +88,7 @@ impl Term {
             self.shared.metrics.cycle(begun.elapsed());
             self.wait(output.wait_ms).await;
             self.take_what_is_there();
-            self.tell_refusals();
+            self.reading.tell_refusals();
         }
     }
 
@@ -214,7 +156,7 @@ impl Term {
         };
         tokio::select! {
             answer = answer => self.inputs.push(Input::Answered(answer)),
-            Some(notice) = self.notices.next() => self.notice(notice),
+            input = self.reading.next() => self.inputs.extend(input),
             () = tokio::time::sleep(pause) => {}
         }
     }
@@ -225,45 +167,12 @@ impl Term {
             // All that is answered, however much that is.
             let known = |wires: &mut Wires| unconstrained(wires.next()).now_or_never();
             let answer = self.wires.as_mut().and_then(known);
-            let notice = self.notices.next().now_or_never().flatten();
-            if answer.is_none() && notice.is_none() {
+            let read = self.reading.next_at_hand();
+            if answer.is_none() && read.is_none() {
                 return;
             }
             self.inputs.extend(answer.map(Input::Answered));
-            notice.into_iter().for_each(|notice| self.notice(notice));
+            self.inputs.extend(read.flatten());
         }
-    }
-
-    fn notice(&mut self, notice: Notice) {
-        match notice {
-            Notice::Change(change) => {
-                if let Some(kind) = arrived(&change) {
-                    self.lists.listed(kind);
-                }
-                self.inputs.push(Input::Change(change));
-            }
-            Notice::Interrupted { kind, problem } => {
-                self.shared.metrics.interrupted(kind.name());
-                if let Some(message) = refusal(&problem) {
-                    return self.lists.refused(kind, message, self.clock.now_ms());
-                }
-                let told = answer(&problem).map(|(code, message)| format!("{code}: {message}"));
-                let told = told.unwrap_or_else(|| with_causes(&*problem));
-                let is_due = self.lists.failed(kind, &told, self.clock.now_ms());
-                self.tell_failure(is_due, &resource(kind), &told);
-            }
-            Notice::Absent { kind } => {
-                info!(kind = kind.name(), "the server has no such kind: it counts as empty");
-            }
-        }
-    }
-}
-
-/// The kind of which something has arrived: that a list begins says nothing yet.
-fn arrived(change: &Change) -> Option<Kind> {
-    match change {
-        Change::Applied(object) => Some(object.kind()),
-        Change::Deleted(kind, _) | Change::Listed(kind) | Change::Absent(kind) => Some(*kind),
-        Change::Listing(_) => None,
     }
 }
