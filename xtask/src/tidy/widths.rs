@@ -14,15 +14,12 @@ const GENERATED: [&str; 2] = ["docs/reference/cli.md", "docs/reference/metrics.m
 
 /// What is not wrapped yet. The list may only shrink.
 const NOT_YET: &[&str] = &[
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
     "crates/app/scheduler/",
     "crates/core/plan/",
     "crates/dovetail/src/commands/sim/",
     "crates/kube/control/",
     "crates/lab/sim/",
     "docs/internals/audit.md",
-    "docs/internals/policies.md",
     "docs/reference/json.md",
 ];
 
