@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::state::holdings::HoldingRecord;
 
-/// The first thing that keeps a pod off a node, in the order in which things are looked at: the order of
-/// kube-scheduler's default filters, with what it does not know put where it belongs.
+/// The first thing that keeps a pod off a node, in the order in which things are looked at: the
+/// order of kube-scheduler's default filters, with what it does not know put where it belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -28,7 +28,8 @@ pub enum Cause {
     NodeAffinity,
     /// A host port is in use.
     HostPort,
-    /// More is held of the node's devices than there is: they are given to nobody until that has healed.
+    /// More is held of the node's devices than there is: they are given to nobody until that has
+    /// healed.
     Overcommitted,
     /// No device of an allowed model, or with enough memory.
     Model,
@@ -145,9 +146,11 @@ impl Help {
     pub const ALL: Self = Self(!(1 << 60));
     /// Quota was given back.
     pub const QUOTA: Self = Self(1 << 63);
-    /// Something was placed: a search that does not try everything may choose otherwise and succeed.
+    /// Something was placed: a search that does not try everything may choose otherwise and
+    /// succeed.
     pub const HELD: Self = Self(1 << 62);
-    /// A node came or changed: that may help whatever the cause, also where there was no node at all.
+    /// A node came or changed: that may help whatever the cause, also where there was no node at
+    /// all.
     pub const NODES: Self = Self(1 << 61);
     /// The last cycle did not search for all who might stop others.
     pub const SEARCH: Self = Self(1 << 60);
@@ -190,8 +193,8 @@ impl Help {
         help
     }
 
-    /// What a new holding can help against: if it is counted, rules that want counted pods; if it attached
-    /// volumes beyond the limit, those volumes are there for others.
+    /// What a new holding can help against: if it is counted, rules that want counted pods; if it
+    /// attached volumes beyond the limit, those volumes are there for others.
     pub(crate) fn of_hold(record: &HoldingRecord) -> Self {
         let mut help = Self::HELD;
         if !record.counts_into.is_empty() {
@@ -203,7 +206,8 @@ impl Help {
         help
     }
 
-    /// What a freed holding can help against: any amount it held, over-commitment, and rules if counted.
+    /// What a freed holding can help against: any amount it held, over-commitment, and rules if
+    /// counted.
     pub(crate) fn of_release(record: &HoldingRecord) -> Self {
         let amounts = [
             (record.amounts.cpu_milli, Cause::Cpu),

@@ -1,4 +1,5 @@
-//! What the gang search asks about single pods. The index answers fast, the naive judge answers plainly.
+//! What the gang search asks about single pods. The index answers fast, the naive judge answers
+//! plainly.
 
 use dovetail_model::NodeId;
 
@@ -30,7 +31,8 @@ pub(crate) trait Finder {
         scope: Scope,
     ) -> Option<NodeId>;
 
-    /// How many pods of the shape the nodes of the scope could take, each node by itself, rules aside.
+    /// How many pods of the shape the nodes of the scope could take, each node by itself, rules
+    /// aside.
     fn room(&mut self, state: &mut State, shape: ShapeId, scope: Scope) -> u64;
 
     /// Nodes by the first thing that keeps the shape off them.

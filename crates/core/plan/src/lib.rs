@@ -1,7 +1,7 @@
 //! The decision engine: order, place, score, explain. Pure: no clock, no I/O, no hidden randomness.
 //!
-//! [`Engine::step`] takes one event and the time and answers with a plan; the simulator and the live
-//! scheduler drive the same function.
+//! [`Engine::step`] takes one event and the time and answers with a plan; the simulator and the
+//! live scheduler drive the same function.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What the rules of a demand allow: of one node at a time, and which label values turned since last asked.
+//! What the rules of a demand allow: of one node at a time, and which label values turned since
+//! last asked.
 
 use dovetail_model::{NodeId, RuleKind};
 use smallvec::SmallVec;
@@ -8,8 +9,8 @@ use crate::state::counters::Counters;
 use crate::state::shapes::Rule;
 
 impl Counters {
-    /// The first rule that keeps a pod off a node, as its cause; `all` are the rules of its demand, of which
-    /// `rules` are looked at.
+    /// The first rule that keeps a pod off a node, as its cause; `all` are the rules of its demand,
+    /// of which `rules` are looked at.
     #[inline]
     pub(crate) fn obstacle(&self, rules: &[Rule], all: &[Rule], node: NodeId) -> Cause {
         for rule in rules {
@@ -71,8 +72,9 @@ struct OfRule {
 }
 
 impl RuleVerdicts {
-    /// Looks again, and calls `turned` with each rule and value of which the verdict is another one. `moved`
-    /// are the counters and values that moved since the last time; `None`: anything may have changed.
+    /// Looks again, and calls `turned` with each rule and value of which the verdict is another
+    /// one. `moved` are the counters and values that moved since the last time; `None`: anything
+    /// may have changed.
     pub(crate) fn refresh(
         &mut self,
         rules: &[Rule],

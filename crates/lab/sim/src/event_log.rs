@@ -1,7 +1,7 @@
 //! The event log: what happened and what was decided, line by line, and its hash.
 //!
-//! Equal inputs give equal logs. Each line is hashed together with the hash before it (SHA-256), so that
-//! two runs can be compared without keeping either, and a paused run goes on where it stopped.
+//! Equal inputs give equal logs. Each line is hashed together with the hash before it (SHA-256), so
+//! that two runs can be compared without keeping either, and a paused run goes on where it stopped.
 
 use std::fmt::Write as _;
 

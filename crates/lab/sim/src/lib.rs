@@ -12,7 +12,8 @@
 //! | [`report`] | comparisons as one HTML file, and as a table for the terminal |
 //! | [`event_log`] | what happened and what was decided, as a hash |
 //!
-//! Time is virtual; nothing here reads a clock. Where speed is measured, the caller brings the clock.
+//! Time is virtual; nothing here reads a clock. Where speed is measured, the caller brings the
+//! clock.
 
 pub mod arena;
 pub mod baseline;

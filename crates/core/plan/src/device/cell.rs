@@ -51,8 +51,8 @@ impl Cell {
         }
     }
 
-    /// The cell after one more holding. Takes anything, also what does not fit: what came from outside
-    /// is a fact, and [`crate::device::need`] judges what may be added.
+    /// The cell after one more holding. Takes anything, also what does not fit: what came from
+    /// outside is a fact, and [`crate::device::need`] judges what may be added.
     pub(crate) fn hold(&self, amount: &DeviceAmount) -> Self {
         let mut next = self.applied(amount, 1);
         if next.mode == Mode::Empty {

@@ -1,11 +1,12 @@
 //! Which devices of a node a pod gets.
 //!
-//! Whole devices: the lowest free indices, in the order of kinds where a node has several; with `same_island`, from the island that has the fewest free
-//! devices that suffice. A share: the device with the least room that suffices (policies may choose
-//! otherwise, see [`crate::policy::Policy::share_device`]). Replicas and counters: a device already used so, with the
-//! least room, else an empty one. Slices: the start that breaks the fewest other slices. Ties go to the first
-//! kind, then to the lowest index: what is left of a node depends on its devices, not on their order, and a
-//! score of the devices alone foresees it.
+//! Whole devices: the lowest free indices, in the order of kinds where a node has several; with
+//! `same_island`, from the island that has the fewest free devices that suffice. A share: the
+//! device with the least room that suffices (policies may choose otherwise, see
+//! [`crate::policy::Policy::share_device`]). Replicas and counters: a device already used so, with
+//! the least room, else an empty one. Slices: the start that breaks the fewest other slices. Ties
+//! go to the first kind, then to the lowest index: what is left of a node depends on its devices,
+//! not on their order, and a score of the devices alone foresees it.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +67,8 @@ fn first_kinds(
     Some(chosen.map(|(index, kind)| (index, need.amount(table.kind(kind)))).collect())
 }
 
-/// On a node with counted devices the kubelet may choose any free device: one island is certain only
-/// where the node has one, or for a single device.
+/// On a node with counted devices the kubelet may choose any free device: one island is certain
+/// only where the node has one, or for a single device.
 fn whole_in_island(
     need: &DeviceNeed,
     count: u16,

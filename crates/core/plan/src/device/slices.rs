@@ -1,9 +1,9 @@
 //! MIG: where a slice may start, and which start breaks the fewest other slices.
 //!
-//! The state of a cut device is its mask of taken memory slices and its free compute slices. Among the
-//! legal starts of all devices, the one is chosen that loses the least room for the profiles of the
-//! device's own table, counted as Σ over profiles of compute slices × how many would still fit (the
-//! fragmentation-growth rule of arXiv 2511.18906, with the table itself as the target mix).
+//! The state of a cut device is its mask of taken memory slices and its free compute slices. Among
+//! the legal starts of all devices, the one is chosen that loses the least room for the profiles of
+//! the device's own table, counted as Σ over profiles of compute slices × how many would still fit
+//! (the fragmentation-growth rule of arXiv 2511.18906, with the table itself as the target mix).
 
 use dovetail_model::{DeviceAmount, MigProfile, MigTable, Mode};
 

@@ -17,8 +17,8 @@ pub(crate) type CellSet = SmallVec<[u32; 8]>;
 pub(crate) struct DeviceTable {
     pub(crate) mig_tables: Vec<MigTable>,
     kinds: Interner<Kind>,
-    /// Place of each kind in an order of their content, with model names and not numbers, so that it does not
-    /// depend on which kind was met first.
+    /// Place of each kind in an order of their content, with model names and not numbers, so that
+    /// it does not depend on which kind was met first.
     kind_ranks: Vec<u32>,
     kind_models: Vec<String>,
     cells: Interner<Cell>,
@@ -29,14 +29,16 @@ pub(crate) struct DeviceTable {
     capacity: Vec<Vec<u16>>,
     /// (set, old cell, new cell) → set.
     moves: FxHashMap<(u32, u32, u32), u32>,
-    /// (need of a share, cell) → the cell with one more such share; [`NO_CELL`] where it does not fit.
+    /// (need of a share, cell) → the cell with one more such share; [`NO_CELL`] where it does not
+    /// fit.
     shares: FxHashMap<(u32, u32), u32>,
 }
 
 /// What is worth knowing about a multiset of devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SetFacts {
-    /// Σ of free compute, negative amounts counted as 0, over devices held whole, by share or empty.
+    /// Σ of free compute, negative amounts counted as 0, over devices held whole, by share or
+    /// empty.
     pub(crate) gpu_left_milli: i64,
     /// Number of usable devices.
     pub(crate) devices: u16,

@@ -40,9 +40,9 @@ impl<'e> Questions<'e> {
         Self { books }
     }
 
-    /// Where the pods of a job would go under a view, quota aside; `None` if the job does not fit. Room that is held for
-    /// a waiting job alone ([`Job::kept_room`]) is free to it. Nothing changes. [`EngineError::UnknownLevel`] if it asks
-    /// for a topology level that does not exist.
+    /// Where the pods of a job would go under a view, quota aside; `None` if the job does not fit.
+    /// Room that is held for a waiting job alone ([`Job::kept_room`]) is free to it. Nothing
+    /// changes. [`EngineError::UnknownLevel`] if it asks for a topology level that does not exist.
     pub fn what_if_job(
         &mut self,
         job: &Job,
@@ -54,9 +54,9 @@ impl<'e> Questions<'e> {
         Ok(placed.map(|placed| self.books.placement.would_go(job.id, placed)))
     }
 
-    /// Whether a job would fit, quota aside, if nothing were held under these names ([`dovetail_model::Owner::Foreign`])
-    /// and everything were gone that is releasing and not late with it. Nothing changes. The error is that of
-    /// [`Questions::what_if_job`].
+    /// Whether a job would fit, quota aside, if nothing were held under these names
+    /// ([`dovetail_model::Owner::Foreign`]) and everything were gone that is releasing and not late
+    /// with it. Nothing changes. The error is that of [`Questions::what_if_job`].
     pub fn would_fit_without(
         &mut self,
         job: &Job,
@@ -69,8 +69,9 @@ impl<'e> Questions<'e> {
         Ok(self.books.what_if(free, &gang, &view, Bounds::default()).is_some())
     }
 
-    /// Which of these waiting jobs would start, one after the other in this order and quota aside, once everything has
-    /// gone that is releasing and not late with it: what one takes the next has not. Nothing changes.
+    /// Which of these waiting jobs would start, one after the other in this order and quota aside,
+    /// once everything has gone that is releasing and not late with it: what one takes the next has
+    /// not. Nothing changes.
     pub fn would_start_in_turn(&mut self, jobs: &[JobId]) -> BTreeSet<JobId> {
         let Books { placement, jobs: known, claims, foreign, .. } = &mut *self.books;
         let helped = placement.state.helped;
@@ -99,8 +100,9 @@ impl<'e> Questions<'e> {
         starts
     }
 
-    /// Where pods of a job would go now: as many of each set as there is room for and as its queue may hold, whatever
-    /// its smallest size is. Nothing changes. The error is that of [`Questions::what_if_job`].
+    /// Where pods of a job would go now: as many of each set as there is room for and as its queue
+    /// may hold, whatever its smallest size is. Nothing changes. The error is that of
+    /// [`Questions::what_if_job`].
     pub fn what_fits(&mut self, job: &Job) -> Result<Vec<WouldGo>, EngineError> {
         let mut gang = Gang::of(&mut self.books.placement.state, job)?;
         gang.sets.iter_mut().for_each(|set| set.min = 0);
@@ -109,8 +111,9 @@ impl<'e> Questions<'e> {
         Ok(self.books.placement.would_go(job.id, placed))
     }
 
-    /// Where the pods of a waiting job would go if it were its turn, with all that is kept for it and within its quota
-    /// as it grows; `None` if it does not wait or does not fit. Nothing is decided.
+    /// Where the pods of a waiting job would go if it were its turn, with all that is kept for it
+    /// and within its quota as it grows; `None` if it does not wait or does not fit. Nothing is
+    /// decided.
     pub fn would_choose(&mut self, job: JobId) -> Option<Vec<WouldGo>> {
         // A decision cycle begins with this.
         self.books.keep_all();
@@ -121,10 +124,10 @@ impl<'e> Questions<'e> {
         placed.map(|placed| self.books.placement.would_go(job, placed))
     }
 
-    /// The best node for the first pod of a job, found by judging every node and without any index; `None`
-    /// if none fits. The index is held against this where the naive search, which also adds up every holding
-    /// anew, would take too long. For policies that pick the best; the error is that of
-    /// [`Questions::what_if_job`].
+    /// The best node for the first pod of a job, found by judging every node and without any index;
+    /// `None` if none fits. The index is held against this where the naive search, which also adds
+    /// up every holding anew, would take too long. For policies that pick the best; the error is
+    /// that of [`Questions::what_if_job`].
     pub fn best_of_every_node(&mut self, job: &Job) -> Result<Option<NodeName>, EngineError> {
         let gang = Gang::of(&mut self.books.placement.state, job)?;
         let Some(set) = gang.sets.first() else { return Ok(None) };
@@ -143,10 +146,11 @@ impl<'e> Questions<'e> {
         Ok(best.map(|node| self.books.placement.state.nodes.cold(node).node.name.clone()))
     }
 
-    /// Whether a waiting job would fit as a whole at this moment, quota aside; false if it does not wait.
+    /// Whether a waiting job would fit as a whole at this moment, quota aside; false if it does not
+    /// wait.
     ///
-    /// Nothing changes. Where the policy draws random numbers, the answer is first-fit's: asking must not
-    /// move the sequence that later decisions rest on.
+    /// Nothing changes. Where the policy draws random numbers, the answer is first-fit's: asking
+    /// must not move the sequence that later decisions rest on.
     pub fn gang_fits(&mut self, job: JobId, levels: Levels) -> bool {
         let Some(record) = self.books.jobs.waiting(job) else {
             return false;

@@ -1,5 +1,5 @@
-//! What is known: what stands where, which jobs wait and run, and what is kept for whom. The parts own their fields;
-//! what changes several of them together stands here and in the files beside.
+//! What is known: what stands where, which jobs wait and run, and what is kept for whom. The parts
+//! own their fields; what changes several of them together stands here and in the files beside.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ impl Books {
         }
     }
 
-    /// The job to try next, among those behind `after` where the order is a fixed one. Whoever was tried in
-    /// vain sleeps.
+    /// The job to try next, among those behind `after` where the order is a fixed one. Whoever was
+    /// tried in vain sleeps.
     pub(crate) fn next_job(&mut self, after: Option<OrderKey>) -> Option<(JobId, usize)> {
         if !self.jobs.pending.looks_at_queues() {
             return self.jobs.pending.next(after);
@@ -70,8 +70,8 @@ impl Books {
         self.say_if_asleep(job, class, plan);
     }
 
-    /// A job that joined a class that sleeps will not be tried now: it is told why it waits. One that goes before
-    /// all others there may stop more than they may, and is tried.
+    /// A job that joined a class that sleeps will not be tried now: it is told why it waits. One
+    /// that goes before all others there may stop more than they may, and is tried.
     fn say_if_asleep(&mut self, job: JobId, class: usize, plan: &mut Plan) {
         if let Some(sleep) = self.jobs.pending.asleep(class) {
             let first = self.jobs.pending.first_of(class) == Some(job);
@@ -124,8 +124,8 @@ impl Books {
         }
     }
 
-    /// Keeps places for a waiting job until the others have left it: a claim, in the stead of the room under names that
-    /// it states.
+    /// Keeps places for a waiting job until the others have left it: a claim, in the stead of the
+    /// room under names that it states.
     pub(crate) fn keep_places(
         &mut self,
         job: JobId,
@@ -191,7 +191,8 @@ impl Books {
         self.jobs.note_running(job);
     }
 
-    /// Takes over what a decision keeps, gives back or gives up that somebody else made about the same world.
+    /// Takes over what a decision keeps, gives back or gives up that somebody else made about the
+    /// same world.
     pub(crate) fn follow(&mut self, action: &Action) {
         let mut plan = Plan::default();
         match action {

@@ -1,4 +1,5 @@
-//! The decision cycle: every class that is awake is tried, best place first, until nothing more starts.
+//! The decision cycle: every class that is awake is tried, best place first, until nothing more
+//! starts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -71,8 +72,8 @@ impl Engine {
         }
     }
 
-    /// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only what was
-    /// freed on `nodes` became better, unless nodes themselves changed.
+    /// Whether a sleeping class could start at all; cheap, and never wrong when it says no. Only
+    /// what was freed on `nodes` became better, unless nodes themselves changed.
     fn may_start(&mut self, class: usize, helped: Help, nodes: &[NodeId]) -> bool {
         let books = &mut self.books;
         let (key, wants) = books.jobs.pending.asks(class);
@@ -137,8 +138,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What follows for a job that does not fit, or (that is the reason then) may not start: it starts in room that was
-    /// kept for others, or this is why not.
+    /// What follows for a job that does not fit, or (that is the reason then) may not start: it
+    /// starts in room that was kept for others, or this is why not.
     fn make_room(
         &mut self,
         job: JobId,

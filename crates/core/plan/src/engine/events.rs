@@ -28,7 +28,8 @@ impl Books {
         if policy.publish(state) {
             let (version, values) = (policy.version(), policy.published_values());
             plan.actions.push(Action::Publish { version, values });
-            // Scores changed: a search that does not try everything may choose otherwise and succeed.
+            // Scores changed: a search that does not try everything may choose otherwise and
+            // succeed.
             state.helped |= Help::HELD;
         }
         let id = job.id;

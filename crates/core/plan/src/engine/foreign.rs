@@ -90,7 +90,8 @@ impl Foreign {
         self.held.retain(|_, id| state.holdings.contains(*id));
     }
 
-    /// Which selectors count what is held on a node that is not there yet; false if there is no such holding.
+    /// Which selectors count what is held on a node that is not there yet; false if there is no
+    /// such holding.
     pub(crate) fn count_unplaced(&mut self, name: &str, counts_into: &BTreeSet<String>) -> bool {
         let holding = self.unplaced.get_mut(name);
         holding.map(|holding| holding.counts_into = counts_into.clone()).is_some()
@@ -101,8 +102,8 @@ impl Foreign {
         self.reserved.values().any(|of| *of < priority)
     }
 
-    /// Room that is reserved for jobs of a lower priority than this. What selectors count is none: as if it were gone,
-    /// more would be different than that it is free.
+    /// Room that is reserved for jobs of a lower priority than this. What selectors count is none:
+    /// as if it were gone, more would be different than that it is free.
     pub(crate) fn rooms_below(&self, state: &State, priority: i32) -> Vec<HoldingId> {
         let lower = self.reserved.iter().filter(|(_, of)| **of < priority);
         let held = lower.filter_map(|(name, _)| self.get(name));
@@ -113,7 +114,8 @@ impl Foreign {
         .collect()
     }
 
-    /// Room is reserved again that was not in the way of the job that it was given up for; its name.
+    /// Room is reserved again that was not in the way of the job that it was given up for; its
+    /// name.
     pub(crate) fn reserve_again(
         &mut self,
         state: &mut State,

@@ -178,8 +178,8 @@ impl Jobs {
         Ok(record.holdings.is_empty())
     }
 
-    /// A job of which nothing is late with ending any more, or nothing in a budget is left, may be preempted where it
-    /// could not be before: on all nodes that it holds something on.
+    /// A job of which nothing is late with ending any more, or nothing in a budget is left, may be
+    /// preempted where it could not be before: on all nodes that it holds something on.
     pub(crate) fn note_others_of(&self, state: &mut State, job: JobId) {
         for id in &self.records[&job].holdings {
             let record = state.holdings.get(*id);

@@ -167,7 +167,8 @@ impl Engine {
         Ok(plan)
     }
 
-    /// Builds the indices that the next decisions rest on, off the decision path; changes no decision.
+    /// Builds the indices that the next decisions rest on, off the decision path; changes no
+    /// decision.
     pub fn prepare(&mut self) {
         let Some((job, _)) = self.books.next_job(None) else { return };
         let gang = Arc::clone(&self.books.jobs.records[&job].gang);
@@ -177,8 +178,9 @@ impl Engine {
         }
     }
 
-    /// Takes over what a recorded decision keeps, gives back or gives up. That pods were bound is told by
-    /// [`dovetail_model::Event::Adopted`]; of it this takes over that room kept for the job is over.
+    /// Takes over what a recorded decision keeps, gives back or gives up. That pods were bound is
+    /// told by [`dovetail_model::Event::Adopted`]; of it this takes over that room kept for the job
+    /// is over.
     pub fn follow(&mut self, action: &Action) {
         self.books.follow(action);
     }
@@ -242,8 +244,8 @@ impl Engine {
         std::mem::take(&mut self.decisions)
     }
 
-    /// The world as plain data. An engine made from it, with the same policy and what that has learnt,
-    /// decides as this one.
+    /// The world as plain data. An engine made from it, with the same policy and what that has
+    /// learnt, decides as this one.
     pub fn snapshot(&self) -> Snapshot {
         snapshot::of(self)
     }
@@ -256,10 +258,11 @@ impl Engine {
 
     /// Forgets names and requirements of what is gone.
     ///
-    /// Selectors, requirements, images and what follows from them get numbers when they are first met, and tables by
-    /// these numbers only ever grow. In a simulation that ends; a scheduler that runs for months meets ever new ones. An
-    /// engine that is built from its own snapshot knows those that are in use and decides as before. It takes as long as a restart and changes no later decision;
-    /// numbers of nodes and shapes that were given out are void.
+    /// Selectors, requirements, images and what follows from them get numbers when they are first
+    /// met, and tables by these numbers only ever grow. In a simulation that ends; a scheduler that
+    /// runs for months meets ever new ones. An engine that is built from its own snapshot knows
+    /// those that are in use and decides as before. It takes as long as a restart and changes no
+    /// later decision; numbers of nodes and shapes that were given out are void.
     pub fn forget_what_is_gone(&mut self) {
         let snapshot: Snapshot = self.snapshot();
         let learnt = self.policy().learnt().map(Learnt::for_another_engine);

@@ -16,7 +16,8 @@ use crate::queue::ClassKey;
 use crate::state::State;
 use crate::view::View;
 
-/// Nodes with what is held on them, and how a place on them is chosen. It knows no waiting jobs and decides nothing.
+/// Nodes with what is held on them, and how a place on them is chosen. It knows no waiting jobs and
+/// decides nothing.
 pub(crate) struct Placement {
     pub(crate) state: State,
     pub(crate) policy: Box<dyn Policy>,
@@ -64,8 +65,8 @@ impl Placement {
         placer.place(gang)
     }
 
-    /// Where a gang would be placed under a view with at most so much beyond its smallest size; nothing changes. What
-    /// leaves by then is not for others where `reserve` holds it.
+    /// Where a gang would be placed under a view with at most so much beyond its smallest size;
+    /// nothing changes. What leaves by then is not for others where `reserve` holds it.
     pub(crate) fn what_if(
         &mut self,
         gang: &Gang,
@@ -115,9 +116,9 @@ impl Placement {
         self.policy.set_draws(devices);
     }
 
-    /// What could help a gang that does not fit: for one pod the causes of refusal, else anything that
-    /// frees something. Where the search is not exhaustive (several sets, or rules) and there is room for
-    /// each set by itself, also anything that makes it choose otherwise.
+    /// What could help a gang that does not fit: for one pod the causes of refusal, else anything
+    /// that frees something. Where the search is not exhaustive (several sets, or rules) and there
+    /// is room for each set by itself, also anything that makes it choose otherwise.
     pub(crate) fn wanted_by(&mut self, gang: &Gang) -> Help {
         let finder = self.finder.finder();
         if let Some(set) = gang.only_pod() {
@@ -136,8 +137,8 @@ impl Placement {
         if hopeless { Help::FREED } else { Help::ALL }
     }
 
-    /// The class of a waiting job, apart from what is kept for it. Which images it names makes no difference where every
-    /// place is tried.
+    /// The class of a waiting job, apart from what is kept for it. Which images it names makes no
+    /// difference where every place is tried.
     pub(crate) fn class_key(&self, job: &Job, gang: &Arc<Gang>) -> ClassKey {
         let mut gang = Arc::clone(gang);
         if let [set] = gang.sets.as_slice() {

@@ -23,7 +23,8 @@ pub struct DecisionRecord {
     pub devices_chosen_by_kubelet: bool,
     /// Version of the policy.
     pub policy_version: u64,
-    /// The best nodes for the pod in order, the chosen one first unless the topology wanted another.
+    /// The best nodes for the pod in order, the chosen one first unless the topology wanted
+    /// another.
     pub alternatives: Vec<Alternative>,
     /// Points by which the best is ahead of the second; 0 is a tie that rank decided.
     pub margin: Option<i64>,

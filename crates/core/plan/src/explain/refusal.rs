@@ -21,9 +21,10 @@ pub struct Refusal {
 }
 
 impl Questions<'_> {
-    /// What keeps one more such pod off a node at this moment: empty if it fits, `None` if there is no such
-    /// node. The first entry is what placement stops at. Where kube-scheduler names several reasons of the
-    /// same filter (amounts; volumes that are bound, and those that are to be), the others of it follow.
+    /// What keeps one more such pod off a node at this moment: empty if it fits, `None` if there is
+    /// no such node. The first entry is what placement stops at. Where kube-scheduler names several
+    /// reasons of the same filter (amounts; volumes that are bound, and those that are to be), the
+    /// others of it follow.
     pub fn refusals(&mut self, pod: &Arc<Requirement>, node: &str) -> Option<Vec<Refusal>> {
         let state = &mut self.books.placement.state;
         let slot = state.nodes.find(node)?;

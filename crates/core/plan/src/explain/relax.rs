@@ -1,8 +1,8 @@
 //! Why a job waits, and the smallest changes that would start it now.
 //!
-//! Every constraint that could be given up is tried alone, then in pairs of which neither helps alone:
-//! all minimal relaxations of size one and two. Each is verified by the placement that would be used, so
-//! applying one makes the job placeable.
+//! Every constraint that could be given up is tried alone, then in pairs of which neither helps
+//! alone: all minimal relaxations of size one and two. Each is verified by the placement that would
+//! be used, so applying one makes the job placeable.
 
 use std::sync::Arc;
 

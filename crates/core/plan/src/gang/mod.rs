@@ -1,10 +1,10 @@
 //! Placing a whole job: all of its smallest size or nothing.
 //!
-//! Every attempt is a transaction; a failed one is rolled back at the cost of its own changes. Where a
-//! level of the topology is required, domains with enough room are tried from the smallest up. Where one
-//! is preferred, the job goes into one domain if one has room (the smallest such), else into as few as
-//! possible inside the narrowest wider domain with room: the largest first, and the smallest that
-//! suffices for the rest, which is optimal in number for identical pods.
+//! Every attempt is a transaction; a failed one is rolled back at the cost of its own changes.
+//! Where a level of the topology is required, domains with enough room are tried from the smallest
+//! up. Where one is preferred, the job goes into one domain if one has room (the smallest such),
+//! else into as few as possible inside the narrowest wider domain with room: the largest first, and
+//! the smallest that suffices for the rest, which is optimal in number for identical pods.
 
 mod request;
 mod topology;
@@ -62,7 +62,8 @@ struct Part<'g> {
 }
 
 impl Part<'_> {
-    /// The part as it is searched at the set's own levels; `None` if it has none or is there already.
+    /// The part as it is searched at the set's own levels; `None` if it has none or is there
+    /// already.
     fn own_levels(&self) -> Option<Self> {
         let own = self.set.has_topology() && !self.at_own_levels;
         own.then_some(Self { at_own_levels: true, ..*self })
@@ -183,7 +184,8 @@ impl<'a> Placer<'a> {
         self.state.hold(record)
     }
 
-    /// Adds pods beyond the smallest size, set by set, where the set already is and within the limit.
+    /// Adds pods beyond the smallest size, set by set, where the set already is and within the
+    /// limit.
     fn grow(&mut self, gang: &Gang) {
         let mut left = std::mem::take(&mut self.growth_limit);
         for set in &gang.sets {
@@ -203,7 +205,8 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// Adds up to `more` pods to a set; the first pod of a set that has none yet chooses its domain.
+    /// Adds up to `more` pods to a set; the first pod of a set that has none yet chooses its
+    /// domain.
     fn grow_set(&mut self, set: &GangSet, more: u32) -> u32 {
         let scope_of = |placer: &Self| placer.scopes.get(&set.pod_set).copied();
         let scope = scope_of(self).unwrap_or(Scope::Everywhere);

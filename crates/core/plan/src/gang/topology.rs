@@ -55,8 +55,8 @@ impl Placer<'_> {
             || self.attempt(|placer| placer.place_flat(scope, parts))
     }
 
-    /// Spreads the parts over domains of a level inside the scope: the largest first, the smallest that
-    /// suffices for the rest; domains the gang already uses win ties.
+    /// Spreads the parts over domains of a level inside the scope: the largest first, the smallest
+    /// that suffices for the rest; domains the gang already uses win ties.
     fn place_over(&mut self, scope: Scope, depth: usize, parts: &[Part<'_>]) -> bool {
         let mut used: BTreeSet<Vec<String>> = BTreeSet::new();
         parts.iter().all(|part| {
@@ -176,8 +176,8 @@ impl State {
         }
     }
 
-    /// Name of a scope, by which ties are broken whatever the order of history: label values, then for a
-    /// node its rank.
+    /// Name of a scope, by which ties are broken whatever the order of history: label values, then
+    /// for a node its rank.
     pub(crate) fn scope_name(&self, scope: Scope) -> Vec<String> {
         match scope {
             Scope::Everywhere => Vec::new(),

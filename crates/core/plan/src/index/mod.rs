@@ -1,8 +1,8 @@
 //! Exact indices over the state: the best node and the room per domain, kept up to date lazily.
 //!
-//! One score tree per demand (resources × device need × mask × rules), refreshed only when it is asked
-//! and only for what the change log says moved since. The trees are caches: dropping any of them changes
-//! no decision, only its cost.
+//! One score tree per demand (resources × device need × mask × rules), refreshed only when it is
+//! asked and only for what the change log says moved since. The trees are caches: dropping any of
+//! them changes no decision, only its cost.
 
 pub(crate) mod domain_room;
 pub(crate) mod score_index;
@@ -53,8 +53,8 @@ pub(crate) struct RandomSequence {
 }
 
 impl RandomSequence {
-    /// A number below `count`, from the seed and how many were drawn before (SplitMix64, Steele et al.
-    /// 2014; the bias of the multiplication is below 2^-32).
+    /// A number below `count`, from the seed and how many were drawn before (SplitMix64, Steele et
+    /// al. 2014; the bias of the multiplication is below 2^-32).
     pub(crate) fn below(&mut self, seed: u64, count: usize) -> usize {
         self.drawn += 1;
         let mut z = seed.wrapping_add(self.drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15));

@@ -41,7 +41,8 @@ pub(crate) struct ScoreIndex {
 const FITS: u8 = Cause::None as u8;
 /// A leaf that stands for no node.
 const NO_NODE: u8 = u8::MAX;
-/// A leaf whose node still does not fit, after holds; which obstacle is first now is found out when asked.
+/// A leaf whose node still does not fit, after holds; which obstacle is first now is found out when
+/// asked.
 const STALE: u8 = u8::MAX - 1;
 /// Touched nodes from which on they are taken in order.
 const MANY: usize = 128;
@@ -216,8 +217,8 @@ impl ScoreIndex {
         self.tree = tree;
     }
 
-    /// Brings the rule verdicts up to date and adds the nodes of values that flipped to the touched ones;
-    /// false if the log no longer reaches back.
+    /// Brings the rule verdicts up to date and adds the nodes of values that flipped to the touched
+    /// ones; false if the log no longer reaches back.
     fn refresh_rules(&mut self, state: &State, static_changed: bool) -> bool {
         let Some(moved) = state.log.moved_since(self.cursor) else { return false };
         let moved = (!static_changed).then_some(moved);
@@ -230,8 +231,8 @@ impl ScoreIndex {
         true
     }
 
-    /// Adds the nodes in whose domains other pods are counted than before for what the pod prefers; false if
-    /// the log no longer reaches back.
+    /// Adds the nodes in whose domains other pods are counted than before for what the pod prefers;
+    /// false if the log no longer reaches back.
     fn touch_counted(&mut self, state: &State) -> bool {
         let Some(moved) = state.log.moved_since(self.cursor) else { return false };
         let mut seen: rustc_hash::FxHashSet<NodeId> = self.touched.iter().copied().collect();
@@ -252,8 +253,8 @@ impl ScoreIndex {
         self.images.is_some_and(|list| state.images.version(list) != self.images_version)
     }
 
-    /// Adds the nodes that have images whose share is another than before. Nodes that no longer have one are in
-    /// the change log.
+    /// Adds the nodes that have images whose share is another than before. Nodes that no longer
+    /// have one are in the change log.
     fn touch_images(&mut self, state: &State) {
         let Some(list) = self.images.filter(|_| self.images_moved(state)) else { return };
         self.images_version = state.images.version(list);
@@ -261,8 +262,8 @@ impl ScoreIndex {
         self.touched.extend(state.images.nodes_of(list).filter(|node| seen.insert(*node)));
     }
 
-    /// Looks again at the touched nodes. Many are taken in the order of their leaves, which the caches of
-    /// the machine like best.
+    /// Looks again at the touched nodes. Many are taken in the order of their leaves, which the
+    /// caches of the machine like best.
     fn rescore_touched(&mut self, state: &mut State, policy: &mut dyn Policy, since: Cursor) {
         let mut touched = std::mem::take(&mut self.touched);
         let many = touched.len() >= MANY;

@@ -1,7 +1,7 @@
 //! A tournament tree with eight children per node: the best of many keys, kept while keys change.
 //!
-//! Keys are compared whole, so the tie-break is part of the key and the position of a leaf means nothing.
-//! Leaves are only ever appended; no growth rebuilds anything.
+//! Keys are compared whole, so the tie-break is part of the key and the position of a leaf means
+//! nothing. Leaves are only ever appended; no growth rebuilds anything.
 
 const FAN_OUT: usize = 8;
 const FAN_OUT_BITS: usize = 3;
@@ -50,7 +50,8 @@ impl WideTree {
             if old == key || (old < parent && key <= parent) {
                 return;
             }
-            // The greatest child grew, or another one overtook it; else it fell and all are compared.
+            // The greatest child grew, or another one overtook it; else it fell and all are
+            // compared.
             if key < parent {
                 let first = place & !(FAN_OUT - 1);
                 let last = (first + FAN_OUT).min(self.levels[depth].len());
@@ -60,7 +61,8 @@ impl WideTree {
         }
     }
 
-    /// Like [`WideTree::set`] for one of many leaves: the tree answers again after [`WideTree::settle`].
+    /// Like [`WideTree::set`] for one of many leaves: the tree answers again after
+    /// [`WideTree::settle`].
     #[inline]
     pub(crate) fn put(&mut self, leaf: usize, key: u64) {
         if leaf >= self.len() {
@@ -73,7 +75,8 @@ impl WideTree {
         }
     }
 
-    /// Ends a row of [`WideTree::put`]. Leaves in ascending order cost least: each parent is compared once.
+    /// Ends a row of [`WideTree::put`]. Leaves in ascending order cost least: each parent is
+    /// compared once.
     pub(crate) fn settle(&mut self) {
         for depth in 1..self.levels.len() {
             let (below, above) = self.levels.split_at_mut(depth);

@@ -1,8 +1,9 @@
-//! The arrival histogram: which kinds of pods arrive, and how long they run, faded so that the mix can change.
+//! The arrival histogram: which kinds of pods arrive, and how long they run, faded so that the mix
+//! can change.
 //!
-//! Every arriving pod adds one, whether it starts or not; every pod that ends adds one end and its run time. At
-//! every check all masses fade so that an arrival counts half after [`HALF_LIFE_ARRIVALS`]; the engine has no
-//! clock, arrivals stand for time.
+//! Every arriving pod adds one, whether it starts or not; every pod that ends adds one end and its
+//! run time. At every check all masses fade so that an arrival counts half after
+//! [`HALF_LIFE_ARRIVALS`]; the engine has no clock, arrivals stand for time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +22,8 @@ pub const HALF_LIFE_ARRIVALS: u64 = 65_536;
 const ARRIVAL: u64 = 1 << 32;
 /// 2^32 · 2^(−[`CHECK_EVERY`] / [`HALF_LIFE_ARRIVALS`]).
 const FADE: u64 = 4_283_353_945;
-/// Ends of unknown kinds that are taken to have had the mean run time, so that one early end says little.
+/// Ends of unknown kinds that are taken to have had the mean run time, so that one early end says
+/// little.
 const ENDS_ASSUMED: u64 = 3 * ARRIVAL;
 /// A kind is taken to run at most this many times as long as the mean.
 const LONGEST: i128 = 1 << 10;

@@ -1,11 +1,11 @@
 //! The mix of pods that are expected: the common kinds that were seen, and some that were not.
 //!
-//! Where nothing ends, each pod that arrives counts alike: what it cannot use is lost for good. Where jobs come
-//! and go, a kind counts by the GPU-time it asks for: so much of the cluster is in its use. Between the two the
-//! weights are mixed by [`Learnt::turnover`].
+//! Where nothing ends, each pod that arrives counts alike: what it cannot use is lost for good.
+//! Where jobs come and go, a kind counts by the GPU-time it asks for: so much of the cluster is in
+//! its use. Between the two the weights are mixed by [`Learnt::turnover`].
 //!
-//! Whole pods of 1, 2, 4, ... GPUs that were never seen keep a part ([`UNSEEN`]) of the weight: who arrives last, or for the
-//! first time, finds room.
+//! Whole pods of 1, 2, 4, ... GPUs that were never seen keep a part ([`UNSEEN`]) of the weight: who
+//! arrives last, or for the first time, finds room.
 
 use crate::learn::histogram::Shares;
 use crate::learn::supply::PLENTY;
@@ -18,19 +18,21 @@ const COVERED: i64 = ONE * 97 / 100;
 const MOST_KINDS: usize = 64;
 /// Weight of the kinds that nobody may have asked for yet: 5 %.
 const UNSEEN: i64 = ONE / 20;
-/// Each of them has at least this, however rare the kinds are that were seen: 1.1 %, which is more than
-/// one in a hundred of all weights together.
+/// Each of them has at least this, however rare the kinds are that were seen: 1.1 %, which is more
+/// than one in a hundred of all weights together.
 const LEAST_UNSEEN: i64 = ONE * 11 / 1000;
 /// They ask for this part of the CPU and memory that the cluster has for each GPU, in quarters.
 const UNSEEN_QUARTERS: i64 = 3;
 
 impl Learnt {
-    /// The common kinds of the published version with weights in 2^-20 that sum to about one, the most common first.
+    /// The common kinds of the published version with weights in 2^-20 that sum to about one, the
+    /// most common first.
     pub(crate) fn common_kinds(&self) -> Vec<(PodKind, i64)> {
         common_kinds(&self.shares, &self.order)
     }
 
-    /// Kinds with GPUs that are expected, seen and unseen, with weights in 2^-20 that sum to about one.
+    /// Kinds with GPUs that are expected, seen and unseen, with weights in 2^-20 that sum to about
+    /// one.
     pub(crate) fn expected_kinds(&self, weights: &Weights) -> Vec<(PodKind, i64)> {
         let with_gpu = |shares: &Shares, eighths: i64| -> Shares {
             let wanted = shares.iter().filter(|(kind, _)| kind.gpu_count > 0);
@@ -118,8 +120,8 @@ mod tests {
 
     #[test]
     fn sizes_that_nobody_asks_for_keep_a_hundredth_each() {
-        // All that ever came, long ago and now, is a pod that only one node in nine can hold: rare, so
-        // that it counts eight times.
+        // All that ever came, long ago and now, is a pod that only one node in nine can hold: rare,
+        // so that it counts eight times.
         let kind = |cpu_milli: i64, gpu_count: u16| PodKind {
             cpu_milli,
             memory_bytes: 0,

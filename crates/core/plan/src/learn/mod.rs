@@ -1,7 +1,8 @@
-//! What a learning policy learns: which pods arrive, how long they run, and what the cluster offers.
+//! What a learning policy learns: which pods arrive, how long they run, and what the cluster
+//! offers.
 //!
-//! [`Learnt`] is everything: plain integers that can be written down and read again. A version of it is
-//! published at deterministic points only; scores read the published part and nothing else.
+//! [`Learnt`] is everything: plain integers that can be written down and read again. A version of
+//! it is published at deterministic points only; scores read the published part and nothing else.
 
 pub(crate) mod histogram;
 pub(crate) mod mix;

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::learn::PodKind;
 use crate::state::State;
 
-/// Binary digits to which the CPU and memory of nodes are told apart, so that there are few classes.
+/// Binary digits to which the CPU and memory of nodes are told apart, so that there are few
+/// classes.
 const DIGITS: u32 = 8;
 /// One of [`Supply::scarcity`].
 pub(crate) const PLENTY: i64 = 1 << 10;
-/// A kind of pod counts as at most so many times as scarce as one that every node can be filled with.
+/// A kind of pod counts as at most so many times as scarce as one that every node can be filled
+/// with.
 const MOST_SCARCE: i64 = 8;
 
 /// Devices per model, and what the nodes with devices have beside them.
@@ -67,8 +69,9 @@ impl Supply {
         supply
     }
 
-    /// All devices, over those that pods of the kind could use if they had the cluster for themselves,
-    /// in 2^-10: [`PLENTY`] where they can fill every node, more where few nodes can hold one.
+    /// All devices, over those that pods of the kind could use if they had the cluster for
+    /// themselves, in 2^-10: [`PLENTY`] where they can fill every node, more where few nodes can
+    /// hold one.
     pub(crate) fn scarcity(&self, kind: &PodKind) -> i64 {
         let (mut all, mut usable) = (0, 0);
         for (class, nodes) in &self.classes {

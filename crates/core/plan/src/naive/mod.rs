@@ -1,8 +1,8 @@
 //! The naive judge: the same answers as the index, by looking at everything each time.
 //!
-//! It keeps nothing between questions. Free amounts are added up from the holdings, device states are
-//! replayed from an empty node, rules are counted pod by pod. It is slow on purpose and lives here so
-//! that a test can hold every decision of the index against it.
+//! It keeps nothing between questions. Free amounts are added up from the holdings, device states
+//! are replayed from an empty node, rules are counted pod by pod. It is slow on purpose and lives
+//! here so that a test can hold every decision of the index against it.
 
 mod preferences;
 mod room;

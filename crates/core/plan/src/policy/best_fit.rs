@@ -1,6 +1,7 @@
 //! `best-fit`: the node that is left with the least CPU and GPU.
 //!
-//! Score = trunc(100 · (1 − ½·CPU left after / 128 cores − ½·GPU left after / 8 GPUs)), as published with FGD.
+//! Score = trunc(100 · (1 − ½·CPU left after / 128 cores − ½·GPU left after / 8 GPUs)), as
+//! published with FGD.
 
 use dovetail_model::NodeId;
 

@@ -1,9 +1,10 @@
-//! Depth fragmentation: expected free GPU that the mix cannot use, also because CPU or memory runs out first.
+//! Depth fragmentation: expected free GPU that the mix cannot use, also because CPU or memory runs
+//! out first.
 //!
-//! For an expected pod that can run on the node, FGD counts the free GPU on devices too small for it. Here
-//! a second amount is added: of the usable GPU all but the part that as many pods as the free CPU, memory and
-//! devices carry would fill. For a pod that cannot run there all free GPU counts twice, as it does once in FGD.
-//! The sum over the mix is in milli-GPU · 2^20.
+//! For an expected pod that can run on the node, FGD counts the free GPU on devices too small for
+//! it. Here a second amount is added: of the usable GPU all but the part that as many pods as the
+//! free CPU, memory and devices carry would fill. For a pod that cannot run there all free GPU
+//! counts twice, as it does once in FGD. The sum over the mix is in milli-GPU · 2^20.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

@@ -1,6 +1,7 @@
 //! `dot-product`: the node whose free vector is least aligned with the pod, as published with FGD.
 //!
-//! Score = trunc(100 · (1 − ½·(CPU free · CPU asked / 128² + GPU free · GPU asked / 8²))), in cores and GPUs.
+//! Score = trunc(100 · (1 − ½·(CPU free · CPU asked / 128² + GPU free · GPU asked / 8²))), in cores
+//! and GPUs.
 
 use dovetail_model::NodeId;
 

@@ -4,7 +4,8 @@
 //! waste is a potential of the node's own state: depth fragmentation ([`super::depth`]) plus
 //! imbalance ([`super::balance`]). Imbalance, opening ([`super::opening`]) and scarcity, the learnt
 //! price of the model ([`super::scarcity`]), count as far as nothing ends, what is left
-//! ([`super::residual`]) as far as jobs come and go. Before anything is learnt the policy is `best-fit`.
+//! ([`super::residual`]) as far as jobs come and go. Before anything is learnt the policy is
+//! `best-fit`.
 //!
 //! All terms are integers in milli-GPU · 2^20. docs/benchmarks.md says on what the weights were
 //! chosen.
@@ -84,7 +85,8 @@ struct Seen {
     is_open: bool,
 }
 
-/// The last few scores: many nodes are alike, above all empty ones. Small, so that a look costs nothing.
+/// The last few scores: many nodes are alike, above all empty ones. Small, so that a look costs
+/// nothing.
 #[derive(Debug)]
 struct Recent {
     scores: Vec<(Seen, i64)>,

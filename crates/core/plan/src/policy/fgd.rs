@@ -1,7 +1,8 @@
 //! `fgd`: least growth of expected fragmentation, with the published integer scores and ties.
 //!
-//! Score = trunc(100 · sigmoid((F before − F after) / 1000)), 0 to 100. One step near the middle is about
-//! 40 milli-GPU; the coarse steps and the fixed order of ties are part of the published results.
+//! Score = trunc(100 · sigmoid((F before − F after) / 1000)), 0 to 100. One step near the middle is
+//! about 40 milli-GPU; the coarse steps and the fixed order of ties are part of the published
+//! results.
 
 use dovetail_model::{HeldDevices, NodeId};
 use rustc_hash::FxHashMap;
@@ -91,7 +92,8 @@ impl FgdScorer {
             .unwrap_or(0)
     }
 
-    /// A share goes to the first device with the highest integer score, anything else by the common rule.
+    /// A share goes to the first device with the highest integer score, anything else by the common
+    /// rule.
     pub(crate) fn devices(
         &mut self,
         state: &mut State,

@@ -1,9 +1,9 @@
 //! Expected fragmentation of a node (Weng et al., “Beware of Fragmentation”, USENIX ATC 2023, §4).
 //!
-//! For one expected pod `m`, all free GPU of a node counts as fragmented if `m` cannot run there (CPU, GPU
-//! or model) or needs no GPU, else the free GPU on devices with less than `m` needs. The expectation is
-//! over the target mix. The order of additions follows the published simulator, because its integer
-//! scores turn on the last bits.
+//! For one expected pod `m`, all free GPU of a node counts as fragmented if `m` cannot run there
+//! (CPU, GPU or model) or needs no GPU, else the free GPU on devices with less than `m` needs. The
+//! expectation is over the target mix. The order of additions follows the published simulator,
+//! because its integer scores turn on the last bits.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -16,7 +16,8 @@ use crate::state::State;
 #[derive(Debug)]
 pub(crate) struct Fragmentation {
     mix: Vec<Expected>,
-    /// Distinct CPU requests of the mix, ascending: only the rank of the free CPU among them matters.
+    /// Distinct CPU requests of the mix, ascending: only the rank of the free CPU among them
+    /// matters.
     cpu_thresholds: Vec<i64>,
     memo: FxHashMap<(u32, u16), f64>,
     remember: bool,

@@ -1,10 +1,10 @@
 //! `kube-default`: how kube-scheduler 1.37 scores with its default plugins.
 //!
-//! `NodeResourcesFit` (LeastAllocated, weight 1) plus `NodeResourcesBalancedAllocation` (weight 1), both over
-//! CPU and memory. LeastAllocated counts pods without requests as 100 milli-CPU and 200 MiB; the
-//! balance score is 50 + (50 + balance with the pod − balance without it) / 2. Plugins that read pod
-//! preferences are equal on all nodes here, and GPUs play no part, as in the original. kube-scheduler
-//! breaks ties at random; here the lowest rank wins.
+//! `NodeResourcesFit` (LeastAllocated, weight 1) plus `NodeResourcesBalancedAllocation` (weight 1),
+//! both over CPU and memory. LeastAllocated counts pods without requests as 100 milli-CPU and 200
+//! MiB; the balance score is 50 + (50 + balance with the pod − balance without it) / 2. Plugins
+//! that read pod preferences are equal on all nodes here, and GPUs play no part, as in the
+//! original. kube-scheduler breaks ties at random; here the lowest rank wins.
 
 use dovetail_model::NodeId;
 

@@ -1,12 +1,13 @@
 //! `kube-most-allocated`: how kube-scheduler packs when a GPU cluster configures it to.
 //!
-//! `NodeResourcesFit` with the scoring strategy MostAllocated and nothing beside it (balanced allocation
-//! pulls the other way and is switched off for packing). As in kube-scheduler's `most_allocated.go`, a
-//! resource scores 100 · min(asked with the pod, allocatable) / allocatable in integers, and the node the
-//! weighted mean over the resources it has. Weights are those of the Kubernetes documentation's example
-//! of bin packing: CPU 1, memory 1, the extended resource 3. Pods without requests count as
-//! 100 milli-CPU and 200 MiB, and a pod that asks for no GPU is not scored on GPUs, as in the original.
-//! kube-scheduler knows no shares; here a share counts as its part of a GPU. Ties go to the lowest rank.
+//! `NodeResourcesFit` with the scoring strategy MostAllocated and nothing beside it (balanced
+//! allocation pulls the other way and is switched off for packing). As in kube-scheduler's
+//! `most_allocated.go`, a resource scores 100 · min(asked with the pod, allocatable) / allocatable
+//! in integers, and the node the weighted mean over the resources it has. Weights are those of the
+//! Kubernetes documentation's example of bin packing: CPU 1, memory 1, the extended resource 3.
+//! Pods without requests count as 100 milli-CPU and 200 MiB, and a pod that asks for no GPU is not
+//! scored on GPUs, as in the original. kube-scheduler knows no shares; here a share counts as its
+//! part of a GPU. Ties go to the lowest rank.
 
 use dovetail_model::NodeId;
 

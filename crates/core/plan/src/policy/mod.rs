@@ -1,8 +1,9 @@
 //! Policies: which of the nodes that fit is best.
 //!
-//! A policy is a sum of weighted terms. Its score reads the node's own state, the shape and an immutable
-//! policy version, never the clock and never another node; that is what lets an index keep scores between
-//! decisions. Higher is better; equal scores go to the node with the lowest rank.
+//! A policy is a sum of weighted terms. Its score reads the node's own state, the shape and an
+//! immutable policy version, never the clock and never another node; that is what lets an index
+//! keep scores between decisions. Higher is better; equal scores go to the node with the lowest
+//! rank.
 
 pub(crate) mod balance;
 pub(crate) mod best_fit;
@@ -77,8 +78,8 @@ pub trait Policy: Send {
     /// Score of placing one pod of the shape on a node that can take it, within [`SCORE_LIMIT`].
     fn score(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64;
 
-    /// What one point of a pod's preferences is worth in scores of this policy. Policies whose scores
-    /// are percents take kube-scheduler's points as they are.
+    /// What one point of a pod's preferences is worth in scores of this policy. Policies whose
+    /// scores are percents take kube-scheduler's points as they are.
     fn point(&self) -> i64 {
         1
     }
@@ -97,7 +98,8 @@ pub trait Policy: Send {
     /// Tells a learning policy that a pod of this shape ended after it had run for so long.
     fn observe_end(&mut self, _state: &State, _shape: ShapeId, _ran_ms: u64) {}
 
-    /// Publishes a new version if it is time to; true if one was published. Called between decisions.
+    /// Publishes a new version if it is time to; true if one was published. Called between
+    /// decisions.
     fn publish(&mut self, _state: &mut State) -> bool {
         false
     }

@@ -48,7 +48,8 @@ pub struct PolicySpec {
     pub seed: u64,
     /// Target mix of `fgd`; empty makes every fragmentation 0.
     pub target_mix: Vec<TargetPod>,
-    /// What an earlier run of a learning policy learnt ([`Policy::learnt`]); `None` starts knowing nothing.
+    /// What an earlier run of a learning policy learnt ([`Policy::learnt`]); `None` starts knowing
+    /// nothing.
     pub learnt: Option<Learnt>,
     /// Other weights of `dovetail` than the documented ones; for benchmarks.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,8 @@
 //! Price of opening a node: of being the first of ours on a node with all devices free.
 //!
-//! Dear for the nodes with the most CPU and next to nothing for others, so that large pods that come
-//! late find whole nodes. Where jobs come and go, nodes become empty by themselves and it counts nothing.
+//! Dear for the nodes with the most CPU and next to nothing for others, so that large pods that
+//! come late find whole nodes. Where jobs come and go, nodes become empty by themselves and it
+//! counts nothing.
 
 use rustc_hash::FxHashMap;
 

@@ -1,9 +1,10 @@
 //! GPU-type scarcity: what taking a GPU of a model costs those who can use no other.
 //!
-//! Per model: pressure = (its part of the demand that names models) / (its part of the supply), where the
-//! demand of a pod that names several is split by their supply; plus, before much is learnt, a prior from
-//! supply alone: rare models cost more, in proportion to the share of demand that names models at all.
-//! Where jobs come and go it counts nothing: there the mix of expected pods says enough.
+//! Per model: pressure = (its part of the demand that names models) / (its part of the supply),
+//! where the demand of a pod that names several is split by their supply; plus, before much is
+//! learnt, a prior from supply alone: rare models cost more, in proportion to the share of demand
+//! that names models at all. Where jobs come and go it counts nothing: there the mix of expected
+//! pods says enough.
 
 use std::collections::BTreeMap;
 

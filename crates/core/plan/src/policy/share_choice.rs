@@ -18,7 +18,8 @@ pub(crate) struct After {
     pub(crate) taken: SmallVec<[(u32, i64); 1]>,
 }
 
-/// What placing one pod of a need can lead to: one option per distinct device for a share, else one.
+/// What placing one pod of a need can lead to: one option per distinct device for a share, else
+/// one.
 pub(crate) fn options_after(state: &mut State, need: u32, set: u32) -> SmallVec<[After; 4]> {
     let cells = state.devices.set(set).clone();
     if let Request::Share { .. } = state.devices.need(need).request {
@@ -53,8 +54,8 @@ fn after_share(state: &mut State, need: u32, set: u32, cell: u32) -> Option<Afte
     Some(After { set: state.devices.set_after(set, cell, new), taken })
 }
 
-/// The devices a pod gets: for a share the first device whose option has the greatest value, for anything
-/// else the common rule.
+/// The devices a pod gets: for a share the first device whose option has the greatest value, for
+/// anything else the common rule.
 pub(crate) fn share_on_best<V: PartialOrd>(
     state: &mut State,
     shape: ShapeId,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Percent of the documented weights. Everybody uses the default, 100 of each; benchmarks take single
-/// terms out, or change them, and look at what follows.
+/// Percent of the documented weights. Everybody uses the default, 100 of each; benchmarks take
+/// single terms out, or change them, and look at what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Weights {

@@ -8,8 +8,8 @@ use crate::device::cell::Cell;
 use crate::state::State;
 
 impl State {
-    /// What is to be kept of the `claimed` devices of a node while others hold `awaited` who are to leave; what is
-    /// counted on is taken out of that.
+    /// What is to be kept of the `claimed` devices of a node while others hold `awaited` who are to
+    /// leave; what is counted on is taken out of that.
     pub(super) fn beyond(
         &self,
         node: NodeId,
@@ -23,7 +23,8 @@ impl State {
         }
     }
 
-    /// What those hold who are to leave nobody else can take, but others can take what they leave of a device.
+    /// What those hold who are to leave nobody else can take, but others can take what they leave
+    /// of a device.
     fn beyond_assigned(
         &self,
         node: NodeId,

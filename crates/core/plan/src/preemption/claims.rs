@@ -73,8 +73,8 @@ impl Claims {
         })
     }
 
-    /// Keeps for each claim what it needs beyond what those still hold who are to leave. What one of them frees is
-    /// counted on once, however many wait for it.
+    /// Keeps for each claim what it needs beyond what those still hold who are to leave. What one
+    /// of them frees is counted on once, however many wait for it.
     pub(crate) fn keep_all(&mut self, state: &mut State, beside: Beside<'_>) {
         let jobs: Vec<JobId> = self.iter().map(|claim| claim.job).collect();
         let mut leaving = Leaving::new();

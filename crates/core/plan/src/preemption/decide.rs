@@ -72,8 +72,8 @@ impl Preemption {
         }
     }
 
-    /// Searches may take as much as ever again. Where those of the last cycle could not, the classes that it did not
-    /// search for go `first`.
+    /// Searches may take as much as ever again. Where those of the last cycle could not, the
+    /// classes that it did not search for go `first`.
     pub(crate) fn begin_cycle(&mut self, first: BTreeSet<usize>) {
         self.operations_left = self.config.max_operations;
         self.is_postponed = false;
@@ -152,8 +152,8 @@ impl Preemption {
         PreemptOutcome::Postponed
     }
 
-    /// How many pods may be stopped, by number of their selector. Those are taken off who were told to stop
-    /// and are still there: who keeps the budgets may not have seen that yet.
+    /// How many pods may be stopped, by number of their selector. Those are taken off who were told
+    /// to stop and are still there: who keeps the budgets may not have seen that yet.
     fn disruptions_allowed(&self, books: &mut Books) -> BTreeMap<u32, i64> {
         let state = &mut books.placement.state;
         let budgets = self.budgets.iter();
@@ -177,9 +177,9 @@ impl Preemption {
         allowed
     }
 
-    /// The cheapest victims when `leaving` has left, of what is kept for jobs of lower priority nothing is, and of what is
-    /// kept for others everything; and what of that lower priority, claims and `rooms`, is needed beside them. Asking
-    /// changes nothing.
+    /// The cheapest victims when `leaving` has left, of what is kept for jobs of lower priority
+    /// nothing is, and of what is kept for others everything; and what of that lower priority,
+    /// claims and `rooms`, is needed beside them. Asking changes nothing.
     fn search(
         &mut self,
         books: &mut Books,
@@ -284,8 +284,8 @@ impl Preemption {
     }
 }
 
-/// What was known of nodes with victims, and of those that are to be used, is out of date; with the budgets,
-/// everything.
+/// What was known of nodes with victims, and of those that are to be used, is out of date; with the
+/// budgets, everything.
 fn note_victims(found: &Found, jobs: &Jobs, state: &State, survey: &mut Survey) {
     let places = found.places.iter().map(|place| place.node);
     let of_victims = found.units.iter().filter_map(|unit| jobs.records.get(&unit.job));
@@ -301,8 +301,8 @@ fn place_of(state: &State, placed: &PlacedPod) -> Place {
     Place { pod: placed.pod, node, devices: placed.devices.clone() }
 }
 
-/// Whether a pod might fit on a node without those that its job may stop; cheap, and never wrong when it says
-/// no. Only for what looks at amounts.
+/// Whether a pod might fit on a node without those that its job may stop; cheap, and never wrong
+/// when it says no. Only for what looks at amounts.
 pub(crate) fn might_clear(books: &Books, record: &JobRecord, shape: ShapeId, node: NodeId) -> bool {
     let state = &books.placement.state;
     let demand = &state.shapes.get(shape).demand;
@@ -349,8 +349,8 @@ fn might_go(books: &Books, record: &JobRecord, holding: &HoldingRecord) -> bool 
     }
 }
 
-/// Who must leave before the places are free: the victims, and who leaves anyway, there or counted for the
-/// same bounds.
+/// Who must leave before the places are free: the victims, and who leaves anyway, there or counted
+/// for the same bounds.
 fn awaited(
     state: &State,
     found: &Found,

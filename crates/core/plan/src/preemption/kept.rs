@@ -1,4 +1,5 @@
-//! Room that is held for one waiting job alone: by its claim, or by somebody outside under names that the job states.
+//! Room that is held for one waiting job alone: by its claim, or by somebody outside under names
+//! that the job states.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -68,8 +69,9 @@ impl Books {
         room
     }
 
-    /// Reserves again, after the job has started that rooms were given up for, those that are not in its way: pods of
-    /// several sets are placed one set after the other, which can fail beside a room that none of them uses then.
+    /// Reserves again, after the job has started that rooms were given up for, those that are not
+    /// in its way: pods of several sets are placed one set after the other, which can fail beside a
+    /// room that none of them uses then.
     pub(crate) fn hold_needless(&mut self, mut rooms: Vec<HoldingRecord>, plan: &mut Plan) {
         rooms.sort_by_key(|room| Reverse(importance(room)));
         for room in rooms {

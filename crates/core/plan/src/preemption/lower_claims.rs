@@ -1,5 +1,5 @@
-//! Which claims of jobs of a lower priority a job that stops others needs to be given back: those beside which it does
-//! not start.
+//! Which claims of jobs of a lower priority a job that stops others needs to be given back: those
+//! beside which it does not start.
 
 use std::cmp::Reverse;
 
@@ -10,8 +10,8 @@ use super::units::Unit;
 use crate::gang::PlacedPod;
 
 impl Search<'_> {
-    /// Keeps what can stay of these claims, none of which is kept so far, the most important first; what stays is held
-    /// from here on. `None` if the search took too long.
+    /// Keeps what can stay of these claims, none of which is kept so far, the most important first;
+    /// what stays is held from here on. `None` if the search took too long.
     pub(super) fn keep_claims(&mut self, mut found: Found, mut lower: Vec<Claim>) -> Option<Found> {
         lower.sort_by_key(|claim| Reverse(self.priority_of(claim.job)));
         for claim in lower {

@@ -1,11 +1,12 @@
 //! Preemption: which pods are evicted so that a job of higher priority starts, and what is reserved
 //! for it meanwhile.
 //!
-//! The rules are kube-scheduler's: victims have a strictly lower priority, whoever is protected or already
-//! ending is none, a job that never preempts waits, and nobody is stopped unless the job then starts: the
-//! last word has the placement that would be used. A gang is stopped as a whole, an elastic one also down to
-//! its smallest size. What is chosen is cheapest in the order of [`dovetail_model::PreemptionCost`], and none
-//! of the victims can be spared: what does not need to go is put back, the most important first.
+//! The rules are kube-scheduler's: victims have a strictly lower priority, whoever is protected or
+//! already ending is none, a job that never preempts waits, and nobody is stopped unless the job
+//! then starts: the last word has the placement that would be used. A gang is stopped as a whole,
+//! an elastic one also down to its smallest size. What is chosen is cheapest in the order of
+//! [`dovetail_model::PreemptionCost`], and none of the victims can be spared: what does not need to
+//! go is put back, the most important first.
 //!
 //! | file | what |
 //! |---|---|
@@ -21,8 +22,8 @@
 //! | `rooms` | which rooms that are kept for jobs of a lower priority are needed for it |
 //! | `decide` | how the cycle uses all that |
 //!
-//! A job that its queue's bounds keep from starting stops others of the queues at their bounds: what those give back
-//! is counted beside the room that they leave.
+//! A job that its queue's bounds keep from starting stops others of the queues at their bounds:
+//! what those give back is counted beside the room that they leave.
 //!
 //! The searches of a cycle count their operations and end at a limit, never after a time.
 
@@ -56,8 +57,9 @@ pub struct PreemptionConfig {
     pub enabled: bool,
     /// Nobody is stopped beyond what budgets allow; else that is the last resort.
     pub respect_budgets: bool,
-    /// Holds, releases and looks that the searches of one cycle may take together. Who is not searched for by then
-    /// is in the next cycle; a search that needs more than all of it finds nothing.
+    /// Holds, releases and looks that the searches of one cycle may take together. Who is not
+    /// searched for by then is in the next cycle; a search that needs more than all of it finds
+    /// nothing.
     pub max_operations: u64,
     /// Time that a pod takes to leave where its job does not say; Kubernetes' default is 30 s.
     pub default_grace_ms: u64,

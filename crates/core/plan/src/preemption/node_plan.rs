@@ -1,5 +1,5 @@
-//! The cheapest way to make one pod fit on one node, as kube-scheduler finds it: everything that may go is
-//! gone; what the pod leaves room for is put back, the most important first.
+//! The cheapest way to make one pod fit on one node, as kube-scheduler finds it: everything that
+//! may go is gone; what the pod leaves room for is put back, the most important first.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,8 @@ impl Search<'_> {
         (is_allowed && self.operations_left > 0).then_some(NodePlan { cost, units })
     }
 
-    /// What is known at a glance of a node that has no room for a pod: somebody must go, and costs something.
+    /// What is known at a glance of a node that has no room for a pod: somebody must go, and costs
+    /// something.
     pub(super) fn glance(&mut self, shape: ShapeId, node: NodeId, tally: &Tally) -> Outlook {
         let demand = self.state.shapes.get(shape).demand.clone();
         let units = self.units_on(&demand, node, tally);
@@ -104,7 +105,8 @@ impl Search<'_> {
             && enough(memory_bytes, demand.amounts.memory_bytes)
     }
 
-    /// Takes a unit away, as far as the pod notices it: without rules that is what it holds on the node.
+    /// Takes a unit away, as far as the pod notices it: without rules that is what it holds on the
+    /// node.
     fn release_on(&mut self, demand: &Demand, node: NodeId, unit: &Unit) -> Vec<HoldingRecord> {
         let mut records = Vec::new();
         for id in &unit.holdings {
@@ -152,8 +154,9 @@ impl Search<'_> {
     }
 }
 
-/// Places of units in the order in which it is tried whether they can stay: those that would violate a budget
-/// first, then the most important; what cannot go without the others of its job before any of these.
+/// Places of units in the order in which it is tried whether they can stay: those that would
+/// violate a budget first, then the most important; what cannot go without the others of its job
+/// before any of these.
 pub(super) fn put_back_order(units: &[Unit], tally: &Tally) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by(|a, b| units[*b].importance().cmp(&units[*a].importance()));

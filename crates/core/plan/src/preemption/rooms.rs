@@ -1,5 +1,5 @@
-//! Which of the rooms that are kept for jobs of a lower priority a job needs: as few as it can do with, of the least
-//! important ones.
+//! Which of the rooms that are kept for jobs of a lower priority a job needs: as few as it can do
+//! with, of the least important ones.
 
 use std::cmp::Reverse;
 
@@ -34,15 +34,15 @@ pub(super) fn has_room_for(state: &State, record: &HoldingRecord) -> bool {
 }
 
 impl Search<'_> {
-    /// Keeps what need not be given up of these rooms, all of which are free so far: the job starts without the rest of
-    /// them. `None` if the search took too long.
+    /// Keeps what need not be given up of these rooms, all of which are free so far: the job starts
+    /// without the rest of them. `None` if the search took too long.
     pub(super) fn keep_rooms(
         &mut self,
         mut found: Found,
         mut rooms: Vec<HoldingRecord>,
     ) -> Option<Found> {
-        // Of rooms of one priority a small one is kept before a large one, so that few are given up, and then the other
-        // way round, so that no more is given up than is needed.
+        // Of rooms of one priority a small one is kept before a large one, so that few are given
+        // up, and then the other way round, so that no more is given up than is needed.
         rooms.sort_by_key(|room| {
             let (priority, gpu_milli, cpu_milli) = importance(room);
             (Reverse(priority), gpu_milli, cpu_milli)
@@ -56,7 +56,8 @@ impl Search<'_> {
         Some(found)
     }
 
-    /// Puts rooms back, in this order, in stretches that grow while the job starts beside all of one.
+    /// Puts rooms back, in this order, in stretches that grow while the job starts beside all of
+    /// one.
     fn needed(&mut self, units: &[Unit], rooms: &[HoldingRecord]) -> Option<Needed> {
         let mark = self.state.begin();
         let mut needed = Needed::default();

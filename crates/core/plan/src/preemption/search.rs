@@ -1,5 +1,5 @@
-//! The search for victims: the pods of a gang are placed one after the other, each where that costs least;
-//! then the whole gang is placed as it would be, and whoever can be spared is.
+//! The search for victims: the pods of a gang are placed one after the other, each where that costs
+//! least; then the whole gang is placed as it would be, and whoever can be spared is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,12 +66,14 @@ impl Search<'_> {
         placed
     }
 
-    /// Where the gang would be placed without these units, if its queues' bounds allow it to start then.
+    /// Where the gang would be placed without these units, if its queues' bounds allow it to start
+    /// then.
     pub(super) fn suffices(&mut self, units: &[Unit]) -> Option<Vec<PlacedPod>> {
         self.prey.shortage.is_repaid(units).then(|| self.places_without(units))?
     }
 
-    /// The cheapest victims; `None` if nobody's going would start the gang, or the search took too long.
+    /// The cheapest victims; `None` if nobody's going would start the gang, or the search took too
+    /// long.
     pub(super) fn run(&mut self, tally: &Tally) -> Option<Found> {
         let paying = self.paying(&[], tally)?;
         let scopes = match self.gang.required {
@@ -138,8 +140,8 @@ impl Search<'_> {
         answer
     }
 
-    /// The least important units that give back what is short when some have gone; `None` if all of them
-    /// do not.
+    /// The least important units that give back what is short when some have gone; `None` if all of
+    /// them do not.
     fn paying(&mut self, gone: &[Unit], tally: &Tally) -> Option<Vec<Unit>> {
         let mut open = self.prey.shortage.left(gone);
         let is_open = |open: &[i64]| open.iter().any(|amount| *amount > 0);
@@ -181,7 +183,8 @@ impl Search<'_> {
                 return Some(units);
             }
         }
-        // Equal pods that look at amounts alone go where there is room for them one by one, or nowhere.
+        // Equal pods that look at amounts alone go where there is room for them one by one, or
+        // nowhere.
         let mut wanted = self.gang.sets.iter().filter(|set| set.min > 0);
         let only = wanted.next().filter(|_| wanted.next().is_none());
         let is_plain = |set: &GangSet| {
@@ -219,7 +222,8 @@ impl Search<'_> {
         nodes
     }
 
-    /// Spares whoever can be spared, in stretches that grow while all of one can, the most important first.
+    /// Spares whoever can be spared, in stretches that grow while all of one can, the most
+    /// important first.
     fn spare(&mut self, units: Vec<Unit>, tally: &Tally) -> Option<Found> {
         let order = put_back_order(&units, tally);
         let mut units: Vec<Unit> = order.into_iter().map(|at| units[at].clone()).collect();

@@ -1,5 +1,5 @@
-//! What the bounds of its queues have to do with a job that stops others: what they must get back before it
-//! may start, and what is kept of them until it does.
+//! What the bounds of its queues have to do with a job that stops others: what they must get back
+//! before it may start, and what is kept of them until it does.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,8 @@ impl Shortage {
     }
 }
 
-/// What bounds of queues are held against: what they hold, what is kept of them, and for whom. Nothing changes by asking.
+/// What bounds of queues are held against: what they hold, what is kept of them, and for whom.
+/// Nothing changes by asking.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounded<'b> {
     pub(crate) state: &'b State,
@@ -72,7 +73,8 @@ pub(crate) struct Bounded<'b> {
 }
 
 impl Bounded<'_> {
-    /// How much a job may have beyond its smallest size; `None` if its queues may not even hold that.
+    /// How much a job may have beyond its smallest size; `None` if its queues may not even hold
+    /// that.
     pub(crate) fn growth_limit(&self, job: JobId, gang: &Gang) -> Option<Bounds> {
         let queue = &self.jobs.records[&job].job.queue;
         if !self.quota.bounds(queue) {
@@ -90,8 +92,8 @@ impl Bounded<'_> {
         Some(limit)
     }
 
-    /// What is kept of queues for jobs that room is kept for, as important as this one or more, beyond what
-    /// those still hold who are to leave.
+    /// What is kept of queues for jobs that room is kept for, as important as this one or more,
+    /// beyond what those still hold who are to leave.
     pub(crate) fn quota_kept(&self, job: JobId) -> Beside {
         let mut kept = Beside::default();
         let mut awaited: BTreeSet<PodId> = BTreeSet::new();
@@ -115,8 +117,8 @@ impl Bounded<'_> {
         kept
     }
 
-    /// By how much a job would bring its queues beyond their bounds once `leaving` have left and those have
-    /// started that room is kept for, as important as it or more.
+    /// By how much a job would bring its queues beyond their bounds once `leaving` have left and
+    /// those have started that room is kept for, as important as it or more.
     pub(super) fn shortage(&self, job: JobId, leaving: &[HoldingId]) -> Shortage {
         let record = &self.jobs.records[&job];
         if !self.quota.bounds(&record.job.queue) {
@@ -159,7 +161,8 @@ impl Bounded<'_> {
         self.quota.blocked_by(&record.job.queue, &asked, &self.quota_kept(job))
     }
 
-    /// Jobs that room is kept for and that go before this one, each with those who must leave first.
+    /// Jobs that room is kept for and that go before this one, each with those who must leave
+    /// first.
     fn before(&self, job: JobId) -> impl Iterator<Item = (&JobRecord, &[Owner])> {
         let priority = self.jobs.records.get(&job).map_or(i32::MIN, |record| record.job.priority);
         let others = self.claims.iter().filter(move |claim| claim.job != job);

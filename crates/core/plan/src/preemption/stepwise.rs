@@ -19,8 +19,8 @@ struct Pass {
     scope: Scope,
     /// By rank.
     nodes: Vec<NodeId>,
-    /// What is known of nodes that this pass has changed, of all of them if `is_apart`; of the others the survey
-    /// knows it.
+    /// What is known of nodes that this pass has changed, of all of them if `is_apart`; of the
+    /// others the survey knows it.
     own: BTreeMap<NodeId, Outlook>,
     changed: BTreeSet<NodeId>,
     is_apart: bool,
@@ -128,8 +128,8 @@ impl Search<'_> {
         Some(node)
     }
 
-    /// The node on which room for one more pod costs least, and how. Nodes come by rank: of equals the first stays, but
-    /// of one job that can do without some of its pods the last goes.
+    /// The node on which room for one more pod costs least, and how. Nodes come by rank: of equals
+    /// the first stays, but of one job that can do without some of its pods the last goes.
     fn cheapest(&mut self, shape: ShapeId, pass: &mut Pass) -> Option<(NodeId, NodePlan)> {
         let mut best: Option<Best> = None;
         for at in 0..pass.nodes.len() {

@@ -1,5 +1,6 @@
-//! What was found out about nodes for one more pod of a kind. Jobs that ask for the same come one after the
-//! other in a cycle, and each stops others on few nodes: of the rest everything is known already.
+//! What was found out about nodes for one more pod of a kind. Jobs that ask for the same come one
+//! after the other in a cycle, and each stops others on few nodes: of the rest everything is known
+//! already.
 
 use std::collections::BTreeMap;
 

@@ -31,8 +31,8 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// The greater is put back earlier: a higher priority, more work that would be lost, an earlier start, and of pods of
-    /// one job the first.
+    /// The greater is put back earlier: a higher priority, more work that would be lost, an earlier
+    /// start, and of pods of one job the first.
     pub(super) fn importance(&self) -> impl Ord + use<> {
         let age = (Reverse(self.start_ms), Reverse(self.job), self.is_rest);
         (self.priority, self.work_lost_gpu_milli_ms, age, self.pods.first().copied().map(Reverse))
@@ -116,7 +116,8 @@ impl Prey<'_> {
             .collect()
     }
 
-    /// Everything that can be stopped and gives back some of the shortage, in the order of jobs and pods.
+    /// Everything that can be stopped and gives back some of the shortage, in the order of jobs and
+    /// pods.
     pub(super) fn that_repay(&self, state: &State, tally: &Tally) -> Vec<Unit> {
         let mut units = Vec::new();
         let below = self.running.range(..(self.priority, JobId(0)));
@@ -175,7 +176,8 @@ impl Prey<'_> {
         counts.into_iter().flatten().any(|selector| tally.is_exhausted(*selector))
     }
 
-    /// The pods as a unit, without those that are ending anyway, however late they are; `None` if no others are left.
+    /// The pods as a unit, without those that are ending anyway, however late they are; `None` if
+    /// no others are left.
     fn unit(
         &self,
         state: &State,

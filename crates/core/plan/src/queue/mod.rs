@@ -1,8 +1,8 @@
 //! The pending queue: jobs by class, classes that sleep until an event can help.
 //!
-//! Jobs that ask for the same (queue, priority aside) form a class: if the first does not fit, none does.
-//! Such a class sleeps and names the causes that must go away; an event that touches none of them leaves
-//! it asleep.
+//! Jobs that ask for the same (queue, priority aside) form a class: if the first does not fit, none
+//! does. Such a class sleeps and names the causes that must go away; an event that touches none of
+//! them leaves it asleep.
 
 pub(crate) mod quota;
 
@@ -18,7 +18,8 @@ use crate::cause::Help;
 use crate::gang::Gang;
 use quota::Rank;
 
-/// In which order waiting jobs are tried. Priority always comes first, submission order breaks ties.
+/// In which order waiting jobs are tried. Priority always comes first, submission order breaks
+/// ties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -27,10 +28,11 @@ pub enum Order {
     /// Submission order; whatever does not fit is passed over.
     #[default]
     FifoSkip,
-    /// Shortest expected run time (median) first, unknown last; whatever does not fit is passed over.
+    /// Shortest expected run time (median) first, unknown last; whatever does not fit is passed
+    /// over.
     ShortestFirst,
-    /// Jobs of the queue with the smallest weighted dominant share first, by submission order within it;
-    /// whatever does not fit is passed over.
+    /// Jobs of the queue with the smallest weighted dominant share first, by submission order
+    /// within it; whatever does not fit is passed over.
     DominantShare,
 }
 
@@ -137,12 +139,14 @@ impl Pending {
         behind.next().map(|(place, class)| (place.2, *class))
     }
 
-    /// Whether the order looks at what queues hold: then [`Pending::next_by`] says which job is next.
+    /// Whether the order looks at what queues hold: then [`Pending::next_by`] says which job is
+    /// next.
     pub(crate) fn looks_at_queues(&self) -> bool {
         self.order == Order::DominantShare
     }
 
-    /// The job to try next, of those of the highest priority the one whose queue has the smallest rank.
+    /// The job to try next, of those of the highest priority the one whose queue has the smallest
+    /// rank.
     pub(crate) fn next_by(&self, rank: impl Fn(&str) -> Rank) -> Option<(JobId, usize)> {
         let heads = || {
             self.awake_in
@@ -184,7 +188,8 @@ impl Pending {
         self.classes[class].jobs.first().map(|place| place.2)
     }
 
-    /// Sleeping classes with jobs that want any of what became better. Those without jobs just wake.
+    /// Sleeping classes with jobs that want any of what became better. Those without jobs just
+    /// wake.
     pub(crate) fn asleep_wanting(&mut self, helped: Help) -> Vec<usize> {
         let mut found = Vec::new();
         if !helped.meets(self.wanted) {

@@ -1,5 +1,5 @@
-//! What queues are given and hold: whether a job may start within that, and which queue holds the smallest
-//! share of the cluster for its weight.
+//! What queues are given and hold: whether a job may start within that, and which queue holds the
+//! smallest share of the cluster for its weight.
 
 use std::collections::BTreeMap;
 
@@ -58,11 +58,13 @@ fn is_nothing(amount: &i64) -> bool {
 pub struct QueueUse {
     /// What the queue and everything below it hold.
     pub used: Charge,
-    /// The greatest part that this is of anything the cluster has, in parts of a billion: its dominant share.
+    /// The greatest part that this is of anything the cluster has, in parts of a billion: its
+    /// dominant share.
     pub share: u64,
 }
 
-/// Shares of a queue and those above it, the uppermost first, each for its weight: the smallest goes first.
+/// Shares of a queue and those above it, the uppermost first, each for its weight: the smallest
+/// goes first.
 pub(crate) type Rank = SmallVec<[u64; 4]>;
 
 impl Quota {
@@ -83,8 +85,8 @@ impl Quota {
         self.way_up(queue).any(|queue| queue.bounded().next().is_some())
     }
 
-    /// The first bound, of the queue itself or of one above, that keeps a job from starting which asks for
-    /// so much, with what they are to hold besides.
+    /// The first bound, of the queue itself or of one above, that keeps a job from starting which
+    /// asks for so much, with what they are to hold besides.
     pub(crate) fn blocked_by(
         &self,
         queue: &str,
@@ -125,8 +127,8 @@ impl Quota {
         })
     }
 
-    /// How much more the queue may hold, by its own bounds and those above, with what they are to hold
-    /// besides.
+    /// How much more the queue may hold, by its own bounds and those above, with what they are to
+    /// hold besides.
     pub(crate) fn headroom(&self, queue: &str, beside: &Beside) -> Bounds {
         let mut headroom = Bounds::default();
         for queue in self.way_up(queue) {
@@ -175,8 +177,8 @@ impl Quota {
         QueueUse { used, share }
     }
 
-    /// Where the jobs of a queue stand among those of the same priority. What its own jobs hold comes last:
-    /// they compete with the queues below it.
+    /// Where the jobs of a queue stand among those of the same priority. What its own jobs hold
+    /// comes last: they compete with the queues below it.
     pub(crate) fn rank(&self, queue: &str, capacity: &Charge) -> Rank {
         let mut rank = Rank::new();
         let share_of = |queue: &Queue, of: fn(&Used) -> &Charge| {
@@ -204,8 +206,8 @@ impl Quota {
     }
 }
 
-/// The dominant share for a weight (Ghodsi et al., Dominant Resource Fairness, NSDI 2011). Of what the cluster
-/// has nothing of, anything is everything.
+/// The dominant share for a weight (Ghodsi et al., Dominant Resource Fairness, NSDI 2011). Of what
+/// the cluster has nothing of, anything is everything.
 fn share(used: &Charge, capacity: &Charge, weight: u32) -> u64 {
     let part = |(axis, used): (Axis, i64)| match capacity.get(&axis) {
         have if have > 0 => i128::from(used) * WHOLE / i128::from(have),

@@ -19,8 +19,9 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    /// Whether a pod with these volumes, ascending, keeps every limit that it adds to. As in kube-scheduler,
-    /// a limit that is exceeded already is no obstacle to a pod that adds nothing to it.
+    /// Whether a pod with these volumes, ascending, keeps every limit that it adds to. As in
+    /// kube-scheduler, a limit that is exceeded already is no obstacle to a pod that adds nothing
+    /// to it.
     pub(crate) fn allows(&self, volumes: &[u32], limit_of: &[u32]) -> bool {
         let is_new = |volume: &&u32| self.users.binary_search_by_key(*volume, |(v, _)| *v).is_err();
         self.left.iter().all(|(limit, left)| {

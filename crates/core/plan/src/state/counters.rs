@@ -104,7 +104,8 @@ impl Counters {
         &self.key_tables[self.get(counter).key as usize]
     }
 
-    /// Pods in the emptiest domain of a ranked counter; 0 where there are fewer domains than `min_domains`.
+    /// Pods in the emptiest domain of a ranked counter; 0 where there are fewer domains than
+    /// `min_domains`.
     #[inline]
     pub(crate) fn emptiest(&self, counter: u32, min_domains: u32) -> i64 {
         let ranking = self.get(counter).ranking.as_ref().expect("a spread rule ranks its counter");
@@ -137,8 +138,8 @@ impl Counters {
         }
     }
 
-    /// Takes over labels, name and taints of a node (`None`: it is gone). Its pods must not be counted
-    /// meanwhile.
+    /// Takes over labels, name and taints of a node (`None`: it is gone). Its pods must not be
+    /// counted meanwhile.
     pub(crate) fn relabel(&mut self, slot: NodeId, node: Option<&Node>) {
         self.count_domains(slot, -1);
         for (number, table) in self.key_tables.iter_mut().enumerate() {
@@ -287,8 +288,8 @@ impl Counter {
 }
 
 impl State {
-    /// The number of a selector × label × scope (`None`: all nodes), ranked by its domains if asked for;
-    /// a new one is filled from what is held.
+    /// The number of a selector × label × scope (`None`: all nodes), ranked by its domains if asked
+    /// for; a new one is filled from what is held.
     pub(crate) fn intern_counter(
         &mut self,
         selector: &str,

@@ -1,8 +1,9 @@
 //! Images that pods prefer to find on their node: which nodes have them, and what that is worth.
 //!
-//! Only images that some shape names are followed. What an image is worth on a node goes with the share of all
-//! nodes that have it, so that a score depends on other nodes here. Each image therefore has a version, and an index
-//! whose shape names it looks again at the nodes that have it; a node that gets or loses it goes to the change log.
+//! Only images that some shape names are followed. What an image is worth on a node goes with the
+//! share of all nodes that have it, so that a score depends on other nodes here. Each image
+//! therefore has a version, and an index whose shape names it looks again at the nodes that have
+//! it; a node that gets or loses it goes to the change log.
 
 use std::collections::BTreeMap;
 
@@ -186,7 +187,8 @@ impl State {
         number
     }
 
-    /// Takes over the images of a node that came, changed or went; true if the points of any pod may have changed.
+    /// Takes over the images of a node that came, changed or went; true if the points of any pod
+    /// may have changed.
     pub(crate) fn take_images(
         &mut self,
         slot: NodeId,

@@ -25,7 +25,8 @@ impl State {
             self.nodes.cold_mut(slot).node = node;
             if other_images {
                 self.log.touch(slot);
-                // Scores changed: a search that does not try everything may choose otherwise and succeed.
+                // Scores changed: a search that does not try everything may choose otherwise and
+                // succeed.
                 self.helped |= Help::HELD;
             }
             return slot;
@@ -95,7 +96,8 @@ impl State {
         Some(id)
     }
 
-    /// Where the kubelet chooses devices: sees to it that all holdings have theirs, after [`State::add_unsettled`].
+    /// Where the kubelet chooses devices: sees to it that all holdings have theirs, after
+    /// [`State::add_unsettled`].
     pub(crate) fn settle_devices(&mut self) {
         let nodes: BTreeSet<NodeId> = self.holdings.iter().map(|(_, record)| record.node).collect();
         for node in nodes {
@@ -171,8 +173,8 @@ impl State {
         cold.extended_left = left.extended.into_iter().collect();
     }
 
-    /// Computes the device cells of a node anew from its devices and what it holds. Where devices are
-    /// counted, holdings on devices that cannot give what they hold move to others that can.
+    /// Computes the device cells of a node anew from its devices and what it holds. Where devices
+    /// are counted, holdings on devices that cannot give what they hold move to others that can.
     pub(crate) fn rebuild_devices(&mut self, slot: NodeId) {
         if self.nodes.cold(slot).node.knowledge == Knowledge::Counted {
             self.renumber_devices(slot);
@@ -212,9 +214,9 @@ impl State {
         self.log.touch(slot);
     }
 
-    /// On a node with counted devices an index stands for “one of them”. Holdings that the devices they
-    /// name can give to all of them keep those; the others get devices that can give it, or numbers beyond
-    /// the last. The order is by holder, so that it does not depend on history.
+    /// On a node with counted devices an index stands for “one of them”. Holdings that the devices
+    /// they name can give to all of them keep those; the others get devices that can give it, or
+    /// numbers beyond the last. The order is by holder, so that it does not depend on history.
     fn renumber_devices(&mut self, slot: NodeId) {
         let node = Arc::clone(&self.nodes.cold(slot).node);
         let mut cells: Vec<Option<Cell>> = Vec::new();

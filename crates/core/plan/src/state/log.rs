@@ -83,8 +83,8 @@ impl ChangeLog {
         Cursor { nodes: self.nodes.end(), counters: self.counters.end() }
     }
 
-    /// Nodes touched since the cursor, each once, in the order of their newest entry; `None` if the log
-    /// no longer reaches back so far.
+    /// Nodes touched since the cursor, each once, in the order of their newest entry; `None` if the
+    /// log no longer reaches back so far.
     #[inline]
     pub(crate) fn touched_since(&self, cursor: Cursor) -> Option<impl Iterator<Item = NodeId>> {
         let entries = self.nodes.since(cursor.nodes)?;

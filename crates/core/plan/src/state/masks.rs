@@ -1,4 +1,5 @@
-//! Static masks: labels, names, taints and conditions, judged once per (mask, node) until the node changes.
+//! Static masks: labels, names, taints and conditions, judged once per (mask, node) until the node
+//! changes.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,10 @@
 //! One mutable state of the cluster, with transactions.
 //!
-//! Whatever happens is a [`State::hold`], a [`State::release`] or a change of a node. Inside a transaction
-//! ([`State::begin`]) holds and releases are journalled; [`State::rollback`] undoes them in reverse, so that
-//! every what-if costs only its own changes and nothing is ever copied. Every touched node and every
-//! moved counter goes to the change log ([`log::ChangeLog`]), also when a rollback touches it again: that
-//! is how the indices stay exact.
+//! Whatever happens is a [`State::hold`], a [`State::release`] or a change of a node. Inside a
+//! transaction ([`State::begin`]) holds and releases are journalled; [`State::rollback`] undoes
+//! them in reverse, so that every what-if costs only its own changes and nothing is ever copied.
+//! Every touched node and every moved counter goes to the change log ([`log::ChangeLog`]), also
+//! when a rollback touches it again: that is how the indices stay exact.
 
 pub(crate) mod attachments;
 pub(crate) mod counters;
@@ -156,8 +156,9 @@ impl State {
         record
     }
 
-    /// Inside a transaction: on a node of which the kubelet chooses the devices and more is held than there is, what
-    /// becomes free is taken by those that have no device, in the order of holders.
+    /// Inside a transaction: on a node of which the kubelet chooses the devices and more is held
+    /// than there is, what becomes free is taken by those that have no device, in the order of
+    /// holders.
     fn house(&mut self, node: NodeId) {
         let cold = self.nodes.cold(node);
         if cold.missing_devices == 0 || cold.node.knowledge != Knowledge::Counted {
@@ -189,8 +190,8 @@ impl State {
         }
     }
 
-    /// Holds again what was released in this transaction, on other devices of its node where the kubelet chooses
-    /// and others have taken those it had.
+    /// Holds again what was released in this transaction, on other devices of its node where the
+    /// kubelet chooses and others have taken those it had.
     pub(crate) fn hold_again(&mut self, mut record: HoldingRecord) -> HoldingId {
         let cold = self.nodes.cold(record.node);
         let can = |(index, amount): &(u16, DeviceAmount)| {

@@ -144,8 +144,8 @@ impl Nodes {
         self.hot[slot.index()].static_version = self.versions;
     }
 
-    /// Adds (`sign` 1) or takes back (−1) a holding's amounts. Returns true where device slices may have
-    /// overlapped, so that the cells must be computed anew from what is still held.
+    /// Adds (`sign` 1) or takes back (−1) a holding's amounts. Returns true where device slices may
+    /// have overlapped, so that the cells must be computed anew from what is still held.
     pub(crate) fn apply(
         &mut self,
         record: &HoldingRecord,

@@ -1,5 +1,5 @@
-//! What pods prefer: points of a node, judged once per (list of preferences, node) until the node changes, and
-//! points that go with the number of counted pods.
+//! What pods prefer: points of a node, judged once per (list of preferences, node) until the node
+//! changes, and points that go with the number of counted pods.
 
 use dovetail_model::preference::MOST_POINTS;
 use dovetail_model::{Node, NodeId, Preferred, Requirement, SelectorTerm, TaintEffect, Toleration};

@@ -43,8 +43,8 @@ pub(crate) struct Shape {
     pub(crate) counts_into: SmallVec<[u32; 2]>,
 }
 
-/// What decides on which nodes a pod fits, and how well, images apart: who differs only in the images it names
-/// shares everything as long as no node that has them is preferred for it.
+/// What decides on which nodes a pod fits, and how well, images apart: who differs only in the
+/// images it names shares everything as long as no node that has them is preferred for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Demand {
     pub(crate) amounts: Amounts,
@@ -185,8 +185,8 @@ fn without_images(requirement: &Requirement) -> Requirement {
     requirement
 }
 
-/// The cause a broken rule is known by. What a rule asks goes before what it comes from, because that
-/// decides which events can help.
+/// The cause a broken rule is known by. What a rule asks goes before what it comes from, because
+/// that decides which events can help.
 fn cause_of(rule: &CounterRule) -> Cause {
     match (rule.kind, rule.cause) {
         (RuleKind::Spread { .. }, _) => Cause::Spread,

@@ -1,5 +1,5 @@
-//! One small world of each kind, made by hand: both searches and the judge agree on what is placed, and it
-//! is what one would do with pencil and paper.
+//! One small world of each kind, made by hand: both searches and the judge agree on what is placed,
+//! and it is what one would do with pencil and paper.
 
 use std::sync::Arc;
 
@@ -137,7 +137,8 @@ fn mig_slices_leave_room_for_the_others() {
     assert_eq!(small.0, 0);
     assert!(small.1 >= 1 << 4, "the half that 4g can start in stays free: {small:?}");
     assert_eq!(mask(world.start(slice("4g"))), Some((0, 0b0000_1111)));
-    // Two compute slices are left of device 0, so 3g opens device 1; then whole devices have no room.
+    // Two compute slices are left of device 0, so 3g opens device 1; then whole devices have no
+    // room.
     let (device, _) = mask(world.start(slice("3g"))).expect("room");
     assert_eq!(device, 1);
     assert_eq!(world.start(whole(1)), None);
@@ -410,7 +411,8 @@ fn counted_devices_are_told_apart_by_number_only() {
     let together = |count| DeviceRequest::Whole { count, same_island: true };
     assert_eq!(world.start(together(2)), None, "the kubelet may choose over two islands");
     assert!(world.start(together(1)).is_some());
-    // Others hold one more, on the device that the engine had in mind: two are left of three, then one.
+    // Others hold one more, on the device that the engine had in mind: two are left of three, then
+    // one.
     let foreign = Holding {
         id: HoldingId(0),
         node: "n".into(),
@@ -425,7 +427,8 @@ fn counted_devices_are_told_apart_by_number_only() {
     world.step(Event::ForeignHeld(Box::new(foreign)));
     assert_eq!(world.start(whole(2)), None);
     assert!(world.start(whole(1)).is_some());
-    // A device is lost: three are held of two. No device is given out until two of them are free again.
+    // A device is lost: three are held of two. No device is given out until two of them are free
+    // again.
     counted.devices[2].healthy = false;
     world.step(Event::NodeChanged(Box::new(counted.clone())));
     assert!(world.start(DeviceRequest::None).is_some(), "it asks for none of what is short");

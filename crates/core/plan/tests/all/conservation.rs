@@ -1,5 +1,5 @@
-//! Work conservation: after a step, no waiting job fits. What fits is asked of the naive search, which
-//! knows nothing of sleeping classes.
+//! Work conservation: after a step, no waiting job fits. What fits is asked of the naive search,
+//! which knows nothing of sleeping classes.
 
 use dovetail_model::JobId;
 use dovetail_plan::Order;

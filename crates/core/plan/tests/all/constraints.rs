@@ -1,5 +1,6 @@
-//! One small world for each hard constraint of kube-scheduler's default filters: both searches and the judge
-//! agree, and both what is placed and what is said to be in the way are what its documentation says.
+//! One small world for each hard constraint of kube-scheduler's default filters: both searches and
+//! the judge agree, and both what is placed and what is said to be in the way are what its
+//! documentation says.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -254,7 +255,8 @@ fn a_node_holds_each_volume_once_and_so_many() {
     // Others attach it beyond the limit: it is there now, and costs nothing more.
     let more = world.step(others("static", "a", &[], &["csi/w"]));
     assert_eq!(placed(&more).len(), 1);
-    // Two pods use `v`: the first to go frees nothing. With the second, there is still one too many.
+    // Two pods use `v`: the first to go frees nothing. With the second, there is still one too
+    // many.
     world.end(1);
     world.says(&uses(&["csi/u"]), &[("a", limit)]);
     world.end(2);
@@ -296,8 +298,8 @@ fn volumes_say_where_they_are() {
 
 #[test]
 fn spread_as_documented() {
-    // https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints: two zones of two
-    // nodes, three pods on nodes 1, 2 and 3.
+    // https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints: two
+    // zones of two nodes, three pods on nodes 1, 2 and 3.
     let labels = |name: &'static str, zone: &'static str| {
         node(name, &[("zone", zone), ("kubernetes.io/hostname", name)])
     };

@@ -1,5 +1,5 @@
-//! Whether the random worlds have what they are for: a property over worlds where nothing happens proves
-//! nothing.
+//! Whether the random worlds have what they are for: a property over worlds where nothing happens
+//! proves nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

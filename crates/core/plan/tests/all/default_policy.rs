@@ -1,4 +1,5 @@
-//! The default policy where it is used: nothing learnt yet, memory that runs out first, large pods last, restarts.
+//! The default policy where it is used: nothing learnt yet, memory that runs out first, large pods
+//! last, restarts.
 
 use std::sync::Arc;
 
@@ -84,7 +85,8 @@ fn allocated(policy: &str, nodes: Vec<Node>, pods: &[Pod]) -> i64 {
     held
 }
 
-/// How much more is held under the default than under `best-fit`, in milli-GPU, and what the nodes have.
+/// How much more is held under the default than under `best-fit`, in milli-GPU, and what the nodes
+/// have.
 fn over_best_fit(nodes: &[Node], pods: &[Pod]) -> (i64, i64) {
     let of = |policy| allocated(policy, nodes.to_vec(), pods);
     let has: usize = nodes.iter().map(|node| node.devices.len()).sum();

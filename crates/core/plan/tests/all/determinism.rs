@@ -1,4 +1,5 @@
-//! The same events give the same plans, whatever the memory bound and whatever was asked in between.
+//! The same events give the same plans, whatever the memory bound and whatever was asked in
+//! between.
 
 use dovetail_model::{Event, Plan};
 use dovetail_plan::engine::EngineConfig;

@@ -1,5 +1,5 @@
-//! The index against the naive judge, the engine against the judges of `dovetail-check`, and an engine
-//! against its own restart, on random worlds.
+//! The index against the naive judge, the engine against the judges of `dovetail-check`, and an
+//! engine against its own restart, on random worlds.
 
 use dovetail_check::Judge;
 use dovetail_model::{Action, Event, Plan};

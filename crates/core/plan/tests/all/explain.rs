@@ -1,7 +1,7 @@
 //! What would help a waiting job, against trying everything.
 //!
-//! A constraint is given up for good in the plain data of a snapshot, and a fresh engine is asked whether the
-//! job starts when it is the only one that waits.
+//! A constraint is given up for good in the plain data of a snapshot, and a fresh engine is asked
+//! whether the job starts when it is the only one that waits.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! What an image that is there is worth, with pencil and paper; who decides the same without images, decides it once.
+//! What an image that is there is worth, with pencil and paper; who decides the same without
+//! images, decides it once.
 
 use std::sync::Arc;
 

@@ -215,7 +215,8 @@ fn room_is_not_given_up_where_others_leave() {
     assert_eq!(nodes_of(&world.end(1)), ["a"]);
 }
 
-/// What is free in truth is used first, and of the rooms as few as suffice, of the least important ones.
+/// What is free in truth is used first, and of the rooms as few as suffice, of the least important
+/// ones.
 #[test]
 fn no_more_rooms_are_given_up_than_are_needed() {
     let pair = |job: &mut Job| {

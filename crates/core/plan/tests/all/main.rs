@@ -1,7 +1,8 @@
 //! Tests of the engine as its callers see it: plain data in, plans out.
 //!
-//! Worlds come from [`recipe`]: bytes that decode to nodes, shapes, jobs and events, so that a failing world
-//! shrinks to few records with few features. [`drive`] turns a recipe into steps of any number of engines.
+//! Worlds come from [`recipe`]: bytes that decode to nodes, shapes, jobs and events, so that a
+//! failing world shrinks to few records with few features. [`drive`] turns a recipe into steps of
+//! any number of engines.
 
 mod by_hand;
 mod conservation;

@@ -1,6 +1,8 @@
-//! From one shape to 1,000 at once: both searches still decide alike, with room for all trees and for one.
+//! From one shape to 1,000 at once: both searches still decide alike, with room for all trees and
+//! for one.
 //!
-//! Few shapes with long and varied histories are in [`crate::differential`]; here the number of shapes varies.
+//! Few shapes with long and varied histories are in [`crate::differential`]; here the number of
+//! shapes varies.
 
 use std::sync::Arc;
 
@@ -15,14 +17,15 @@ use crate::recipe::{Recipe, cases, recipes};
 /// Most shapes of a case.
 const MOST: usize = 1_000;
 
-/// Numbers of shapes from 1 to [`MOST`]: each power of two alike often, and both ends by themselves.
+/// Numbers of shapes from 1 to [`MOST`]: each power of two alike often, and both ends by
+/// themselves.
 fn shape_counts() -> impl Strategy<Value = usize> {
     let between = (0..10_u32).prop_flat_map(|twos| 1 << twos..=MOST.min((2 << twos) - 1));
     prop_oneof![3 => Just(1), 5 => between, 2 => Just(MOST)]
 }
 
-/// So many distinct shapes made from those of a recipe. Shapes of a recipe that differ in CPU alone differ by
-/// 500 or more, and two of them make at most 500 each.
+/// So many distinct shapes made from those of a recipe. Shapes of a recipe that differ in CPU alone
+/// differ by 500 or more, and two of them make at most 500 each.
 fn multiplied(recipe: &Recipe, shapes: usize) -> Vec<Arc<Requirement>> {
     let mut few: Vec<Arc<Requirement>> = Vec::new();
     for shape in recipe.shapes() {

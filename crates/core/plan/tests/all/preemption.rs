@@ -1,5 +1,5 @@
-//! Who is stopped, against an exhaustive search on small worlds that knows nothing of the engine: every set
-//! of victims that would be allowed is tried.
+//! Who is stopped, against an exhaustive search on small worlds that knows nothing of the engine:
+//! every set of victims that would be allowed is tried.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -141,8 +141,8 @@ impl Small {
         within(self.limits.own, &["own"]) && within(self.limits.above, &["own", "beside"])
     }
 
-    /// Whether all wanted pods fit when these are gone, and may start. They are equal: each node takes as many
-    /// as it can.
+    /// Whether all wanted pods fit when these are gone, and may start. They are equal: each node
+    /// takes as many as it can.
     fn fits_without(&self, gone: &Victims) -> bool {
         if !self.may_start_without(gone) {
             return false;
@@ -171,7 +171,8 @@ impl Small {
         !running.is_protected && running.priority < self.priority
     }
 
-    /// Every set of pods that may be stopped together: of each job nothing, all, or what it can do without.
+    /// Every set of pods that may be stopped together: of each job nothing, all, or what it can do
+    /// without.
     fn allowed(&self) -> Vec<Victims> {
         let mut all = vec![Victims::new()];
         for (job, running) in self.running.iter().enumerate().filter(|(job, _)| self.may_stop(*job))
@@ -205,7 +206,8 @@ impl Small {
         self.allowed().into_iter().filter(fits).collect()
     }
 
-    /// Whether every victim is needed: without stopping some job, or one pod of a job that goes on, it fails.
+    /// Whether every victim is needed: without stopping some job, or one pod of a job that goes on,
+    /// it fails.
     fn is_minimal(&self, victims: &Victims) -> bool {
         let jobs: BTreeSet<usize> = victims.iter().map(|(job, _)| *job).collect();
         let mut units: Vec<Victims> = Vec::new();

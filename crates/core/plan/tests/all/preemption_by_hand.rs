@@ -138,7 +138,8 @@ fn who_leaves_anyway_is_waited_for() {
     assert_eq!(placed(&world.end(1)).len(), 1);
 }
 
-/// One pod is leaving a full node. When it is late its room is nobody's hope, and the one on the other node goes.
+/// One pod is leaving a full node. When it is late its room is nobody's hope, and the one on the
+/// other node goes.
 #[test]
 fn who_does_not_leave_in_time_is_waited_for_no_longer() {
     let mut world = nodes(&[2, 2]);
@@ -171,7 +172,8 @@ fn a_gang_of_which_one_pod_is_late_with_ending_can_be_stopped_wherever_it_is() {
     assert_eq!(placed(&world.pod_ends(1, 1 - pod.ordinal)).len(), 1);
 }
 
-/// An elastic gang of four of which two should have ended long ago: the other two are its smallest size, and go together.
+/// An elastic gang of four of which two should have ended long ago: the other two are its smallest
+/// size, and go together.
 #[test]
 fn who_is_ending_keeps_nobodys_gang_together() {
     let mut world = nodes(&[1, 3]);
@@ -281,7 +283,8 @@ fn what_is_free_beside_a_victim_on_a_claimed_device_is_kept_too() {
     };
     assert_eq!(placed(&replica(&mut world, 0)).len(), 1);
     assert_eq!(victims(&world.ask(5, 1, 1, |_| {})), [(1, 0)]);
-    // Three replicas are free, and one held would keep the device from the job that asks for all of it.
+    // Three replicas are free, and one held would keep the device from the job that asks for all of
+    // it.
     assert_eq!(placed(&replica(&mut world, 5)), []);
     let plan = world.pod_ends(1, 0);
     assert!(matches!(plan.actions[..], [Action::Bind { pod, .. }, ..] if pod.job == JobId(2)));
@@ -296,7 +299,8 @@ fn a_lost_device_of_a_counted_node_does_not_hide_what_a_victim_would_free() {
     assert_eq!(placed(&world.ask(1, 1, 1, |_| {})).len(), 1);
     let mut lost = node;
     lost.devices[0].healthy = false;
-    // Four are held of three. When the two of job 2 have gone, those of jobs 1 and 3 are all that is held.
+    // Four are held of three. When the two of job 2 have gone, those of jobs 1 and 3 are all that
+    // is held.
     world.step(Event::NodeChanged(Box::new(lost)));
     assert_eq!(victims(&world.ask(1, 1, 1, |_| {})), [(2, 0)]);
     let plan = world.pod_ends(2, 0);
@@ -400,7 +404,8 @@ fn a_queue_at_its_limit_makes_room_in_itself_and_not_in_others() {
     world.ask(0, 1, 1, ours);
     world.ask(1, 1, 1, ours);
     world.ask(0, 1, 2, |_| {});
-    // There is room, and the queue may hold two: its own least important pod goes, however cheap others are.
+    // There is room, and the queue may hold two: its own least important pod goes, however cheap
+    // others are.
     let plan = world.ask(5, 1, 1, ours);
     assert_eq!(victims(&plan), [(1, 0)]);
     assert_eq!(waits(&plan, 4), Some(PendingReason::WaitingForReservation));
@@ -424,7 +429,8 @@ fn what_leaves_a_queue_is_kept_for_whom_it_leaves() {
     }));
     world.ask(0, 2, 1, ours);
     world.ask(9, 1, 1, ours);
-    // The gang goes for one GPU: the first that it gives back starts the pod, the other one is for others.
+    // The gang goes for one GPU: the first that it gives back starts the pod, the other one is for
+    // others.
     assert_eq!(victims(&world.ask(5, 1, 1, ours)), [(1, 0), (1, 1)]);
     let plan = world.ask(0, 1, 1, ours);
     assert_eq!(waits(&plan, 4), Some(PendingReason::WaitingForQuota));

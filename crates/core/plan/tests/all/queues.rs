@@ -1,4 +1,5 @@
-//! Queues: what they are given bounds what they hold, and who holds least for its weight goes first.
+//! Queues: what they are given bounds what they hold, and who holds least for its weight goes
+//! first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -95,8 +96,8 @@ fn what_fits_is_as_much_as_there_is_room_for_and_the_queue_may_hold() {
 /// A job of the random worlds: queue, priority, GPUs, CPUs.
 type Asked = (usize, i32, u16, i64);
 
-/// Queues of the random worlds with their parents: a tree of two levels, and one queue with jobs of its own
-/// and others below it.
+/// Queues of the random worlds with their parents: a tree of two levels, and one queue with jobs of
+/// its own and others below it.
 const TREE: [(&str, Option<&str>); 6] = [
     ("a", None),
     ("b", None),
@@ -111,7 +112,8 @@ fn ancestors(name: &str) -> Vec<&str> {
     parent.into_iter().chain([name]).collect()
 }
 
-/// The order in which jobs start, by pencil and paper: all fit, so every one changes only who is next.
+/// The order in which jobs start, by pencil and paper: all fit, so every one changes only who is
+/// next.
 fn by_hand(weights: &[u32], jobs: &[Asked], capacity: (i64, i64)) -> Vec<usize> {
     let weight = |name: &str| {
         let at = TREE.iter().position(|(queue, _)| *queue == name).expect("a queue of the tree");

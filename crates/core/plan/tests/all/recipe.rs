@@ -1,4 +1,5 @@
-//! Random worlds as bytes. A zero byte is always the plainest choice, so shrinking makes worlds plain.
+//! Random worlds as bytes. A zero byte is always the plainest choice, so shrinking makes worlds
+//! plain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,8 +52,8 @@ pub(crate) fn recipes(nodes: usize, shapes: usize, events: usize) -> impl Strate
         .prop_map(|(config, nodes, shapes, events)| Recipe { config, nodes, shapes, events })
 }
 
-/// So many cases from a fixed seed, so that a run can be repeated; `PROPTEST_RNG_SEED` explores others and
-/// `PROPTEST_CASES` sets the number.
+/// So many cases from a fixed seed, so that a run can be repeated; `PROPTEST_RNG_SEED` explores
+/// others and `PROPTEST_CASES` sets the number.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig {
@@ -158,7 +159,8 @@ pub(crate) fn mig_table() -> MigTable {
     }
 }
 
-/// Node `index`; whether its devices are counted depends on the index alone, so that it never changes.
+/// Node `index`; whether its devices are counted depends on the index alone, so that it never
+/// changes.
 pub(crate) fn node(index: usize, choose: &mut Choices<'_>) -> Node {
     let counted = index % 4 == 3;
     let mut extended = BTreeMap::new();

@@ -131,7 +131,8 @@ impl Case {
         self.check_scope(&scope, Some(placed), Some(required))
     }
 
-    /// Inside a scope: as few domains of the preferred level as can be, in the narrowest wider domain.
+    /// Inside a scope: as few domains of the preferred level as can be, in the narrowest wider
+    /// domain.
     fn check_scope(
         &self,
         scope: &[&Node],

@@ -38,7 +38,8 @@ pub(crate) struct BoundsFlags {
     jobs: Option<PathBuf>,
     #[command(flatten)]
     orders: OrderFlags,
-    /// fgd: also a third bound, tighter where pods name GPU models, which takes several times as long
+    /// fgd: also a third bound, tighter where pods name GPU models, which takes several times as
+    /// long
     #[arg(long)]
     combined: bool,
     #[command(flatten)]

@@ -167,7 +167,8 @@ impl Block {
                 for (row, other) in own.iter().zip(&others) {
                     let (hash, other_hash) =
                         (row.figures.event_log_hash(), other.figures.event_log_hash());
-                    // A replay that the seed does not change is one replay, however often asked for.
+                    // A replay that the seed does not change is one replay, however often asked
+                    // for.
                     if seen.insert((hash, None)) {
                         figures.extend(metric.of(row));
                     }
@@ -190,8 +191,8 @@ impl Block {
         }
     }
 
-    /// With several runs the first metric with its spread and the sign test, and the means of the next
-    /// ones; with one run alone what it gave.
+    /// With several runs the first metric with its spread and the sign test, and the means of the
+    /// next ones; with one run alone what it gave.
     fn text(&self, metrics: &[Metric]) -> String {
         let is_known = |metric: &&Metric| {
             let spread = |line: &Line| line.metrics.get(metric.key)?.spread;

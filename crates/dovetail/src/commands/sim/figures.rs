@@ -106,8 +106,8 @@ pub(crate) struct Metric {
     of: fn(&Row) -> Option<f64>,
 }
 
-/// Metrics that fit into a table, of those that are known. The priced share stands where its dollars stand,
-/// and takes no other's place: money without it would say less than it seems to.
+/// Metrics that fit into a table, of those that are known. The priced share stands where its
+/// dollars stand, and takes no other's place: money without it would say less than it seems to.
 pub(crate) fn shown<'m>(
     known: impl IntoIterator<Item = &'m Metric>,
     most: usize,

@@ -117,8 +117,8 @@ impl Grid {
         }
     }
 
-    /// Replays every point; rows come by trace, then variant, then seed. With `limits`, each row also
-    /// knows its distance to what no policy can exceed.
+    /// Replays every point; rows come by trace, then variant, then seed. With `limits`, each row
+    /// also knows its distance to what no policy can exceed.
     pub(crate) fn run(&self, limits: bool) -> Result<Vec<Row>> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads).build()?;
         let points = self.points();

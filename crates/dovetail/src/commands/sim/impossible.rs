@@ -1,4 +1,5 @@
-//! Jobs that can never start on the cluster of a replay: counted, and the first ones named with the reason.
+//! Jobs that can never start on the cluster of a replay: counted, and the first ones named with the
+//! reason.
 
 use anyhow::Result;
 use dovetail_console::app::App;

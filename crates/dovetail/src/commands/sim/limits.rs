@@ -24,7 +24,8 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// The figure that policies are measured against: percent, or mean seconds from submission to end.
+    /// The figure that policies are measured against: percent, or mean seconds from submission to
+    /// end.
     pub(crate) fn figure(self) -> f64 {
         match self {
             Self::Prefix { device_percent, lp_percent } => device_percent.min(lp_percent),
@@ -133,11 +134,13 @@ pub(crate) fn times(
     }))
 }
 
-/// In what GPUs are counted: whole, or in the largest part of one that every share is a multiple of.
+/// In what GPUs are counted: whole, or in the largest part of one that every share is a multiple
+/// of.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     in_a_gpu: u64,
-    /// Parts would make more units than the bounds accept: shares count as nothing, which keeps a bound a bound.
+    /// Parts would make more units than the bounds accept: shares count as nothing, which keeps a
+    /// bound a bound.
     leaves_shares_out: bool,
 }
 

@@ -20,8 +20,8 @@ const CAUSE_SAMPLES: u64 = 1_000;
 
 /// What is accounted for: the time from the first to the last submission.
 ///
-/// It is the same time under every policy, and free of the days in which a trace that has ended runs dry.
-/// Where all jobs come at once, it goes to the last end.
+/// It is the same time under every policy, and free of the days in which a trace that has ended
+/// runs dry. Where all jobs come at once, it goes to the last end.
 pub(crate) fn period(trace: &Trace) -> TimelineConfig {
     let submits = trace.jobs.iter().map(|job| job.submit_ms);
     let (first, last) = (submits.clone().min().unwrap_or(0), submits.max().unwrap_or(0));
@@ -53,7 +53,8 @@ pub(crate) struct BriefBill {
     /// Free although something waited.
     pub(crate) wasted_gpu_hours: f64,
     pub(crate) wasted_usd_micros_per_month: Option<i64>,
-    /// Share of the wasted GPU-time that the dollars are of, 0 to 1; unknown where nothing was wasted.
+    /// Share of the wasted GPU-time that the dollars are of, 0 to 1; unknown where nothing was
+    /// wasted.
     pub(crate) wasted_priced_share: Option<f64>,
 }
 

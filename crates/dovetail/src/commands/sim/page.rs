@@ -107,8 +107,8 @@ impl Section<'_> {
         }
     }
 
-    /// Whether any policy decides otherwise under another seed. Where none does, several runs are one, and
-    /// their spread says nothing.
+    /// Whether any policy decides otherwise under another seed. Where none does, several runs are
+    /// one, and their spread says nothing.
     fn seed_changes_something(&self) -> bool {
         self.policies().into_iter().any(|rows| {
             let hash = rows[0].figures.event_log_hash();

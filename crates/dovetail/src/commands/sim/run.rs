@@ -122,8 +122,8 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
 }
 
 impl RunFlags {
-    /// Refuses outputs that are one file or would replace an input. A simulation may be paused into the
-    /// checkpoint it was resumed from.
+    /// Refuses outputs that are one file or would replace an input. A simulation may be paused into
+    /// the checkpoint it was resumed from.
     fn refuse_shared_files(&self) -> Result<()> {
         let inputs = [
             self.nodes.file(),

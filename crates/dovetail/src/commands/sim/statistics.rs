@@ -42,7 +42,8 @@ pub(crate) struct Paired {
     pub(crate) higher: usize,
     pub(crate) lower: usize,
     pub(crate) equal: usize,
-    /// Probability of a split at least this uneven if both were alike: two-sided, equal pairs left out.
+    /// Probability of a split at least this uneven if both were alike: two-sided, equal pairs left
+    /// out.
     pub(crate) sign_test_p: f64,
 }
 

@@ -1,8 +1,8 @@
-//! What each weight of the default policy is worth, and how the default fares in kinds of worlds that
-//! were left out when weights were chosen.
+//! What each weight of the default policy is worth, and how the default fares in kinds of worlds
+//! that were left out when weights were chosen.
 //!
-//! Candidates are the default weights, and those in which one of them is nothing, half or twice as much.
-//! For each fold the candidate that is best on all other regimes is judged on the fold.
+//! Candidates are the default weights, and those in which one of them is nothing, half or twice as
+//! much. For each fold the candidate that is best on all other regimes is judged on the fold.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! The figures of docs/benchmarks.md: `cargo bench -p dovetail-sim --bench figures -- NAME...`.
 //!
-//! Every figure prints what was measured beside its target; nothing is asserted on time. Figures over
-//! real traces need `DOVETAIL_TRACES` and say so when it is not set.
+//! Every figure prints what was measured beside its target; nothing is asserted on time. Figures
+//! over real traces need `DOVETAIL_TRACES` and say so when it is not set.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod folds;

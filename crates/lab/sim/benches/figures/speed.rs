@@ -92,7 +92,8 @@ fn enlarge(
     (many, order.collect(), pods)
 }
 
-/// Runs the indexed engine and lets a naive one, built from its snapshot, take every `every`-th decision.
+/// Runs the indexed engine and lets a naive one, built from its snapshot, take every `every`-th
+/// decision.
 fn against_naive(world: &FgdWorld<'_>, what: &str, every: usize, most: usize) {
     let ranked = world.node_order.iter().map(|row| &world.nodes[*row as usize]);
     let mut config = openb::config("fgd", 42);

@@ -70,7 +70,8 @@ const SMALL_CLUSTERS: [usize; 3] = [5, 10, 20];
 const DRAWS_PER_SEED: u64 = 32;
 
 const LOADS: [f64; 3] = [0.7, 0.9, 1.1];
-/// Machines with the length of the stream in days: small clusters need longer ones for as many jobs.
+/// Machines with the length of the stream in days: small clusters need longer ones for as many
+/// jobs.
 const SIZES: [(u32, u32); 4] = [(10, 28), (50, 21), (300, 14), (1_200, 7)];
 /// Machines and days of the regimes that are special in some other way.
 const SPECIAL: (u32, u32) = (50, 21);
@@ -116,8 +117,8 @@ impl Regime {
         }
     }
 
-    /// What it shares a bound with: the transform, the order of arrival or the size where pods stay,
-    /// else the family.
+    /// What it shares a bound with: the transform, the order of arrival or the size where pods
+    /// stay, else the family.
     pub fn group(&self) -> &str {
         match (&self.recipe, self.name.rsplit_once('/')) {
             (Recipe::Arrivals(_), Some((_, what))) => what,
@@ -133,8 +134,8 @@ impl Regime {
         }
     }
 
-    /// How many orders of the machines are run, of those that were asked for: draws of small clusters
-    /// vary more than orders do.
+    /// How many orders of the machines are run, of those that were asked for: draws of small
+    /// clusters vary more than orders do.
     pub fn orders(&self, asked: u64) -> u64 {
         if self.draws_per_seed() > 1 { 1 } else { asked }
     }
@@ -218,8 +219,8 @@ fn order_name(order: Order) -> &'static str {
     }
 }
 
-/// Generated streams: every profile, load and size in the order `fifo-skip`, and the other orders at
-/// load 0.9 on 50 and 300 machines.
+/// Generated streams: every profile, load and size in the order `fifo-skip`, and the other orders
+/// at load 0.9 on 50 and 300 machines.
 fn profiles() -> Vec<Regime> {
     let mut all = Vec::new();
     for profile in PROFILES {
@@ -305,7 +306,8 @@ fn demo_month() -> Regime {
     timed("demo-month", "demo-month/1200-nodes/load-0.9".to_owned(), recipe)
 }
 
-/// Waits of the jobs that come before anything is learned, and of those that come after a change of mix.
+/// Waits of the jobs that come before anything is learned, and of those that come after a change of
+/// mix.
 fn early() -> Vec<Regime> {
     let (nodes, days) = SPECIAL;
     let regime = |name: String, work, days, counted| {

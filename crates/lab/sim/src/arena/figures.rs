@@ -10,7 +10,8 @@ use crate::timed::JobView;
 /// Figures of one run by key; a figure that the run does not have is absent.
 pub type RunFigures = BTreeMap<String, f64>;
 
-/// Share of the cluster's GPUs that is allocated when 130 % of them have been asked for, in percent.
+/// Share of the cluster's GPUs that is allocated when 130 % of them have been asked for, in
+/// percent.
 pub const ALLOCATION: &str = "allocation_percent";
 /// Mean wait of a GPU that was asked for: waits weighted with the GPUs of the job, in hours.
 pub const GPU_WEIGHTED_WAIT: &str = "gpu_weighted_wait_hours";

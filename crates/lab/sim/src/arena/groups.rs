@@ -9,7 +9,8 @@ use crate::arena::figures::{ALLOCATION, GPU_WEIGHTED_WAIT};
 use crate::arena::statistics::{Estimate, mean};
 use crate::arena::verdict::{BySeed, Run, Verdict, WAIT_FLOOR_HOURS, by_policy, other_half};
 
-/// The simple policy that every other one is compared with as well, whether it is the reference or not.
+/// The simple policy that every other one is compared with as well, whether it is the reference or
+/// not.
 const BEST_FIT: &str = "best-fit";
 
 /// A regime with its runs and what they say.

@@ -15,7 +15,8 @@ pub enum Pool {
     Uniform,
     /// Of four machines two with eight GPUs and 96 cores, one with four and 48, one with four and 32.
     Mixed,
-    /// Eight GPUs with 56 cores, 448 GiB: seven cores per GPU, where jobs of one GPU ask for 9 on average.
+    /// Eight GPUs with 56 cores, 448 GiB: seven cores per GPU, where jobs of one GPU ask for 9 on
+    /// average.
     CpuTight,
 }
 

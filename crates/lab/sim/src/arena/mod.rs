@@ -1,8 +1,8 @@
 //! The arena: policies compared in many kinds of worlds, each against the best simple policy.
 //!
-//! A *regime* is a documented, seeded recipe of worlds. Every policy runs in the same worlds of a regime:
-//! several seeds of the jobs, several orders of the machines for each. One simple policy is its
-//! *reference*; how much worse another policy is, is its *regret*.
+//! A *regime* is a documented, seeded recipe of worlds. Every policy runs in the same worlds of a
+//! regime: several seeds of the jobs, several orders of the machines for each. One simple policy is
+//! its *reference*; how much worse another policy is, is its *regret*.
 //!
 //! | module | what |
 //! |---|---|

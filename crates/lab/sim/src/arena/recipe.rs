@@ -1,5 +1,5 @@
-//! What a regime is made of: the recipe of a world, and the world that it gives for one seed and one
-//! order of the machines.
+//! What a regime is made of: the recipe of a world, and the world that it gives for one seed and
+//! one order of the machines.
 
 use std::collections::BTreeMap;
 
@@ -104,8 +104,8 @@ pub enum Twist {
     GangsInOneRack,
     /// Jobs of a higher priority stop others.
     Preemption,
-    /// Two of five machines are there only while they are used: ten minutes after jobs wait for them, until
-    /// they were empty for ten minutes.
+    /// Two of five machines are there only while they are used: ten minutes after jobs wait for
+    /// them, until they were empty for ten minutes.
     AutoscaledPool,
     /// Machines fail every five days and are repaired after four hours, on average.
     FailingNodes,
@@ -173,8 +173,8 @@ impl Recipe {
         }
     }
 
-    /// The world of a seed with its machines in the given order: 0 is their own, each other number a
-    /// random one.
+    /// The world of a seed with its machines in the given order: 0 is their own, each other number
+    /// a random one.
     ///
     /// # Errors
     /// [`ArenaError`] if the trace cannot be made.
@@ -219,7 +219,8 @@ impl TimedRecipe {
         let (mut nodes, jobs) = self.work(data, seed)?;
         let (jobs, queues) = self.twisted(seed, &mut nodes, jobs);
         let mut jobs = streams::in_order(jobs);
-        // A job that no node could ever hold says nothing about a policy, and blocks `fifo` for good.
+        // A job that no node could ever hold says nothing about a policy, and blocks `fifo` for
+        // good.
         machines::keep_possible(&mut jobs, &nodes)?;
         let autoscaler = (self.twist == Twist::AutoscaledPool).then(|| machines::pool(&nodes));
         shuffle_by(&mut nodes, seed, order);

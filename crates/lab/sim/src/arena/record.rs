@@ -1,7 +1,7 @@
 //! Finished runs as lines of text, so that a long comparison can be resumed.
 //!
-//! The first line says of which comparison the runs are; every other one is one run. A line that was cut
-//! off at the end of the file is a run that did not finish.
+//! The first line says of which comparison the runs are; every other one is one run. A line that
+//! was cut off at the end of the file is a run that did not finish.
 
 use std::collections::BTreeSet;
 
@@ -162,8 +162,8 @@ pub fn line(value: &impl Serialize) -> String {
 }
 
 impl Record {
-    /// A finished run of a regime. Figures take the way through text that those of a file take, so that a
-    /// comparison that was resumed gives the same bytes as one that was not.
+    /// A finished run of a regime. Figures take the way through text that those of a file take, so
+    /// that a comparison that was resumed gives the same bytes as one that was not.
     pub fn of(regime: &str, run: Run) -> Self {
         let Run { seed, order, policy, figures } = run;
         let record = Self { regime: regime.to_owned(), policy, seed, order, figures };

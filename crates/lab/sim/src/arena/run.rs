@@ -11,7 +11,8 @@ use crate::timed::Simulation;
 /// Machine-hours of the autoscaled pool.
 pub const POOL_NODE_HOURS: &str = "pool_node_hours";
 
-/// GPU-time that the jobs can use inside the stream, over that of the machines: the load as it came out.
+/// GPU-time that the jobs can use inside the stream, over that of the machines: the load as it came
+/// out.
 pub const LOAD: &str = "load";
 
 impl World {

@@ -1,7 +1,8 @@
 //! Means with their intervals.
 //!
-//! The seeds of a regime are independent draws; the orders of the machines within a seed are not, so they
-//! are averaged first and a seed counts once. The interval is Student's t over the seeds, 95 %.
+//! The seeds of a regime are independent draws; the orders of the machines within a seed are not,
+//! so they are averaged first and a seed counts once. The interval is Student's t over the seeds,
+//! 95 %.
 
 use serde::Serialize;
 
@@ -16,7 +17,8 @@ pub struct Estimate {
     pub high: Option<f64>,
 }
 
-/// Quantiles 0.975 of Student's t with 1, 2, ... degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2).
+/// Quantiles 0.975 of Student's t with 1, 2, ... degrees of freedom (NIST/SEMATECH e-Handbook,
+/// 1.3.6.7.2).
 const T_975: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,

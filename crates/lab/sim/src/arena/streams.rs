@@ -1,7 +1,7 @@
 //! Streams of jobs put together from published shapes and run times.
 //!
-//! Every stream asks for a stated load: the GPU-time that its jobs can use before it ends, if each starts
-//! when it is submitted, over the GPU-time of the machines.
+//! Every stream asks for a stated load: the GPU-time that its jobs can use before it ends, if each
+//! starts when it is submitted, over the GPU-time of the machines.
 
 use dovetail_trace::synth::{Purpose, Random};
 use dovetail_trace::{TraceJob, TraceNode};
@@ -42,8 +42,8 @@ pub(crate) fn cluster_milli(nodes: &[TraceNode]) -> u128 {
     nodes.iter().map(|node| u128::from(node.gpu_count) * 1000).sum()
 }
 
-/// Jobs that come between two times, drawn again and again from a pool, until they ask for `milli_ms` before
-/// the end of the stream.
+/// Jobs that come between two times, drawn again and again from a pool, until they ask for
+/// `milli_ms` before the end of the stream.
 pub(crate) fn fill(
     random: &mut Random,
     pool: &[TraceJob],
@@ -102,8 +102,8 @@ pub(crate) fn in_order(mut jobs: Vec<TraceJob>) -> Vec<TraceJob> {
     jobs
 }
 
-/// Jobs of a published trace between a start drawn by seed and so many days later, on a clock that begins
-/// there.
+/// Jobs of a published trace between a start drawn by seed and so many days later, on a clock that
+/// begins there.
 pub(crate) fn window(random: &mut Random, jobs: &[TraceJob], days: u32) -> Vec<TraceJob> {
     let length_ms = u64::from(days) * DAY_MS;
     let first_ms = jobs.iter().map(|job| job.submit_ms).min().unwrap_or(0);
@@ -114,8 +114,9 @@ pub(crate) fn window(random: &mut Random, jobs: &[TraceJob], days: u32) -> Vec<T
     inside.map(|job| TraceJob { submit_ms: job.submit_ms - from_ms, ..job.clone() }).collect()
 }
 
-/// What jobs of a table without CPU and memory ask for, for each GPU: cores and GiB, and how often. openb's
-/// pods with one GPU ask for 3 to 19 cores. The last is for jobs with one GPU alone: eight of it fit nowhere.
+/// What jobs of a table without CPU and memory ask for, for each GPU: cores and GiB, and how often.
+/// openb's pods with one GPU ask for 3 to 19 cores. The last is for jobs with one GPU alone: eight
+/// of it fit nowhere.
 const PER_GPU: [(i64, i64, f64); 3] = [(4, 16, 0.3), (7, 32, 0.3), (14, 64, 0.4)];
 
 /// Gives CPU and memory to jobs that state none.
@@ -130,8 +131,8 @@ pub(crate) fn with_requests(seed: u64, mut jobs: Vec<TraceJob>) -> Vec<TraceJob>
     jobs
 }
 
-/// Pods of a pool with run times of other jobs: those of one GPU and fewer from jobs of one GPU, larger
-/// ones from jobs of several.
+/// Pods of a pool with run times of other jobs: those of one GPU and fewer from jobs of one GPU,
+/// larger ones from jobs of several.
 pub(crate) fn with_run_times(seed: u64, pods: &[TraceJob], timed: &[TraceJob]) -> Vec<TraceJob> {
     let mut random = Random::new(seed, Purpose::RunTimes);
     let times = |many: bool| -> Vec<Option<u64>> {

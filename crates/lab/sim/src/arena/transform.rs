@@ -1,4 +1,5 @@
-//! What is changed of a published trace before it is replayed: requests, machines, order of arrival.
+//! What is changed of a published trace before it is replayed: requests, machines, order of
+//! arrival.
 
 use dovetail_trace::synth::{Purpose, Random};
 use dovetail_trace::{TraceJob, TraceNode};

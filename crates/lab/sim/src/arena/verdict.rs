@@ -1,7 +1,8 @@
 //! What the runs of a regime say: means, the reference, and how far each policy is behind it.
 //!
-//! The reference is one simple policy for the whole regime, never the best one of each seed. It is chosen
-//! on every other seed and compared on the rest, so that luck in the choice is no advantage of it.
+//! The reference is one simple policy for the whole regime, never the best one of each seed. It is
+//! chosen on every other seed and compared on the rest, so that luck in the choice is no advantage
+//! of it.
 
 use std::collections::BTreeMap;
 
@@ -66,10 +67,11 @@ pub struct Verdict {
     pub regret: BTreeMap<String, f64>,
     /// The same in percent of the reference, waits floored at 6 minutes; points for allocation.
     pub regret_percent: BTreeMap<String, f64>,
-    /// The regret by seed, averaged, with its interval: paired, because all policies have the same worlds.
+    /// The regret by seed, averaged, with its interval: paired, because all policies have the same
+    /// worlds.
     pub paired_regret: BTreeMap<String, Estimate>,
-    /// How far the orders of the machines are apart: within a seed the highest figure less the lowest,
-    /// in percent of the mean, averaged over the seeds.
+    /// How far the orders of the machines are apart: within a seed the highest figure less the
+    /// lowest, in percent of the mean, averaged over the seeds.
     pub order_spread_percent: BTreeMap<String, f64>,
     /// Every other figure of each policy.
     pub figures: BTreeMap<String, BTreeMap<String, Estimate>>,
@@ -320,7 +322,8 @@ mod tests {
     #[test]
     fn the_reference_is_chosen_on_one_half_and_compared_on_the_other() {
         let regime = regime("mixed/50-nodes/load-0.9/fifo-skip");
-        // On seeds 1 and 3 best-fit waits 2 h and first-fit 3; on 2 and 4 best-fit waits 5, first-fit 1.
+        // On seeds 1 and 3 best-fit waits 2 h and first-fit 3; on 2 and 4 best-fit waits 5,
+        // first-fit 1.
         let runs = runs(
             GPU_WEIGHTED_WAIT,
             &[

@@ -7,9 +7,9 @@ const DEMOTION_GPU_SECONDS: [u64; 2] = [3_250, 7_200];
 const LAST_QUEUE: usize = DEMOTION_GPU_SECONDS.len();
 
 /// Queues are served in turn, each first in, first out, against one count of free GPUs (no nodes);
-/// what does not fit is skipped, and afterwards a queue's waiting jobs move behind its running ones,
-/// each group keeping its order. A job demotes one queue per event, in order of arrival, once its
-/// running time × GPUs (start overhead included) reaches the queue's limit; beside arrivals and
+/// what does not fit is skipped, and afterwards a queue's waiting jobs move behind its running
+/// ones, each group keeping its order. A job demotes one queue per event, in order of arrival, once
+/// its running time × GPUs (start overhead included) reaches the queue's limit; beside arrivals and
 /// completions an event is due when the running time reaches `ceil(limit / GPUs)` whole seconds.
 pub(super) fn run(replay: &mut Replay<'_>, cluster: &BaselineCluster) -> Result<(), BaselineError> {
     let mut queues = Queues::new(replay.jobs_in_total());

@@ -18,7 +18,8 @@
 //! * A start overhead is charged in **every** interval between two events in which a job runs, not
 //!   once per start: the interval's length minus the overhead, but at least zero, is taken off the
 //!   remaining service. The next completion is nevertheless expected at `now + remaining`, and a
-//!   job whose expected completion is reached has ended. This is what the published simulation does.
+//!   job whose expected completion is reached has ended. This is what the published simulation
+//!   does.
 
 mod attained;
 mod cluster;

@@ -5,8 +5,8 @@ use super::BaselineCluster;
 /// Free GPUs while a cluster is being filled; nothing is given back until [`Room::clear`].
 ///
 /// A job no larger than the largest node goes on the first node with room. A larger one takes whole
-/// idle nodes in node order as long as they are no larger than what is left of the job, and the rest
-/// goes on the first other node with room.
+/// idle nodes in node order as long as they are no larger than what is left of the job, and the
+/// rest goes on the first other node with room.
 pub(super) struct Room<'a> {
     capacity: &'a [u32],
     largest_node: u32,

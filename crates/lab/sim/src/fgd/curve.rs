@@ -23,8 +23,8 @@ pub struct Curves {
     pub fragmentation_percent: Vec<Option<f64>>,
 }
 
-/// Discretises samples: each counts for its arrived percent, rounded half to even; a percent without
-/// samples takes those within one percent of it; figures are means, rounded to two places.
+/// Discretises samples: each counts for its arrived percent, rounded half to even; a percent
+/// without samples takes those within one percent of it; figures are means, rounded to two places.
 pub fn curves(samples: &[Sample], cluster_milli: i64) -> Curves {
     let percent = |milli: i64| 100.0 * milli as f64 / cluster_milli as f64;
     let mut buckets: Vec<Bucket> = Vec::new();

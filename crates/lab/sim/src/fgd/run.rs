@@ -55,7 +55,8 @@ impl FgdWorld<'_> {
         self.nodes.iter().map(|node| i64::from(node.gpu_count) * 1000).sum()
     }
 
-    /// The engine at the beginning of a run, and its configuration: the policy `fgd` is told the target mix.
+    /// The engine at the beginning of a run, and its configuration: the policy `fgd` is told the
+    /// target mix.
     ///
     /// # Errors
     /// What the engine says of the configuration or the machines.

@@ -1,8 +1,8 @@
 //! Recordings: everything the engine was told and everything it answered, line by line.
 //!
-//! A recording starts with the snapshot, the configuration (with what the policy had learnt) and the build.
-//! [`replay`] tells a fresh engine the same and compares the answers. The last line is an end mark, so that a
-//! recording that was cut off is told from a whole one.
+//! A recording starts with the snapshot, the configuration (with what the policy had learnt) and
+//! the build. [`replay`] tells a fresh engine the same and compares the answers. The last line is
+//! an end mark, so that a recording that was cut off is told from a whole one.
 
 mod checkpoint;
 mod recorder;
@@ -46,7 +46,8 @@ pub struct Step {
     pub events: Vec<Event>,
     /// What it answered.
     pub actions: Vec<Action>,
-    /// Whether it decided then. A live engine is told things at more than one time before it decides.
+    /// Whether it decided then. A live engine is told things at more than one time before it
+    /// decides.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub decides: bool,
 }

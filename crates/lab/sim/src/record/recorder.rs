@@ -57,7 +57,8 @@ impl<W: Write> Recorder<W> {
         });
     }
 
-    /// Adds what the engine was told at one instant, with what it answered at once, if it does not decide yet.
+    /// Adds what the engine was told at one instant, with what it answered at once, if it does not
+    /// decide yet.
     pub fn told(&mut self, now_ms: u64, events: Vec<Event>, actions: Vec<Action>) {
         self.add(Step { now_ms, events, actions, decides: false });
     }

@@ -21,7 +21,8 @@ pub struct ReplayReport {
     pub actions: u64,
     /// The first difference; `None` if there is none.
     pub divergence: Option<Divergence>,
-    /// The last whole line of a recording without its end mark: who wrote it was killed, or the file was cut off.
+    /// The last whole line of a recording without its end mark: who wrote it was killed, or the
+    /// file was cut off.
     pub cut_off_after_line: Option<u64>,
     /// Hash of everything that happened in the replay.
     pub event_log_hash: String,
@@ -40,11 +41,12 @@ pub struct Divergence {
     pub replayed: Option<Action>,
 }
 
-/// Replays a recording up to its end or its first divergence; one that was cut off, up to its last whole line.
+/// Replays a recording up to its end or its first divergence; one that was cut off, up to its last
+/// whole line.
 ///
 /// # Errors
-/// [`RecordError`] names the line that cannot be read or that the engine refuses, or says that the recording was
-/// cut off within its first line.
+/// [`RecordError`] names the line that cannot be read or that the engine refuses, or says that the
+/// recording was cut off within its first line.
 pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordError> {
     let mut lines = Lines::of(file, input);
     let header = lines.header()?;

@@ -1,8 +1,9 @@
 //! What another policy would have chosen at each recorded decision, the cluster being as it was.
 //!
-//! The other policy is asked before each decision; then the recorded one is carried out: who starts, for whom others are
-//! stopped, what is kept, and what is given back or up. So both stand before the same cluster every time, and a difference
-//! is a difference of taste and not of what went before. Who is stopped is not asked.
+//! The other policy is asked before each decision; then the recorded one is carried out: who
+//! starts, for whom others are stopped, what is kept, and what is given back or up. So both stand
+//! before the same cluster every time, and a difference is a difference of taste and not of what
+//! went before. Who is stopped is not asked.
 
 use std::io::BufRead;
 

@@ -38,8 +38,8 @@ pub struct ArrivalComparison {
     pub policies: Vec<ArrivalPolicy>,
 }
 
-/// The longest prefix of the arrivals that could fit at all: whatever the policy, the first rejection comes
-/// right after it at the latest.
+/// The longest prefix of the arrivals that could fit at all: whatever the policy, the first
+/// rejection comes right after it at the latest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PrefixLimit {
     /// Seed of the order of arrival.

@@ -1,8 +1,9 @@
 //! Comparisons for people: one self-contained HTML file, and tables for the terminal.
 //!
-//! [`ReportData`] is plain data that a command fills from its runs. [`html`] makes a file of it that needs
-//! no network, no script and no other file; [`text`] makes tables of at most 100 columns. Both show the
-//! same figures, and both say what is not known. Names come from traces and are hostile until escaped.
+//! [`ReportData`] is plain data that a command fills from its runs. [`html`] makes a file of it
+//! that needs no network, no script and no other file; [`text`] makes tables of at most 100
+//! columns. Both show the same figures, and both say what is not known. Names come from traces and
+//! are hostile until escaped.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,8 +1,9 @@
 //! A pool of machines that are there only while they are used.
 //!
-//! As a cluster autoscaler does: while jobs wait, machines for the GPUs that they ask for are ordered, and
-//! are there some time later; a machine on which nothing ran for a while is taken away. How many
-//! machine-hours that takes depends on the policy, which may keep machines empty or scatter pods.
+//! As a cluster autoscaler does: while jobs wait, machines for the GPUs that they ask for are
+//! ordered, and are there some time later; a machine on which nothing ran for a while is taken
+//! away. How many machine-hours that takes depends on the policy, which may keep machines empty or
+//! scatter pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +41,8 @@ pub(crate) enum PoolDue {
 }
 
 impl PoolState {
-    /// Orders what waiting jobs need, and notes which machines are empty. Returns what follows, and when.
+    /// Orders what waiting jobs need, and notes which machines are empty. Returns what follows, and
+    /// when.
     pub(crate) fn follow(
         &mut self,
         pool: &Autoscaler,

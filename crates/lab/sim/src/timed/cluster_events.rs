@@ -1,6 +1,7 @@
 //! What happens to machines at given times: cordon, uncordon, fail, repair, remove, add.
 //!
-//! CSV with the columns `at_s,action,node`. A machine whose first event is `add` is not there before it.
+//! CSV with the columns `at_s,action,node`. A machine whose first event is `add` is not there
+//! before it.
 
 use std::collections::BTreeSet;
 use std::io::Read;

@@ -1,7 +1,8 @@
-//! Jobs that can never start: the engine would not place them even on the whole cluster, empty and healthy.
+//! Jobs that can never start: the engine would not place them even on the whole cluster, empty and
+//! healthy.
 //!
-//! Such a job waits to the end of a replay, whatever the policy, and in no mean. A trace of one cluster replayed
-//! on another has them easily, so they are counted and named rather than refused.
+//! Such a job waits to the end of a replay, whatever the policy, and in no mean. A trace of one
+//! cluster replayed on another has them easily, so they are counted and named rather than refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -27,7 +28,8 @@ pub struct ImpossibleJob {
 /// What two jobs that fit alike have in common: pods, CPU, memory, GPUs, part of a GPU, models.
 type Demand<'t> = (u32, i64, i64, u32, i64, &'t [String]);
 
-/// The jobs that none of the machines, nor all of them together, could ever hold, in the order of the trace.
+/// The jobs that none of the machines, nor all of them together, could ever hold, in the order of
+/// the trace.
 ///
 /// # Errors
 /// What the engine says of the machines or a job.
@@ -73,8 +75,8 @@ fn kind(node: &TraceNode) -> Kind<'_> {
     (node.gpu_count, node.cpu_milli, node.memory_bytes, node.gpu_model.as_deref())
 }
 
-/// Whether one pod of a job certainly fits on an empty machine, so that nobody need be asked: most jobs are of
-/// one pod, and of many sizes.
+/// Whether one pod of a job certainly fits on an empty machine, so that nobody need be asked: most
+/// jobs are of one pod, and of many sizes.
 fn holds_one(&(gpus, cpu_milli, memory_bytes, model): &Kind<'_>, job: &TraceJob) -> bool {
     let is_allowed = || job.gpu_models.iter().any(|name| Some(name.as_str()) == model);
     job.gpu_count <= gpus

@@ -17,8 +17,8 @@ pub struct JobOutcome {
     pub repeated_gpu_milli_ms: u128,
 }
 
-/// Figures over all jobs. Means and quantiles are over the jobs that ended, those of the queue over the jobs that
-/// started.
+/// Figures over all jobs. Means and quantiles are over the jobs that ended, those of the queue over
+/// the jobs that started.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimedMetrics {
     /// Jobs of the trace.

@@ -1,7 +1,8 @@
 //! The `timed` protocol: jobs are submitted, queue, run and end on a virtual clock.
 //!
-//! Everything of one instant is taken in first (ends, then what happens to the cluster, then arrivals),
-//! then the engine decides once. A job with run time 0 ends in a second round of the same instant.
+//! Everything of one instant is taken in first (ends, then what happens to the cluster, then
+//! arrivals), then the engine decides once. A job with run time 0 ends in a second round of the
+//! same instant.
 
 mod autoscale;
 pub mod cluster_events;
@@ -37,11 +38,11 @@ pub struct TimedWorld {
     pub jobs: Vec<TraceJob>,
     /// What happens to machines, in order of time.
     pub cluster_events: Vec<ClusterEvent>,
-    /// Queues with their weights and bounds. The order by dominant share compares these alone: jobs of
-    /// other queues go in order of submission.
+    /// Queues with their weights and bounds. The order by dominant share compares these alone: jobs
+    /// of other queues go in order of submission.
     pub queues: Vec<Queue>,
-    /// Topology level (`zone`, `rack`) of which all pods of a job must be in one domain; `None` lets them
-    /// be anywhere.
+    /// Topology level (`zone`, `rack`) of which all pods of a job must be in one domain; `None`
+    /// lets them be anywhere.
     pub gang_level: Option<String>,
     /// Machines that come and go with the work; `None` has none.
     pub autoscaler: Option<Autoscaler>,

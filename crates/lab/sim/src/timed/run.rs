@@ -76,8 +76,8 @@ impl Simulation {
         Ok(Self { engine, progress, world, config, factory, order })
     }
 
-    /// A simulation that was paused: the same world and configuration, the engine's snapshot (with what
-    /// its policy had learnt in the configuration) and where it stood.
+    /// A simulation that was paused: the same world and configuration, the engine's snapshot (with
+    /// what its policy had learnt in the configuration) and where it stood.
     pub fn resume(
         world: TimedWorld,
         config: TimedConfig,
@@ -100,7 +100,8 @@ impl Simulation {
         self.progress.log.hash()
     }
 
-    /// Runs until all jobs have ended or nothing more can happen, or up to `until_ms`; true if it is over.
+    /// Runs until all jobs have ended or nothing more can happen, or up to `until_ms`; true if it
+    /// is over.
     pub fn run(
         &mut self,
         until_ms: Option<u64>,

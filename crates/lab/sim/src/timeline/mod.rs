@@ -1,7 +1,8 @@
 //! Where the GPU-time of a simulation went: exact sums, a series for plots, and money.
 //!
-//! [`Timeline`] watches a timed simulation. It asks the ledger for everything about capacity and counts what
-//! waits by itself. [`UsageReport`] is its result in GPU-hours and money, [`Series`] the curve of it.
+//! [`Timeline`] watches a timed simulation. It asks the ledger for everything about capacity and
+//! counts what waits by itself. [`UsageReport`] is its result in GPU-hours and money, [`Series`]
+//! the curve of it.
 
 mod gpu_time;
 mod observer;

@@ -13,8 +13,9 @@ use crate::timeline::waiting::Waiting;
 
 /// Watches a simulation from its first submission on.
 ///
-/// It changes nothing that the engine decides. In one process a simulation may be paused and go on under the
-/// same timeline; between processes, [`Timeline::pause`] and [`Timeline::resume`] carry it over.
+/// It changes nothing that the engine decides. In one process a simulation may be paused and go on
+/// under the same timeline; between processes, [`Timeline::pause`] and [`Timeline::resume`] carry
+/// it over.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     state: TimelineState,
@@ -29,11 +30,13 @@ pub struct Timeline {
 /// What to watch, and how closely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimelineConfig {
-    /// The longest that a judgement of causes may be out of date, in virtual time; 0 judges at every change.
-    /// Everything but the split of free GPU-time by causes that rest on demand is exact whatever this is.
+    /// The longest that a judgement of causes may be out of date, in virtual time; 0 judges at
+    /// every change. Everything but the split of free GPU-time by causes that rest on demand is
+    /// exact whatever this is.
     pub cause_period_ms: u64,
-    /// Where the account ends; `None` is the end of the simulation. The last submission is the natural end
-    /// where policies are compared: after it a trace offers nothing, and an empty cluster says nothing.
+    /// Where the account ends; `None` is the end of the simulation. The last submission is the
+    /// natural end where policies are compared: after it a trace offers nothing, and an empty
+    /// cluster says nothing.
     pub until_ms: Option<u64>,
 }
 
@@ -102,9 +105,9 @@ impl Timeline {
         Self { state, account: None, taken, taken_samples: 0, failure: None }
     }
 
-    /// What must be kept to go on later. After resumption the causes are judged anew, so that with a period
-    /// above 0 the split by causes that rest on demand may differ from that of a run without a pause by what
-    /// changed within one period; all other sums are the same.
+    /// What must be kept to go on later. After resumption the causes are judged anew, so that with
+    /// a period above 0 the split by causes that rest on demand may differ from that of a run
+    /// without a pause by what changed within one period; all other sums are the same.
     ///
     /// # Errors
     /// Whatever has gone wrong before; see [`Timeline::usage`].
@@ -113,7 +116,8 @@ impl Timeline {
         Ok(self.state)
     }
 
-    /// GPU-time so far, checked: installed = unavailable + allocated + free by cause for every model.
+    /// GPU-time so far, checked: installed = unavailable + allocated + free by cause for every
+    /// model.
     ///
     /// # Errors
     /// [`TimelineError`] if the sums do not add up, time went wrong, or nothing was seen.

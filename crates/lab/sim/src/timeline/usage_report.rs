@@ -23,7 +23,8 @@ pub struct UsageReport {
     pub from_ms: u64,
     /// End of the period.
     pub to_ms: u64,
-    /// Causes that rest on demand were judged at least once in so much virtual time; 0: at every change.
+    /// Causes that rest on demand were judged at least once in so much virtual time; 0: at every
+    /// change.
     pub cause_period_ms: u64,
     /// How often they were judged.
     pub cause_samples: u64,
@@ -130,8 +131,8 @@ impl UsageReport {
         Ok(report)
     }
 
-    /// GPU-time of all causes but the lack of demand, starting nodes and nodes taken out of service: free
-    /// although work waited for it.
+    /// GPU-time of all causes but the lack of demand, starting nodes and nodes taken out of
+    /// service: free although work waited for it.
     pub fn free_while_work_waited(&self) -> AmountReport {
         // No GPU-time costs nothing, whatever its price.
         let nothing = Some(0);
@@ -256,7 +257,8 @@ impl AmountReport {
         }
     }
 
-    /// Adds an amount that is not nothing; what is known of the money adds up, the rest stays unknown.
+    /// Adds an amount that is not nothing; what is known of the money adds up, the rest stays
+    /// unknown.
     fn add(&mut self, other: &Self) {
         let priced =
             |amount: &Self| amount.priced_share.unwrap_or(0.0) * amount.gpu_milli_ms as f64;

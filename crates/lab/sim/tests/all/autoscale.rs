@@ -27,8 +27,8 @@ fn a_pool_machine_comes_when_jobs_wait_and_goes_when_it_is_empty() {
     };
     let world = TimedWorld {
         nodes: vec![node("pool"), node("always")],
-        // The second finds no room, so the pool's machine is ordered at 1, there from 11 to 36; the third
-        // finds it gone, and the fourth finds the other one free.
+        // The second finds no room, so the pool's machine is ordered at 1, there from 11 to 36; the
+        // third finds it gone, and the fourth finds the other one free.
         jobs: vec![job(0, 90), job(1, 20), job(40, 5), job(200, 1)],
         autoscaler: Some(pool),
         ..TimedWorld::default()

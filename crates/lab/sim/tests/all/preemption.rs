@@ -51,7 +51,8 @@ fn mixed() -> (Simulation, TimedConfig) {
     simulation(synthetic.cluster.nodes, jobs)
 }
 
-/// Eight nodes full of pods of one or two GPUs and of small gangs; now and then a job comes that needs whole nodes.
+/// Eight nodes full of pods of one or two GPUs and of small gangs; now and then a job comes that
+/// needs whole nodes.
 fn large_over_small() -> (Simulation, TimedConfig) {
     const MINUTE_MS: u64 = 60_000;
     let node = |at: u32| TraceNode { name: format!("n{at}"), gpu_count: 8, ..TraceNode::default() };

@@ -1,4 +1,5 @@
-//! Same input, same log; a recording replays; a paused simulation goes on as if it had not been paused.
+//! Same input, same log; a recording replays; a paused simulation goes on as if it had not been
+//! paused.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -201,7 +202,8 @@ fn four_gpus(id: u64, change: impl FnOnce(&mut Job)) -> Event {
     Event::Submitted(Box::new(job))
 }
 
-/// Room that is kept is used by whom it is kept for, or is given up for somebody of higher priority; then it is over.
+/// Room that is kept is used by whom it is kept for, or is given up for somebody of higher
+/// priority; then it is over.
 #[test]
 fn who_is_asked_stands_before_the_room_that_was_kept_and_given_up() {
     let nodes =

@@ -49,7 +49,8 @@ pub(crate) struct ArenaFlags {
     /// Run a small subset: fewer regimes, 4 seeds, 1 order of the nodes instead of 3
     #[arg(long)]
     quick: bool,
-    /// Orders of the nodes for each seed: the original one, then random ones [default: 3, with --quick 1]
+    /// Orders of the nodes for each seed: the original one, then random ones [default: 3, with
+    /// --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     orders: Option<u64>,
     /// Keep finished runs in a file, and leave out the runs that it has

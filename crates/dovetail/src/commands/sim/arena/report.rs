@@ -43,8 +43,8 @@ impl ArenaDocument {
         Parts { verdicts, summary, bounds }
     }
 
-    /// What a person wants to see: the default against the reference, regime by regime, all policies in
-    /// sum, and what the default must reach.
+    /// What a person wants to see: the default against the reference, regime by regime, all
+    /// policies in sum, and what the default must reach.
     pub(crate) fn text(&self) -> String {
         let tables = [self.regimes_text(), self.summary_text(), self.bounds_text()];
         tables.into_iter().filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n")

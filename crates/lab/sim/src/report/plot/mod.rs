@@ -1,6 +1,7 @@
 //! Plots as SVG text: no script, no outside font, colours from the style sheet of the page.
 //!
-//! Every plot has a title and a description for readers that do not see it; every text is escaped here.
+//! Every plot has a title and a description for readers that do not see it; every text is escaped
+//! here.
 
 mod bars;
 mod canvas;
