@@ -2,7 +2,10 @@
 # Searches on where `make test` stops: more worlds, more faults, and seeds that nobody has tried, until
 # the time is over. What fails is kept by the tests themselves, as a seed or a small world, so that
 # `make test` fails, too, until it is mended.
+# Histories of the whole scheduler by seed go on behind the last seed of the soak before; where that
+# was stands in target/soak-seeds.
 #   SOAK_MINUTES   how long [60]
+#   SOAK_SEEDS   seeds of such histories per round [100000]
 #   PROPTEST_RNG_SEED   one seed instead of fresh ones: a single round
 set -eu
 
@@ -22,20 +25,28 @@ prometheus=$(sh make/prometheus.sh)
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus
 export PATH
 
+# The first 10,000 are those of `make test`.
+seeds=target/soak-seeds
+mkdir -p target
 rounds=0
 failed=""
 fixed=${PROPTEST_RNG_SEED:-}
 while :; do
     seed=${fixed:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
     rounds=$((rounds + 1))
-    say "round $rounds, PROPTEST_RNG_SEED=$seed"
-    PROPTEST_RNG_SEED=$seed cargo test --workspace --locked --no-fail-fast || failed="$failed $seed"
+    first=$(cat "$seeds" 2>/dev/null || echo 10000)
+    last=$((first + ${SOAK_SEEDS:-100000}))
+    say "round $rounds, PROPTEST_RNG_SEED=$seed, histories $first..$last"
+    DOVETAIL_SEEDS=$first..$last PROPTEST_RNG_SEED=$seed \
+        cargo test --workspace --locked --no-fail-fast || failed="$failed $seed"
+    echo "$last" >"$seeds"
     [ -z "$fixed" ] || break
     [ "$(date +%s)" -lt "$end" ] || break
 done
 
 say "result"
-kept=$(git status --short -- '*proptest-regressions*' crates/app/scheduler/tests/worlds)
+kept=$(git status --short -- '*proptest-regressions*' crates/app/scheduler/tests/worlds \
+    crates/lab/rehearsal/tests/histories)
 [ -z "$kept" ] || printf 'kept, to be committed:\n%s\n' "$kept"
 [ -z "$failed" ] || echo "failed with PROPTEST_RNG_SEED:$failed"
 echo "$rounds rounds"

@@ -1,98 +1,29 @@
-//! An API server in memory.
+//! An API server in memory, over HTTP.
 //!
-//! It speaks plain HTTP/1.1 and HTTP/2 on loopback and answers as the real server does, down to
-//! codes, reasons and messages, for what a scheduler needs: discovery, lists (paged, at a version),
-//! watches (bookmarks, streaming lists), creation, replacement, patches, status paths, deletion
-//! with preconditions and grace, dry runs of patches and deletions, binding, eviction, leases,
-//! services by way of the server, and custom resources. A conformance script holds it against a
-//! real server.
-//!
-//! What it does not do: authentication, other dry runs, server-side apply, garbage collection,
-//! validation beyond what a scheduler can get wrong, and the work of controllers.
+//! It speaks plain HTTP/1.1 and HTTP/2 on loopback. What it answers is up to the model server of
+//! `dovetail-rehearsal`; here are connections, the clock, the streams of watches, and services by way
+//! of the server. A conformance script holds it against a real server.
 //!
 //! Faults strike on demand and repeatably: see [`FaultRule`].
 
-mod binding;
-mod call;
-mod condition;
-mod create;
-mod defaults;
-mod delete;
-mod discovery;
-mod eviction;
-mod failure;
-mod fault;
-mod kind;
-mod list;
-mod now;
-mod patch;
 mod proxy;
-mod reply;
-mod selector;
 mod serve;
-mod state;
-mod store;
-mod update;
-mod watch;
+mod shared;
+mod stream;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
+use dovetail_rehearsal::api::{Call, Failure, Query, Server};
+pub use dovetail_rehearsal::api::{
+    Bound, Fault, FaultRecord, FaultRule, Kind, On, Settings, Verb,
+};
 use serde_json::Value;
 use tokio::sync::watch as signal;
 
-pub use self::call::Verb;
-use self::call::{Call, Query};
-use self::failure::Failure;
-pub use self::fault::{Fault, FaultRecord, FaultRule, On};
-pub use self::kind::Kind;
-use self::serve::Shared;
-use self::state::State;
-
-/// How a server is set up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// It is Kubernetes 1.`minor`: groups and behaviour that came later are missing.
-    pub minor: u32,
-    /// Whether watches may begin with a list (feature gate WatchList).
-    pub streaming_lists: bool,
-    /// Changes kept per kind; who asks for older ones gets 410.
-    pub history_limit: usize,
-    /// Time between bookmarks of a watch.
-    pub bookmark_interval: Duration,
-    /// Groups and versions that are switched off.
-    pub without: Vec<(String, String)>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            minor: 37,
-            streaming_lists: true,
-            history_limit: 200_000,
-            bookmark_interval: Duration::from_secs(60),
-            without: Vec::new(),
-        }
-    }
-}
-
-/// A bind that took effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// Namespace of the pod.
-    pub namespace: String,
-    /// Name of the pod.
-    pub pod: String,
-    /// UID of the pod.
-    pub uid: String,
-    /// Its node.
-    pub node: String,
-    /// Version of the write.
-    pub revision: u64,
-}
+use shared::{Shared, now_ms};
 
 /// A refusal of a direct call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -139,7 +70,7 @@ impl FakeApi {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let url = format!("http://{}", listener.local_addr()?);
-        let shared = Arc::new(Shared::new(State::new(settings)));
+        let shared = Arc::new(Shared::new(Server::new(settings, now_ms())));
         let (stop, stopped) = signal::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let serving = shared.clone();
@@ -156,7 +87,7 @@ impl FakeApi {
 
     /// Adds a kind, as a CustomResourceDefinition would.
     pub fn register(&self, kind: Kind) {
-        self.shared.lock().kinds.register(kind);
+        self.shared.change(|server| server.register(kind));
     }
 
     /// Lets a server on loopback answer for a service (`NAME:PORT`, with `https:` before it where
@@ -200,22 +131,22 @@ impl FakeApi {
     /// Forgets all history, as etcd's compaction does: continued lists and watches from older
     /// versions get 410.
     pub fn compact(&self) {
-        self.shared.lock().store.compact();
+        self.shared.change(Server::compact);
     }
 
     /// Version of the latest write.
     pub fn revision(&self) -> u64 {
-        self.shared.lock().store.revision
+        self.shared.change(|server| server.revision())
     }
 
     /// Tells the version of every write from now on; use it to wait without sleeping.
     pub fn written(&self) -> signal::Receiver<u64> {
-        self.shared.lock().store.subscribe()
+        self.shared.written()
     }
 
     /// Every bind that took effect, in order.
     pub fn bound(&self) -> Vec<Bound> {
-        self.shared.lock().bound.clone()
+        self.shared.change(|server| server.bound().to_vec())
     }
 
     /// Creates an object directly, without HTTP and without faults. An empty namespace means none.
@@ -272,20 +203,19 @@ impl FakeApi {
         name: &str,
         change: impl FnOnce(&mut Value),
     ) {
-        let mut state = self.shared.lock();
-        let Some(kind) = state.kinds.find_plural(plural) else { return };
-        let key = store::key_of((!namespace.is_empty()).then_some(namespace), name);
-        let Some(there) = state.store.get(&kind.collection(), &key) else { return };
-        let mut value = there.value.clone();
-        change(&mut value);
-        state.store.put(&kind.collection(), key, value);
+        let namespace = (!namespace.is_empty()).then_some(namespace);
+        self.shared.change(|server| {
+            let Some(kind) = server.kind(plural) else { return };
+            server.overwrite(&kind, namespace, name, change);
+        });
     }
 
     /// All objects of a kind, in the order of namespace and name.
     pub fn all(&self, plural: &str) -> Vec<Value> {
-        let state = self.shared.lock();
-        let Some(kind) = state.kinds.find_plural(plural) else { return Vec::new() };
-        state.store.all(&kind.collection()).map(|object| object.with_kind(&kind)).collect()
+        self.shared.change(|server| {
+            let kind = server.kind(plural);
+            kind.map_or_else(Vec::new, |kind| server.all_with_kind(&kind))
+        })
     }
 
     fn direct(
@@ -297,8 +227,7 @@ impl FakeApi {
         subresource: &str,
         body: &Value,
     ) -> Result<Value, Refused> {
-        let mut state = self.shared.lock();
-        let kind = state.kinds.find_plural(plural).ok_or_else(|| Refused {
+        let kind = self.shared.change(|server| server.kind(plural)).ok_or_else(|| Refused {
             code: 404,
             reason: "NotFound",
             message: format!("the fake server has no kind with the plural `{plural}`: register it"),
@@ -307,7 +236,8 @@ impl FakeApi {
         let (name, subresource) = (name.to_owned(), subresource.to_owned());
         let call = Call { verb, kind, namespace, name, subresource, query: Query::default() };
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let reply = serve::perform(&mut state, &call, "application/merge-patch+json", &body)?;
+        let merge = "application/merge-patch+json";
+        let reply = self.shared.change(|server| server.perform(&call, merge, &body))?;
         Ok(serde_json::from_slice(&reply.body).unwrap_or_default())
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use dovetail_rehearsal::api::{Failure, Reply};
 use http_body_util::{BodyExt, Empty};
 use hyper::Request;
 use hyper::client::conn::http1::handshake;
@@ -13,8 +14,6 @@ use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use super::failure::Failure;
-use super::reply::Reply;
 
 /// Who answers for which service or pod.
 #[derive(Debug, Default)]

@@ -1,13 +1,16 @@
-//! Runs the [`World`] against an API server: watches in, timers, requests out.
+//! Runs the kubelets against an API server: watches in, timers, requests out.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dovetail_rehearsal::kubelets::{Identity, Kubelets, Step, Wish, Write};
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -15,16 +18,13 @@ use tokio::time::Instant;
 use super::Counts;
 use super::pauses::Pauses;
 use super::request::{Outcome, perform};
-use super::seat::{Step, Write};
-use super::status::Identity;
-use super::world::{Wish, World};
 
 /// Below the limits at which load balancers cut a silent connection.
 const WATCH_SECONDS: u32 = 200;
 
 pub(super) struct Driver {
     client: Client,
-    world: Arc<Mutex<World>>,
+    world: Arc<Mutex<Kubelets>>,
     counts: watch::Sender<Counts>,
     /// By due time; equal times keep their order.
     timers: BTreeMap<(Instant, u64), (String, Step)>,
@@ -41,7 +41,7 @@ struct Listed<K>(Vec<K>);
 impl Driver {
     pub(super) fn new(
         client: Client,
-        world: Arc<Mutex<World>>,
+        world: Arc<Mutex<Kubelets>>,
         counts: watch::Sender<Counts>,
         requests_in_flight: usize,
     ) -> Self {
@@ -78,11 +78,11 @@ impl Driver {
             Event::Init => return listed.0.clear(),
             Event::InitApply(pod) => return listed.0.push(pod),
             Event::InitDone => {
-                let pods = std::mem::take(&mut listed.0);
+                let pods = listed.0.drain(..).map(|pod| plain(&pod)).collect();
                 self.counts.send_modify(|counts| counts.pods_listed = true);
                 self.ask(|world, wishes| world.pods_listed(pods, wishes))
             }
-            Event::Apply(pod) => self.ask(|world, wishes| world.pod_applied(&pod, wishes)),
+            Event::Apply(pod) => self.ask(|world, wishes| world.pod_applied(&plain(&pod), wishes)),
             Event::Delete(pod) => {
                 let uid = pod.metadata.uid.unwrap_or_default();
                 self.counts.send_modify(|counts| counts.gone += 1);
@@ -97,11 +97,11 @@ impl Driver {
             Event::Init => return listed.0.clear(),
             Event::InitApply(node) => return listed.0.push(node),
             Event::InitDone => {
-                let nodes = std::mem::take(&mut listed.0);
+                let nodes: Vec<Value> = listed.0.drain(..).map(|node| plain(&node)).collect();
                 self.counts.send_modify(|counts| counts.nodes_listed = true);
                 self.ask(|world, wishes| world.nodes_listed(&nodes, wishes))
             }
-            Event::Apply(node) => self.ask(|world, wishes| world.node_applied(&node, wishes)),
+            Event::Apply(node) => self.ask(|world, wishes| world.node_applied(&plain(&node), wishes)),
             Event::Delete(node) => {
                 let name = node.metadata.name.unwrap_or_default();
                 self.ask(|world, _| world.node_deleted(&name))
@@ -131,7 +131,7 @@ impl Driver {
         self.grant(wishes);
     }
 
-    fn ask(&mut self, question: impl FnOnce(&mut World, &mut Vec<Wish>)) -> Vec<Wish> {
+    fn ask(&mut self, question: impl FnOnce(&mut Kubelets, &mut Vec<Wish>)) -> Vec<Wish> {
         let mut wishes = Vec::new();
         question(&mut lock(&self.world), &mut wishes);
         wishes
@@ -161,8 +161,14 @@ impl Driver {
     }
 }
 
-pub(super) fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
+pub(super) fn lock(world: &Mutex<Kubelets>) -> MutexGuard<'_, Kubelets> {
     world.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An object as the kubelets read it.
+fn plain(object: &impl Serialize) -> Value {
+    // What came as JSON goes back into it.
+    serde_json::to_value(object).unwrap_or_default()
 }
 
 async fn until(due: Option<Instant>) {

@@ -1,22 +1,11 @@
 //! One task that plays the kubelets of all nodes, against a real or a fake API server.
 //!
-//! Bound pods are admitted in the order of their binding by the kubelet's rules for pod slots,
-//! processors, memory and extended resources; one that does not fit fails with the kubelet's reason
-//! and message. Admitted pods run, end after a set time, and are taken away after a set time when
-//! somebody deletes them. Nodes come and go as their objects do; creating those is up to the test.
-//!
-//! Restarted containers, probes, volumes, leases and conditions of nodes are not played.
+//! What they do is up to the kubelets of `dovetail-rehearsal`; here are the watches, timers and
+//! requests.
 
-mod admission;
 mod driver;
-mod options;
 mod pauses;
-mod quantity;
 mod request;
-mod requests;
-mod seat;
-mod status;
-mod world;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -30,17 +19,16 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub use options::{EXIT_CODE, KubeletOptions, RUN_MS};
+pub use dovetail_rehearsal::kubelets::{EXIT_CODE, KubeletOptions, RUN_MS};
 
 use driver::{Driver, lock};
+use dovetail_rehearsal::kubelets::{self as model, Write};
 use request::Outcome;
-use seat::Write;
-use world::World;
 
 /// The kubelets of all nodes. They stop when the value is dropped.
 pub struct Kubelets {
     client: Client,
-    world: Arc<Mutex<World>>,
+    world: Arc<Mutex<model::Kubelets>>,
     counts: watch::Receiver<Counts>,
     task: JoinHandle<()>,
 }
@@ -90,7 +78,7 @@ impl Kubelets {
     #[must_use]
     pub fn start(client: Client, options: KubeletOptions) -> Self {
         let requests_in_flight = options.requests_in_flight;
-        let world = Arc::new(Mutex::new(World::new(options)));
+        let world = Arc::new(Mutex::new(model::Kubelets::new(options)));
         let (sender, counts) = watch::channel(Counts::default());
         let driver = Driver::new(client.clone(), Arc::clone(&world), sender, requests_in_flight);
         let task = tokio::spawn(driver.run());

@@ -1,12 +1,11 @@
 //! One request of a kubelet, repeated until the API server took it or cannot any more.
 
+use dovetail_rehearsal::kubelets::{Identity, Write};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 
 use super::pauses::Pauses;
-use super::seat::Write;
-use super::status::Identity;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,20 +39,16 @@ pub(super) async fn perform(client: &Client, identity: &Identity, write: &Write)
 
 async fn attempt(client: &Client, identity: &Identity, write: &Write) -> Result<(), kube::Error> {
     let api: Api<Pod> = Api::namespaced(client.clone(), &identity.namespace);
-    let status = match write {
-        Write::Reject(rejection) => identity.rejected(rejection),
-        Write::Run => identity.running(),
-        Write::End(exit) => identity.ended(*exit),
-        Write::Delete => {
-            let uid = Some(identity.uid.clone());
-            let preconditions = Some(Preconditions { uid, resource_version: None });
-            let params = DeleteParams {
-                grace_period_seconds: Some(0),
-                preconditions,
-                ..DeleteParams::default()
-            };
-            return api.delete(&identity.name, &params).await.map(drop);
-        }
+    let now_ms = jiff::Timestamp::now().as_millisecond().max(0).cast_unsigned();
+    let Some(status) = write.status(identity, now_ms) else {
+        let uid = Some(identity.uid.clone());
+        let preconditions = Some(Preconditions { uid, resource_version: None });
+        let params = DeleteParams {
+            grace_period_seconds: Some(0),
+            preconditions,
+            ..DeleteParams::default()
+        };
+        return api.delete(&identity.name, &params).await.map(drop);
     };
     let patch = Patch::Strategic(status);
     api.patch_status(&identity.name, &PatchParams::default(), &patch).await.map(drop)

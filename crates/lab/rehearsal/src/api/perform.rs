@@ -1,0 +1,108 @@
+//! Doing what a call asks for.
+
+use serde_json::Value;
+
+use super::binding::bind;
+use super::call::{Call, Route, Verb};
+use super::create::create;
+use super::delete::{DeleteOptions, delete, delete_object};
+use super::discovery;
+use super::eviction::evict;
+use super::failure::Failure;
+use super::list::{list, selected};
+use super::patch::patch;
+use super::reply::Reply;
+use super::server::Server;
+use super::update::update;
+
+impl Server {
+    /// Does what a call asks for, or in a dry run answers as if it were done. Watches are not among
+    /// the calls: see [`Watch`](super::Watch).
+    ///
+    /// # Errors
+    /// When the server refuses it.
+    pub fn perform(
+        &mut self,
+        call: &Call,
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<Reply, Failure> {
+        self.store.is_trial = is_trial(call, body)?;
+        let reply = carry_out(self, call, content_type, body);
+        self.store.is_trial = false;
+        reply
+    }
+
+    /// Answers a request that is about no objects.
+    pub fn describe(&self, route: &Route) -> Reply {
+        let found = match route {
+            Route::Version => Some(discovery::version(self.settings.minor)),
+            Route::CoreVersions => Some(discovery::core_versions()),
+            Route::Groups => Some(discovery::groups(&self.kinds)),
+            Route::Group(group) => discovery::group(&self.kinds, group),
+            Route::Resources { group, version } => {
+                discovery::resources(&self.kinds, group, version)
+            }
+            Route::Healthy => return Reply::text(200, "ok"),
+            Route::Call(_) => None,
+        };
+        let missing = || Reply::text(404, "404 page not found\n");
+        found.map_or_else(missing, |body| Reply::json(200, &body))
+    }
+}
+
+/// Whether a call is a dry run.
+fn is_trial(call: &Call, body: &[u8]) -> Result<bool, Failure> {
+    match call.verb {
+        Verb::Delete => Ok(DeleteOptions::read(call, body)?.is_trial),
+        Verb::Patch => Ok(call.query.has("dryRun")),
+        _ if call.query.has("dryRun") => {
+            Err(Failure::bad_request("the model server knows dryRun for DELETE and PATCH only"))
+        }
+        _ => Ok(false),
+    }
+}
+
+fn carry_out(
+    server: &mut Server,
+    call: &Call,
+    content_type: &str,
+    body: &[u8],
+) -> Result<Reply, Failure> {
+    let kind = &call.kind;
+    let is_pod = kind.group.is_empty() && kind.plural == "pods";
+    match (call.verb, call.subresource.as_str()) {
+        (Verb::Create, "") => {
+            let object = create(server, kind, call.namespace.as_deref(), parse(body)?)?;
+            Ok(Reply::object(201, kind, &object))
+        }
+        (Verb::Create, "binding") if is_pod => bind(server, call, &parse(body)?),
+        (Verb::Create, "eviction") if is_pod => evict(server, call, &parse(body)?),
+        (Verb::Get, "" | "status") => Ok(Reply::object(200, kind, &*server.named(call)?)),
+        (Verb::List, "") => list(server, call),
+        (Verb::Update, "" | "status") => {
+            let object = update(server, call, parse(body)?)?;
+            Ok(Reply::object(200, kind, &object))
+        }
+        (Verb::Patch, "" | "status") => {
+            let object = patch(server, call, content_type, body)?;
+            Ok(Reply::object(200, kind, &object))
+        }
+        (Verb::Delete, "") => delete(server, call, &DeleteOptions::read(call, body)?),
+        (Verb::DeleteCollection, "") => {
+            let options = DeleteOptions::read(call, body)?;
+            let listed = list(server, call)?;
+            for object in selected(server, call)? {
+                delete_object(server, kind, &object, &options)?;
+            }
+            Ok(listed)
+        }
+        _ => Err(Failure::new(404, "NotFound", "the server could not find the requested resource")),
+    }
+}
+
+fn parse(body: &[u8]) -> Result<Value, Failure> {
+    serde_json::from_slice(body).map_err(|error| {
+        Failure::bad_request(format!("the object provided is unrecognized: {error}"))
+    })
+}

@@ -1,0 +1,37 @@
+//! The whole scheduler in simulation, on one thread, by seed.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`api`] | an API server as a state machine; `dovetail-testkit` serves it over HTTP |
+//! | [`kubelets`] | the kubelets of all nodes as a state machine |
+//! | [`Recipe`] | which history is played: a seed, and what of it is left out |
+//! | [`play`] | plays a history: two candidates of the scheduler, controllers, everything that goes wrong |
+//! | [`shrink`] | the shortest history that it finds in which the same goes wrong |
+//!
+//! Nothing here reads a clock: time is a number that jumps from one event to the next. Every delay and
+//! every fault is drawn from the seed and from what it strikes, never from the order of other draws, so
+//! what is left out of a history changes nothing else.
+
+pub mod api;
+mod books;
+mod cluster;
+mod dice;
+mod door;
+pub mod kubelets;
+mod lease;
+mod network;
+mod objects;
+mod orders;
+mod play;
+mod recipe;
+mod replica;
+mod rest;
+mod run;
+mod scene;
+mod shrink;
+mod sight;
+mod wire;
+
+pub use play::{Failure, Played, play};
+pub use recipe::{Recipe, RecipeError};
+pub use shrink::shrink;

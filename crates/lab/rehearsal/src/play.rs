@@ -1,0 +1,39 @@
+//! Plays one history and says how it went.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::recipe::Recipe;
+use crate::run::Run;
+
+/// What went wrong in a history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What, for people.
+    pub problem: String,
+    /// Names of the steps that happened and the faults that struck.
+    pub happened: Vec<String>,
+}
+
+/// How a history went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Played {
+    /// Everything that happened, a line each.
+    pub log: String,
+    /// What went wrong, if anything did.
+    pub failure: Option<Failure>,
+}
+
+/// Plays a history to its end. A panic of what is played is what went wrong.
+pub fn play(recipe: &Recipe) -> Played {
+    let mut run = Run::new(recipe);
+    let ended = catch_unwind(AssertUnwindSafe(|| run.go()));
+    let panic = ended.err().map(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| Some((*panic.downcast_ref::<&str>()?).to_owned()));
+        format!("panic: {}", text.unwrap_or_default())
+    });
+    let problem = panic.or_else(|| run.problem.take());
+    let happened = [&run.happened, run.struck()].concat();
+    let log = std::mem::take(&mut run.log);
+    Played { log, failure: problem.map(|problem| Failure { problem, happened }) }
+}

@@ -1,0 +1,101 @@
+//! One process of the scheduler: a candidate for the leadership, and what it decides while it leads.
+
+use dovetail_control::control::Settings;
+use dovetail_control::lead::{Candidate, Phase, Terms};
+use dovetail_objects::Kind;
+
+use crate::api::Server;
+use crate::door::{Door, In};
+use crate::sight::Sight;
+use crate::wire::Now;
+
+/// Wall clocks show this at the start, in milliseconds since 1970.
+pub(crate) const START_MS: u64 = 1_900_000_000_000;
+
+/// The clocks of one machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clocks {
+    /// Thousandths of true speed.
+    pub(crate) rate: u64,
+    pub(crate) offset_ms: u64,
+    pub(crate) jumped_ms: i64,
+}
+
+impl Clocks {
+    pub(crate) fn at(&self, true_ms: u64) -> Now {
+        let wall_ms = (START_MS + true_ms).saturating_add_signed(self.jumped_ms);
+        Now { wall_ms, own_ms: self.offset_ms + true_ms * self.rate / 1_000 }
+    }
+
+    /// For how long in truth it is until a time of its own clock.
+    pub(crate) fn until(&self, own_ms: u64, now_ms: u64) -> u64 {
+        let left_ms = own_ms.saturating_sub(self.at(now_ms).own_ms);
+        (left_ms * 1_000).div_ceil(self.rate)
+    }
+}
+
+/// One leadership.
+#[derive(Debug)]
+pub(crate) struct Term {
+    pub(crate) epoch: u64,
+    pub(crate) sights: Vec<Sight>,
+    /// Version of the first list of pods.
+    pub(crate) pods_listed: Option<u64>,
+    pub(crate) decides: bool,
+    /// When it was told to stop.
+    pub(crate) stopped_ms: Option<u64>,
+}
+
+/// One process.
+pub(crate) struct Replica {
+    pub(crate) identity: String,
+    /// Tells messages to it from those to the one that was here before.
+    pub(crate) generation: u64,
+    pub(crate) candidate: Candidate,
+    pub(crate) door: Door,
+    pub(crate) term: Option<Term>,
+    pub(crate) inputs: Vec<In>,
+    /// A request about the Lease is on its way; when it was sent, by its own clock.
+    pub(crate) asks_since: Option<u64>,
+    /// When it is to look at itself next.
+    pub(crate) wakes_ms: Option<u64>,
+}
+
+impl Replica {
+    pub(crate) fn new(identity: String, generation: u64, settings: Settings) -> Self {
+        Self {
+            candidate: Candidate::new(identity.clone(), Terms::default()),
+            identity,
+            generation,
+            door: Door::new(settings),
+            term: None,
+            inputs: Vec::new(),
+            asks_since: None,
+            wakes_ms: None,
+        }
+    }
+
+    /// Begins to read the world.
+    pub(crate) fn begin(&mut self, epoch: u64, server: &Server) {
+        self.inputs = vec![In::Won { epoch }];
+        let mut sights = Vec::new();
+        for kind in Kind::ALL {
+            match server.kinds.find(kind.group(), kind.version(), kind.plural()) {
+                Some(_) => sights.push(Sight::of(kind)),
+                None => {
+                    self.inputs.push(In::Change(dovetail_cluster::world::Change::Absent(kind)));
+                }
+            }
+        }
+        let (pods_listed, decides, stopped_ms) = (None, false, None);
+        self.term = Some(Term { epoch, sights, pods_listed, decides, stopped_ms });
+    }
+
+    /// The epoch in which it leads, or is about to.
+    pub(crate) fn leads_in(&self, own_ms: u64) -> Option<u64> {
+        match self.candidate.phase(own_ms) {
+            Phase::Relisting { epoch } | Phase::Leading { epoch } => Some(epoch),
+            Phase::Following | Phase::Settling { .. } => None,
+        }
+    }
+}

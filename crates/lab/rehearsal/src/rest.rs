@@ -1,0 +1,119 @@
+//! What must be true when nothing goes wrong any more and everything has come to rest.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::api::Server;
+use crate::books::{Books, holders, is_over, pods};
+use crate::kubelets::Amounts;
+use crate::objects::{OWNER, SCHEDULER};
+use crate::scene::Workload;
+
+/// Pods of one workload at rest.
+#[derive(Debug, Default)]
+struct Standing<'a> {
+    placed: u64,
+    pending: Vec<&'a Value>,
+    /// Succeeded or failed.
+    over: u64,
+}
+
+/// What is wrong, if anything is.
+pub(crate) fn problem<'a>(
+    server: &Server,
+    books: &mut Books,
+    owners: impl Iterator<Item = &'a Workload>,
+    preempts: bool,
+) -> Option<String> {
+    let free = free(server, books);
+    for workload in owners {
+        let standing = standing(server, workload);
+        let (placed, pending) = (standing.placed, standing.pending.len() as u64);
+        let name = &workload.name;
+        // A pod that succeeded was there with the others.
+        if workload.min > 0 && placed > 0 && placed + standing.over < workload.min {
+            return Some(format!("gang {name} has {placed} pods of at least {}", workload.min));
+        }
+        let Some(first) = standing.pending.first() else { continue };
+        let asked = books.asked(first).clone();
+        let needed = match workload.min.saturating_sub(placed + standing.over) {
+            0 => 1,
+            short => short,
+        };
+        if needed > pending {
+            continue;
+        }
+        let room = slots(&free, &asked, needed);
+        if room >= needed {
+            return Some(format!("{needed} pods of {name} fit and wait: {room} find room"));
+        }
+        if preempts {
+            let free = free_of_lower(server, books, workload.priority);
+            let room = slots(&free, &asked, needed);
+            if room >= needed {
+                return Some(format!(
+                    "{needed} pods of {name} would fit in place of single pods of lower priority"
+                ));
+            }
+        }
+    }
+    None
+}
+
+fn standing<'a>(server: &'a Server, workload: &Workload) -> Standing<'a> {
+    let mut standing = Standing::default();
+    for pod in pods(server).filter(|pod| pod["metadata"]["labels"][OWNER] == *workload.name) {
+        let has_node = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+        match (is_over(pod), has_node) {
+            (true, _) => standing.over += u64::from(pod["status"]["phase"] == "Succeeded"),
+            (false, true) => standing.placed += 1,
+            (false, false) if pod["metadata"]["deletionTimestamp"].is_null() => {
+                standing.pending.push(pod);
+            }
+            (false, false) => {}
+        }
+    }
+    standing
+}
+
+/// What is free, by node.
+fn free(server: &Server, books: &mut Books) -> BTreeMap<String, Amounts> {
+    let Some(kind) = server.kind("nodes") else { return BTreeMap::new() };
+    let names = server.all(&kind).filter(|node| node["spec"]["unschedulable"] != true);
+    let names = names.filter_map(|node| node["metadata"]["name"].as_str());
+    names
+        .filter_map(|name| Some((name.to_owned(), books.free_on(server, name, |_| true)?)))
+        .collect()
+}
+
+/// The same if single pods of ours with a lower priority went.
+fn free_of_lower(server: &Server, books: &mut Books, priority: i64) -> BTreeMap<String, Amounts> {
+    let mut free = free(server, books);
+    for seen in holders(server) {
+        let pod = seen.pod;
+        let is_lower = pod["spec"]["priority"].as_i64().is_some_and(|it| it < priority);
+        let is_single = pod["metadata"]["labels"]["dovetail.dev/gang"].is_null()
+            && pod["spec"]["schedulingGroup"].is_null();
+        if !is_lower || !is_single || pod["spec"]["schedulerName"] != SCHEDULER {
+            continue;
+        }
+        let Some(free) = free.get_mut(seen.node) else { continue };
+        for (name, amount) in books.asked(pod) {
+            *free.entry(name.clone()).or_default() += amount;
+        }
+    }
+    free
+}
+
+/// How many pods that ask for the same find room, up to so many.
+fn slots(free: &BTreeMap<String, Amounts>, asked: &Amounts, most: u64) -> u64 {
+    let on_node = |free: &Amounts| {
+        let fit = asked.iter().filter(|(_, amount)| **amount > 0).map(|(name, amount)| {
+            let free = free.get(name).copied().unwrap_or_default();
+            u64::try_from(free / amount).unwrap_or_default()
+        });
+        fit.min().unwrap_or(most).min(most)
+    };
+    free.values().map(on_node).sum()
+}

@@ -1,0 +1,78 @@
+//! The whole scheduler by seed.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dovetail_rehearsal::{Recipe, play, shrink};
+
+/// Seeds of one run: `DOVETAIL_SEEDS` as `FIRST..END`.
+fn seeds() -> (u64, u64) {
+    let range = std::env::var("DOVETAIL_SEEDS").ok();
+    let range = range.as_deref().and_then(|range| range.split_once(".."));
+    let range = range.map(|(first, end)| (first.parse(), end.parse()));
+    match range {
+        Some((Ok(first), Ok(end))) => (first, end),
+        _ => (0, 10_000),
+    }
+}
+
+#[test]
+fn no_seed_breaks_a_promise() {
+    let (first, end) = seeds();
+    let next = AtomicU64::new(first);
+    let search = || {
+        let mut failed = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end || failed.len() >= 5 {
+                return failed;
+            }
+            if let Some(failure) = play(&Recipe::all_of(seed)).failure {
+                failed.push((seed, failure.problem));
+            }
+        }
+    };
+    let failed: Vec<(u64, String)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(search)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("a thread")).collect()
+    });
+    let Some((seed, problem)) = failed.first() else { return };
+    let short = shrink(&Recipe::all_of(*seed)).map(|(recipe, failure)| {
+        let log = play(&recipe).log;
+        format!("{}\n{recipe}\n{log}", failure.problem)
+    });
+    panic!("seed {seed}: {problem}\nof {failed:#?}\nshort: {}", short.unwrap_or_default());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_log() {
+    for seed in 0..50 {
+        let recipe = Recipe::all_of(seed);
+        let (one, other) = (play(&recipe).log, play(&recipe).log);
+        assert!(one.lines().count() > 5, "seed {seed}: {one}");
+        assert_eq!(one, other, "seed {seed}");
+    }
+}
+
+/// One seed, or one kept history, with its log: `DOVETAIL_HISTORY=8` or a file.
+#[test]
+fn a_history_is_told() {
+    let Ok(which) = std::env::var("DOVETAIL_HISTORY") else { return };
+    let text = std::fs::read_to_string(&which).unwrap_or_else(|_| format!("seed {which}"));
+    let played = play(&text.parse().expect("a recipe"));
+    panic!("{}\n{:#?}", played.log, played.failure);
+}
+
+/// Short histories in which something went wrong once.
+#[test]
+fn what_was_fixed_stays_fixed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/histories");
+    let mut files: Vec<_> = std::fs::read_dir(folder).expect("the histories").collect();
+    files.sort_by_key(|file| file.as_ref().map(|file| file.path()).ok());
+    for file in files {
+        let path = file.expect("a file").path();
+        let text = std::fs::read_to_string(&path).expect("a history");
+        let recipe: Recipe = text.parse().expect("a recipe");
+        assert_eq!(play(&recipe).failure, None, "{}", path.display());
+    }
+}
