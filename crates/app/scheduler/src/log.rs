@@ -121,5 +121,9 @@ fn log_news(news: &News, is_known: bool) {
         News::Inconsistent(problem) => {
             error!(%problem, "the engine restarts from the objects; this is a bug: report it");
         }
+        News::Differs(differences) => {
+            let (count, first) = (differences.len(), differences.first().map_or("", |it| it));
+            error!(count, first, "the engine differs from the objects; this is a bug: report it");
+        }
     }
 }

@@ -44,6 +44,7 @@ pub struct Metrics {
     budget_violations: Counter,
     stops_refused: Counter,
     inconsistencies: Counter,
+    differences: Counter,
     recording_broken: Gauge,
 }
 
@@ -119,6 +120,7 @@ impl Default for Metrics {
             budget_violations: Counter::default(),
             stops_refused: Counter::default(),
             inconsistencies: Counter::default(),
+            differences: Counter::default(),
             recording_broken: Gauge::default(),
         };
         metrics.register();
@@ -148,6 +150,9 @@ impl Metrics {
         self.add("dovetail_gangs_given_up", help, self.given_up.clone());
         let help = "Times that the engine was restarted because of a bug; report it";
         self.add("dovetail_inconsistencies", help, self.inconsistencies.clone());
+        let help = "Differences found between the engine and the objects, which are compared every \
+                    ten minutes; each is a bug: report it";
+        self.add("dovetail_engine_differences", help, self.differences.clone());
         let help =
             "1 if something that was decided could not be written into the file of `--record`";
         self.add("dovetail_recording_broken", help, self.recording_broken.clone());
@@ -250,6 +255,9 @@ impl Metrics {
             }
             News::Inconsistent(_) => {
                 self.inconsistencies.inc();
+            }
+            News::Differs(differences) => {
+                self.differences.inc_by(differences.len() as u64);
             }
         }
     }

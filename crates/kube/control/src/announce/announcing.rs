@@ -83,7 +83,8 @@ impl Announcing {
             News::NotBound(_)
             | News::WouldBind { .. }
             | News::Preempted { .. }
-            | News::Inconsistent(_) => {}
+            | News::Inconsistent(_)
+            | News::Differs(_) => {}
         }
     }
 

@@ -10,6 +10,8 @@ use dovetail_model::{Action, Event, JobId, Owner, PendingReason, Phase, Plan, Po
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
+use super::anew::Anew;
+use super::drift::{Comparisons, differences};
 use super::news::News;
 use super::record::Recording;
 use super::waits::Waits;
@@ -37,6 +39,10 @@ pub(super) struct Known {
     pub(super) somebody_leaves: bool,
     /// Names that the engine knew when it last forgot some.
     names_in_use: usize,
+    /// When an engine may be started anew.
+    anew: Anew,
+    /// When engine and world are compared.
+    comparisons: Comparisons,
 }
 
 /// What the other parts have to act upon.
@@ -68,6 +74,8 @@ impl Known {
             is_told: false,
             somebody_leaves: false,
             names_in_use: 0,
+            anew: Anew::default(),
+            comparisons: Comparisons::default(),
         }
     }
 
@@ -155,7 +163,29 @@ impl Known {
     /// World and engine disagree, which is a bug. The world is right: an engine built from it is, too.
     pub(super) fn start_anew(&mut self, error: EngineError) {
         self.news.push(News::Inconsistent(error));
+        self.anew.failed(self.now_ms);
         self.end();
+    }
+
+    /// Whether an engine is to be started now.
+    pub(super) fn is_to_open(&self) -> bool {
+        self.engine.is_none() && self.now_ms >= self.anew.until_ms()
+    }
+
+    /// Compares engine and world now and then, when nothing is on its way from one to the other.
+    pub(super) fn compare(&mut self) {
+        if !self.is_told && self.comparisons.is_due(self.now_ms) {
+            let differences = self.differences();
+            if !differences.is_empty() {
+                self.news.push(News::Differs(differences));
+            }
+        }
+    }
+
+    /// Where the engine knows something else than the world says, in words.
+    pub(super) fn differences(&mut self) -> Vec<String> {
+        let Some(engine) = &self.engine else { return Vec::new() };
+        differences(engine, &self.world.snapshot(self.now_ms))
     }
 
     /// Decides no more: what is written down is complete.
@@ -185,7 +215,7 @@ impl Known {
                 Some(snapshot)
             }
             Err(error) => {
-                self.news.push(News::Inconsistent(error));
+                self.start_anew(error);
                 None
             }
         }
@@ -224,7 +254,9 @@ impl Known {
         // What was taken back is decided anew.
         let told_ms = (self.is_told && self.engine.is_some()).then_some(self.now_ms);
         let engine_ms = self.engine.as_ref().and_then(Engine::due_ms);
-        [told_ms, engine_ms, self.world.due_ms()].into_iter().flatten().min()
+        let anew_ms = self.engine.is_none().then(|| self.anew.until_ms());
+        let own = [told_ms, engine_ms, anew_ms, self.comparisons.due_ms(), self.world.due_ms()];
+        own.into_iter().flatten().min()
     }
 
     fn follow(&mut self, plan: Plan) {

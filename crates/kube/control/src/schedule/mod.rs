@@ -2,8 +2,10 @@
 //!
 //! [`Scheduler`] is the loop without its wires and can be driven by a test.
 
+mod anew;
 mod comparison;
 mod decisions;
+mod drift;
 mod in_the_way;
 mod known;
 mod looks;

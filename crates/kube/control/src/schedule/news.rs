@@ -59,6 +59,8 @@ pub enum News {
     Object(world::Report),
     /// The engine did not take what the world told it. It starts anew from the world.
     Inconsistent(EngineError),
+    /// Engine and world were compared and differ, in these points.
+    Differs(Vec<String>),
 }
 
 /// Who is to be stopped for whom.

@@ -140,7 +140,7 @@ impl Scheduler {
         if !self.known.world.is_ready() {
             return;
         }
-        if self.known.engine().is_none() {
+        if self.known.is_to_open() {
             self.open();
         }
         self.preempting.rejoin_gangs(&mut self.known, &self.decisions.outbox);
@@ -155,6 +155,7 @@ impl Scheduler {
         // What was decided meanwhile is written at once.
         self.provision();
         self.known.tell_the_rest();
+        self.known.compare();
         self.known.forget_what_is_gone();
     }
 

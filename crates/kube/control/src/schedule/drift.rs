@@ -1,0 +1,95 @@
+//! Whether engine and world say the same of who holds what and who waits.
+//!
+//! The world tells the engine what changes, so the two should never differ. Where they do, that is a
+//! bug that nobody would notice before a pod is placed wrongly.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{Holding, HoldingId, JobId, Owner, Phase, Snapshot};
+use dovetail_plan::Engine;
+
+/// Between two comparisons: each copies both worlds.
+const EVERY_MS: u64 = 600_000;
+
+/// When engine and world are compared next.
+#[derive(Debug, Default)]
+pub(super) struct Comparisons {
+    due_ms: Option<u64>,
+}
+
+impl Comparisons {
+    /// Whether it is time for one.
+    pub(super) fn is_due(&mut self, now_ms: u64) -> bool {
+        let due_ms = *self.due_ms.get_or_insert(now_ms.saturating_add(EVERY_MS));
+        if now_ms < due_ms {
+            return false;
+        }
+        self.due_ms = Some(now_ms.saturating_add(EVERY_MS));
+        true
+    }
+
+    /// When the next one is due.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        self.due_ms
+    }
+}
+
+/// Differences between what the engine knows and what the world says, in words.
+pub(super) fn differences(engine: &Engine, world: &Snapshot) -> Vec<String> {
+    let engine = engine.snapshot();
+    let mut found = Vec::new();
+    let (known, said) = (waiting(&engine), waiting(world));
+    let only = |these: &BTreeSet<JobId>, those: &BTreeSet<JobId>| {
+        these.difference(those).map(|job| job.0).collect::<Vec<_>>()
+    };
+    found.extend(only(&known, &said).iter().map(|job| format!("job {job} waits, says the engine")));
+    found.extend(only(&said, &known).iter().map(|job| format!("job {job} waits, says the world")));
+    let (known, said) = (held(&engine), held(world));
+    for owner in known.keys().chain(said.keys()).collect::<BTreeSet<_>>() {
+        let (known, said) = (known.get(owner), said.get(owner));
+        if known != said {
+            let (known, said) = (shown(known), shown(said));
+            found.push(format!("{owner} holds {said}; the engine says {known}"));
+        }
+    }
+    found
+}
+
+fn waiting(snapshot: &Snapshot) -> BTreeSet<JobId> {
+    let waits = snapshot.jobs.iter().filter(|job| job.start_ms.is_none());
+    waits.map(|job| job.id).collect()
+}
+
+/// Holdings of pods by owner, in what the two can agree in; reservations are the engine's own.
+fn held(snapshot: &Snapshot) -> BTreeMap<String, Holding> {
+    let holdings = snapshot.holdings.iter().filter_map(|holding| {
+        let owner = match &holding.owner {
+            Owner::Pod(pod) => format!("pod {} {} {}", pod.job.0, pod.pod_set, pod.ordinal),
+            Owner::Foreign(name) => name.clone(),
+            Owner::Reservation => return None,
+        };
+        Some((owner, comparable(holding)))
+    });
+    holdings.collect()
+}
+
+/// Without numbers that each gives for itself. Which device it is, the engine decides; until when
+/// somebody ends counts from when it is first heard of.
+fn comparable(holding: &Holding) -> Holding {
+    let mut holding = holding.clone();
+    holding.id = HoldingId(0);
+    holding.owner = Owner::Reservation;
+    holding.reservation = None;
+    holding.devices.iter_mut().for_each(|(index, _)| *index = 0);
+    holding.resources.extended.retain(|_, amount| *amount != 0);
+    if matches!(holding.phase, Phase::Releasing { .. }) {
+        holding.phase = Phase::Releasing { expected_end_ms: None };
+    }
+    holding
+}
+
+fn shown(holding: Option<&Holding>) -> String {
+    holding.map_or("nothing".to_owned(), |it| {
+        format!("{:?} {:?} on {} ({:?})", it.resources, it.devices, it.node, it.phase)
+    })
+}
