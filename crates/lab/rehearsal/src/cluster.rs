@@ -112,7 +112,8 @@ impl Cluster {
         self.foreign += 1;
         let name = format!("foreign-{}", self.foreign);
         _ = direct(server, Verb::Create, ("pods", "", ""), &foreign(&name, gpus));
-        let binding = json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": target}});
+        let binding =
+            json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": target}});
         _ = direct(server, Verb::Create, ("pods", &name, "binding"), &binding);
     }
 

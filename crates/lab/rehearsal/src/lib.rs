@@ -15,14 +15,16 @@
 pub mod api;
 mod books;
 mod cluster;
+mod course;
 mod dice;
-mod door;
+mod event;
+mod ground;
 pub mod kubelets;
 mod lease;
 mod network;
 mod objects;
-mod orders;
 mod play;
+mod processes;
 mod recipe;
 mod replica;
 mod rest;
@@ -30,7 +32,6 @@ mod run;
 mod scene;
 mod shrink;
 mod sight;
-mod wire;
 
 pub use play::{Failure, Played, play};
 pub use recipe::{Recipe, RecipeError};

@@ -33,7 +33,6 @@ pub fn play(recipe: &Recipe) -> Played {
         format!("panic: {}", text.unwrap_or_default())
     });
     let problem = panic.or_else(|| run.problem.take());
-    let happened = [&run.happened, run.struck()].concat();
-    let log = std::mem::take(&mut run.log);
-    Played { log, failure: problem.map(|problem| Failure { problem, happened }) }
+    let failure = problem.map(|problem| Failure { problem, happened: run.happened() });
+    Played { log: run.take_log(), failure }
 }

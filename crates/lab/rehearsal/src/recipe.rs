@@ -19,7 +19,9 @@ pub struct RecipeError;
 
 impl fmt::Display for RecipeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a recipe begins with `seed NUMBER`; write one step or fault per line below it")
+        out.write_str(
+            "a recipe begins with `seed NUMBER`; write one step or fault per line below it",
+        )
     }
 }
 

@@ -1,16 +1,22 @@
 //! One process of the scheduler: a candidate for the leadership, and what it decides while it leads.
 
-use dovetail_control::control::Settings;
+use std::collections::BTreeMap;
+
+use dovetail_cluster::world::Change;
+use dovetail_control::Control;
+use dovetail_control::control::{Credits, Input, Settings};
 use dovetail_control::lead::{Candidate, Phase, Terms};
+use dovetail_control::request::{Class, Now};
 use dovetail_objects::Kind;
 
 use crate::api::Server;
-use crate::door::{Door, In};
 use crate::sight::Sight;
-use crate::wire::Now;
 
 /// Wall clocks show this at the start, in milliseconds since 1970.
 pub(crate) const START_MS: u64 = 1_900_000_000_000;
+
+/// Requests of a class other than binds on their way at once.
+const AT_ONCE: usize = 32;
 
 /// The clocks of one machine.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +58,11 @@ pub(crate) struct Replica {
     /// Tells messages to it from those to the one that was here before.
     pub(crate) generation: u64,
     pub(crate) candidate: Candidate,
-    pub(crate) door: Door,
+    pub(crate) control: Control,
     pub(crate) term: Option<Term>,
-    pub(crate) inputs: Vec<In>,
+    pub(crate) inputs: Vec<Input>,
+    /// Requests on their way.
+    pub(crate) open: BTreeMap<u64, Class>,
     /// A request about the Lease is on its way; when it was sent, by its own clock.
     pub(crate) asks_since: Option<u64>,
     /// When it is to look at itself next.
@@ -67,9 +75,10 @@ impl Replica {
             candidate: Candidate::new(identity.clone(), Terms::default()),
             identity,
             generation,
-            door: Door::new(settings),
+            control: Control::new(settings),
             term: None,
             inputs: Vec::new(),
+            open: BTreeMap::new(),
             asks_since: None,
             wakes_ms: None,
         }
@@ -77,18 +86,41 @@ impl Replica {
 
     /// Begins to read the world.
     pub(crate) fn begin(&mut self, epoch: u64, server: &Server) {
-        self.inputs = vec![In::Won { epoch }];
+        self.open.clear();
+        self.inputs = vec![Input::Won { epoch }];
         let mut sights = Vec::new();
         for kind in Kind::ALL {
             match server.kinds.find(kind.group(), kind.version(), kind.plural()) {
                 Some(_) => sights.push(Sight::of(kind)),
                 None => {
-                    self.inputs.push(In::Change(dovetail_cluster::world::Change::Absent(kind)));
+                    self.inputs.push(Input::Change(Change::Absent(kind)));
                 }
             }
         }
         let (pods_listed, decides, stopped_ms) = (None, false, None);
         self.term = Some(Term { epoch, sights, pods_listed, decides, stopped_ms });
+    }
+
+    /// How many requests of each class it may begin now, of so many binds at once. Who stops says
+    /// only what it owes.
+    pub(crate) fn credits(&self, binds: usize) -> Credits {
+        let Some(term) = self.term.as_ref().filter(|term| term.decides) else {
+            return Credits::default();
+        };
+        let left = |class: Class, most: usize| {
+            let open = self.open.values().filter(|open| **open == class).count();
+            most.saturating_sub(open)
+        };
+        let announcements = left(Class::Announcement, AT_ONCE);
+        match term.stopped_ms {
+            Some(_) => Credits { announcements, ..Credits::default() },
+            None => Credits {
+                binds: left(Class::Bind, binds),
+                orders: left(Class::Order, AT_ONCE),
+                claims: left(Class::Claim, AT_ONCE),
+                announcements,
+            },
+        }
     }
 
     /// The epoch in which it leads, or is about to.

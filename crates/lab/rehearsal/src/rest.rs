@@ -24,15 +24,16 @@ pub(crate) fn problem<'a>(
     server: &Server,
     books: &mut Books,
     owners: impl Iterator<Item = &'a Workload>,
-    preempts: bool,
+    (preempts, may_lose): (bool, bool),
 ) -> Option<String> {
     let free = free(server, books);
     for workload in owners {
         let standing = standing(server, workload);
         let (placed, pending) = (standing.placed, standing.pending.len() as u64);
         let name = &workload.name;
-        // A pod that succeeded was there with the others.
-        if workload.min > 0 && placed > 0 && placed + standing.over < workload.min {
+        // What ran and lost a pod by somebody else may go on without it. A pod that succeeded was
+        // there with the others.
+        if !may_lose && workload.min > 0 && placed > 0 && placed + standing.over < workload.min {
             return Some(format!("gang {name} has {placed} pods of at least {}", workload.min));
         }
         let Some(first) = standing.pending.first() else { continue };

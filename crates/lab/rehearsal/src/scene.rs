@@ -113,8 +113,27 @@ impl Scene {
             steps.push(Step { at_ms, what });
         }
         steps.sort_by_key(|step| step.at_ms);
-        let calm_ms = steps.iter().map(Step::over_ms).max().unwrap_or_default().max(SCENE_MS);
+        let calm_ms = steps
+            .iter()
+            .map(|step| step.at_ms + step.lasts_ms())
+            .max()
+            .unwrap_or_default()
+            .max(SCENE_MS);
         Self { nodes, options, steps, calm_ms }
+    }
+}
+
+impl Scene {
+    /// Whether one of these steps may take a pod from its gang while others of it go on.
+    pub(crate) fn takes_pods(&self, steps: &[String]) -> bool {
+        let named = self.steps.iter().enumerate();
+        let mut happened = named.filter(|(at, _)| steps.contains(&format!("step {at}")));
+        happened.any(|(_, step)| {
+            matches!(
+                step.what,
+                What::DeletePod { .. } | What::NodeGone { .. } | What::Foreign { .. }
+            )
+        })
     }
 }
 
@@ -126,17 +145,16 @@ impl Step {
         }
     }
 
-    /// When what it begins is over.
-    fn over_ms(&self) -> u64 {
-        let for_ms = match self.what {
+    /// For how long what it begins lasts.
+    pub(crate) fn lasts_ms(&self) -> u64 {
+        match self.what {
             What::NodeGone { for_ms, .. }
             | What::Cordon { for_ms, .. }
             | What::Kill { for_ms, .. }
             | What::Freeze { for_ms, .. }
             | What::Refuse { for_ms, .. } => for_ms,
             _ => 0,
-        };
-        self.at_ms + for_ms
+        }
     }
 }
 

@@ -16,10 +16,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+pub use dovetail_rehearsal::api::{Bound, Fault, FaultRecord, FaultRule, Kind, On, Settings, Verb};
 use dovetail_rehearsal::api::{Call, Failure, Query, Server};
-pub use dovetail_rehearsal::api::{
-    Bound, Fault, FaultRecord, FaultRule, Kind, On, Settings, Verb,
-};
 use serde_json::Value;
 use tokio::sync::watch as signal;
 

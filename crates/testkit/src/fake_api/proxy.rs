@@ -14,7 +14,6 @@ use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-
 /// Who answers for which service or pod.
 #[derive(Debug, Default)]
 pub(super) struct Backends(Mutex<BTreeMap<String, SocketAddr>>);

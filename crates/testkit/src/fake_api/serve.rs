@@ -68,7 +68,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         Some(Ok(Route::Call(call))) => call,
         Some(Ok(other)) => {
             return Ok(respond(shared.change(|server| server.describe(&other))));
-        },
+        }
         Some(Err(failure)) => return Ok(respond(Reply::failure(&failure))),
         None => return Ok(respond(Reply::text(404, "404 page not found\n"))),
     };

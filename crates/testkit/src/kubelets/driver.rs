@@ -101,7 +101,9 @@ impl Driver {
                 self.counts.send_modify(|counts| counts.nodes_listed = true);
                 self.ask(|world, wishes| world.nodes_listed(&nodes, wishes))
             }
-            Event::Apply(node) => self.ask(|world, wishes| world.node_applied(&plain(&node), wishes)),
+            Event::Apply(node) => {
+                self.ask(|world, wishes| world.node_applied(&plain(&node), wishes))
+            }
             Event::Delete(node) => {
                 let name = node.metadata.name.unwrap_or_default();
                 self.ask(|world, _| world.node_deleted(&name))

@@ -21,8 +21,8 @@ use tokio::task::JoinHandle;
 
 pub use dovetail_rehearsal::kubelets::{EXIT_CODE, KubeletOptions, RUN_MS};
 
-use driver::{Driver, lock};
 use dovetail_rehearsal::kubelets::{self as model, Write};
+use driver::{Driver, lock};
 use request::Outcome;
 
 /// The kubelets of all nodes. They stop when the value is dropped.

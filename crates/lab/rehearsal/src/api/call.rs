@@ -235,8 +235,7 @@ mod tests {
         assert_eq!(bind.namespace.as_deref(), Some("n"));
         assert_eq!((bind.name.as_str(), bind.subresource.as_str()), ("p", "binding"));
 
-        let all =
-            call("GET", "/api/v1/pods", "watch=1&labelSelector=a%20in%20(b%2Cc)").unwrap();
+        let all = call("GET", "/api/v1/pods", "watch=1&labelSelector=a%20in%20(b%2Cc)").unwrap();
         assert_eq!((all.verb, all.namespace), (Verb::Watch, None));
         assert_eq!(all.query.text("labelSelector"), "a in (b,c)");
 

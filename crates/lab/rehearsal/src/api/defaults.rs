@@ -98,7 +98,12 @@ fn pod(state: &Server, kind: &Kind, name: &str, pod: &mut Value) -> Result<(), F
 }
 
 /// Priority and preemption policy from the class that the pod names.
-fn priority(state: &Server, kind: &Kind, name: &str, spec: &Value) -> Result<(i64, Value), Failure> {
+fn priority(
+    state: &Server,
+    kind: &Kind,
+    name: &str,
+    spec: &Value,
+) -> Result<(i64, Value), Failure> {
     let class = spec["priorityClassName"].as_str().unwrap_or_default();
     let lower = json!("PreemptLowerPriority");
     match class {

@@ -89,6 +89,7 @@ pub(crate) fn left_without(
 ) -> Vec<Slot> {
     let Some(Ok(terms)) = terms_of(objects, gang) else { return Vec::new() };
     let mut roll = roll(objects, gang);
+    roll.placed.append(&mut roll.victims);
     roll.placed.retain(|slot| !stopped.contains(slot));
     let may_go = |slot: &Slot| {
         !objects.pods.get(*slot).pod.preemption.is_protected && !objects.is_exempt(*slot)
@@ -117,6 +118,8 @@ fn is_whole_group(objects: &Objects, gang: &GangName) -> bool {
 
 /// Whether a gang has fewer pods than were ever decided for it, as far as they say.
 fn has_lost_some(objects: &Objects, gang: &GangName) -> bool {
-    decided_pods(objects, gang)
-        .is_some_and(|decided| (roll(objects, gang).settled().count() as u32) < decided)
+    decided_pods(objects, gang).is_some_and(|decided| {
+        let roll = roll(objects, gang);
+        ((roll.settled().count() + roll.victims.len()) as u32) < decided
+    })
 }

@@ -17,6 +17,8 @@ pub(crate) struct Roll {
     pub(crate) placed: Vec<Slot>,
     /// Those of them that have it by the watch.
     pub(crate) seen: Vec<Slot>,
+    /// They are about to be evicted, and have not begun to end.
+    pub(crate) victims: Vec<Slot>,
     /// They went well to their end.
     pub(crate) succeeded: Vec<Slot>,
     /// Scheduling gates hold them.
@@ -90,6 +92,12 @@ pub(crate) fn roll(objects: &Objects, gang: &GangName) -> Roll {
             continue;
         }
         if pod.meta.is_deleting() || pod.is_over() {
+            continue;
+        }
+        // All victims of a decision are marked before the first is deleted. What is made in place
+        // of that one must not start beside others that go in a moment.
+        if pod.preemption.is_own_target && objects.is_ours(pod) {
+            roll.victims.push(slot);
             continue;
         }
         let is_seen = match entry.reported {
