@@ -1,5 +1,5 @@
-//! `make test` runs no examples out of documentation, which would start rustdoc once for each crate:
-//! what is to be tested is a test, and what stands between fences names its language.
+//! `make test` runs no examples out of documentation, which would start rustdoc once for each
+//! crate: what is to be tested is a test, and what stands between fences names its language.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! A value of JSON as YAML: blocks for objects and lists, and JSON's own spelling for all else, which
-//! is YAML too (YAML 1.2, section 1.3).
+//! A value of JSON as YAML: blocks for objects and lists, and JSON's own spelling for all else,
+//! which is YAML too (YAML 1.2, section 1.3).
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
-//! A ledger in memory: nodes with their prices, pods with their owners, and for each stretch of time
-//! who had what. Bills, FOCUS datasets and answers are made from it; one on disk fills it where it
-//! is asked node by node.
+//! A ledger in memory: nodes with their prices, pods with their owners, and for each stretch of
+//! time who had what. Bills, FOCUS datasets and answers are made from it; one on disk fills it
+//! where it is asked node by node.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -114,7 +114,8 @@ fn a_sweep_as_csv_has_a_header_and_a_row_per_run() {
     }
 }
 
-/// All jobs come at once and the first holds up the rest for good: there is no time to have shares of.
+/// All jobs come at once and the first holds up the rest for good: there is no time to have shares
+/// of.
 #[test]
 fn a_replay_of_no_time_has_no_share() {
     let folder = folder();

@@ -131,8 +131,8 @@ fn left(mut all: BTreeMap<Key, Sum>, some: &BTreeMap<Key, Sum>) -> BTreeMap<Key,
 }
 
 /// The statement that ranks jobs, each of one cluster: of the costliest and of those that have
-/// their names in other clusters each workload with its cluster, the job as it stands in the name of the
-/// workload, and how many jobs there are.
+/// their names in other clusters each workload with its cluster, the job as it stands in the name
+/// of the workload, and how many jobs there are.
 ///
 /// The name of a workload is JSON that begins with its job (`{"job":"Job a/b","queue":...`). A
 /// quotation mark within a text has a backslash before it there, so the first `","queue":` is the

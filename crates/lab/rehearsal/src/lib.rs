@@ -8,9 +8,9 @@
 //! | [`play`] | plays a history: two candidates of the scheduler, controllers, everything that goes wrong |
 //! | [`shrink`] | the shortest history that it finds in which the same goes wrong |
 //!
-//! Nothing here reads a clock: time is a number that jumps from one event to the next. Every delay and
-//! every fault is drawn from the seed and from what it strikes, never from the order of other draws, so
-//! what is left out of a history changes nothing else.
+//! Nothing here reads a clock: time is a number that jumps from one event to the next. Every delay
+//! and every fault is drawn from the seed and from what it strikes, never from the order of other
+//! draws, so what is left out of a history changes nothing else.
 
 pub mod api;
 mod books;

@@ -1,4 +1,5 @@
-//! One process of the scheduler: a candidate for the leadership, and what it decides while it leads.
+//! One process of the scheduler: a candidate for the leadership, and what it decides while it
+//! leads.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What there is in a history, and what happens in it besides the scheduler: drawn from the seed alone.
+//! What there is in a history, and what happens in it besides the scheduler: drawn from the seed
+//! alone.
 
 use crate::dice::Row;
 

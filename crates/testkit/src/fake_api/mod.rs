@@ -1,8 +1,8 @@
 //! An API server in memory, over HTTP.
 //!
 //! It speaks plain HTTP/1.1 and HTTP/2 on loopback. What it answers is up to the model server of
-//! `dovetail-rehearsal`; here are connections, the clock, the streams of watches, and services by way
-//! of the server. A conformance script holds it against a real server.
+//! `dovetail-rehearsal`; here are connections, the clock, the streams of watches, and services by
+//! way of the server. A conformance script holds it against a real server.
 //!
 //! Faults strike on demand and repeatably: see [`FaultRule`].
 
