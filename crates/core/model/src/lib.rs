@@ -14,6 +14,8 @@
 //! | [`resources`], [`quantity`], [`money`] | amounts |
 //! | [`proportion`] | splitting amounts without losing a unit |
 //! | [`free_cause`] | why a GPU is free |
+//! | [`gpu_model`], [`gpu_resource`], [`gpu_part`] | names of GPU models, of what counts GPUs, and what a unit of it is |
+//! | [`mig_layout`] | how GPUs can be cut, and what a layout leaves over |
 //! | [`ids`], [`labels`] | names of things |
 
 pub mod action;
@@ -21,11 +23,16 @@ pub mod device;
 pub mod digits;
 pub mod event;
 pub mod free_cause;
+pub mod gpu_model;
+pub mod gpu_part;
+pub mod gpu_resource;
 pub mod holding;
 pub mod ids;
 pub mod images;
 pub mod job;
 pub mod labels;
+pub mod mig_layout;
+mod mig_tables;
 pub mod money;
 pub mod node;
 pub mod preemption;
@@ -44,10 +51,14 @@ pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use digits::grouped;
 pub use event::Event;
 pub use free_cause::FreeCause;
+pub use gpu_model::{canonical_gpu_model, gpu_model};
+pub use gpu_part::{Parts, Slice};
+pub use gpu_resource::is_gpu_resource;
 pub use holding::{Attachment, HeldDevices, Holding, Owner, Phase};
 pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationId};
 pub use images::{ImageName, Images};
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
+pub use mig_layout::Layout;
 pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
 pub use preemption::{Budget, Claim, Place, PreemptionCost, PreemptionRules};

@@ -1,0 +1,31 @@
+//! Sharing GPUs: which MIG instances each GPU should have for the pods that wait.
+//!
+//! [`plan`] proposes layouts for a fleet: it serves as much pending work as it can, leaves alone
+//! what is in use, creates no instance that no pod waits for, and changes as little as possible.
+//! [`size`] answers how few GPUs of one model a list of instances needs. Both give an upper or
+//! lower bound beside their answer, so that the gap to the best answer is known.
+//!
+//! | module | what |
+//! |---|---|
+//! | `world` | what is planned with: GPUs, demand, rules |
+//! | `state` | a GPU with some instances on it, and the room that is left |
+//! | `columns` | everything that could become of one GPU |
+//! | `problem` | classes of equal GPUs, kinds of demand, the objective as one number |
+//! | `simplex`, `relaxation` | the linear program over these classes: prices, a bound, a start |
+//! | `search`, `improve` | whole GPUs: branch and bound, and improvement step by step |
+//! | `planner`, `sizing` | the two questions |
+
+mod columns;
+mod improve;
+mod planner;
+mod problem;
+mod relaxation;
+mod search;
+mod simplex;
+mod sizing;
+mod state;
+mod world;
+
+pub use planner::{GpuPlan, PartitionPlan, plan};
+pub use sizing::{Sizing, SizingError, size};
+pub use world::{Change, Demand, Gpu, Instance, Rules, World, WorldError};

@@ -1,0 +1,22 @@
+//! Tests of the planner: published tables and worlds, brute force, sizes.
+
+mod brute;
+mod random_worlds;
+mod sizes;
+mod tables;
+mod worlds;
+
+use std::path::PathBuf;
+
+/// A file of published data, or why the test is skipped.
+fn data(test: &str, file: &str) -> Option<String> {
+    let Some(folder) = std::env::var_os("DOVETAIL_TRACES") else {
+        eprintln!("skipped: {test}: set DOVETAIL_TRACES");
+        return None;
+    };
+    let path = PathBuf::from(folder).join(file);
+    Some(
+        std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+    )
+}
