@@ -81,14 +81,7 @@ pub fn top(asked: &Asked) -> Answer {
             .to_owned(),
         uncertainty: format!(
             "{}of {} of the allocated GPU-time it is unknown whether it is waste, and it is not counted",
-            match wasters.len() {
-                0 => String::new(),
-                1..=MOST_NAMED => "these are all of which waste was seen; ".to_owned(),
-                _ => format!(
-                    "these are {} of what workloads waste; ",
-                    rounded_percent(share(named, all))
-                ),
-            },
+            part_named(wasters.len(), share(named, all)),
             rounded_percent(share(blind, held))
         ),
         unknown_because: is_blind.then(|| blind_reason(asked)),
@@ -101,6 +94,15 @@ pub fn top(asked: &Asked) -> Answer {
             ),
         }),
         rows: wasters.iter().take(MOST_NAMED).map(row).collect(),
+    }
+}
+
+/// How much of the waste the rows are.
+fn part_named(wasters: usize, named: f64) -> String {
+    match wasters {
+        0 => String::new(),
+        1..=MOST_NAMED => "these are all of which waste was seen; ".to_owned(),
+        _ => format!("these are {} of what workloads waste; ", rounded_percent(named)),
     }
 }
 

@@ -138,6 +138,36 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     if is_summary {
         app.limit_notes(MOST_NOTES, "--all-findings prints them");
     }
+    let document = audited(app, flags)?;
+    if let Some(folder) = &flags.patches {
+        let count = patch_files::write(folder, &document)?;
+        let index = folder.join("index.md");
+        let written = plural(count, "patch", "patches");
+        app.note(&format!("wrote {written}: start with {}", index.display()));
+    }
+    let style = app.style(Stream::Result);
+    match output {
+        Output::Json | Output::Yaml => app.print_json(&document)?,
+        Output::Sarif => app.print_json(&sarif::sarif(&document))?,
+        Output::Markdown => app.print(&markdown::markdown(&document))?,
+        Output::Html => app.print(&html::html(&document))?,
+        Output::Table | Output::Csv if is_summary => {
+            document.notes.iter().for_each(|note| app.note(note));
+            app.tell_left_out_notes();
+            app.print(&summary::summary(&document, style))?;
+        }
+        Output::Table | Output::Csv => match (&flags.explain, explained) {
+            (Some(id), Some(text)) => {
+                app.print(&format!("{text}{}", terminal::findings_of(&document, id, style)))?;
+            }
+            _ => app.print(&terminal::terminal(&document, style))?,
+        },
+    }
+    fail_on(flags, &document)
+}
+
+/// The audit of whatever the flags name.
+fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
     let policy = match &flags.ignore_file {
         Some(path) => ignore_file::read(path)?,
         None => Default::default(),
@@ -172,32 +202,13 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     if let Some(namespace) = flags.namespace.only() {
         document.keep_namespace(namespace);
     }
-    if let Some(folder) = &flags.patches {
-        let count = patch_files::write(folder, &document)?;
-        let index = folder.join("index.md");
-        let written = plural(count, "patch", "patches");
-        app.note(&format!("wrote {written}: start with {}", index.display()));
-    }
-    let style = app.style(Stream::Result);
-    match output {
-        Output::Json | Output::Yaml => app.print_json(&document)?,
-        Output::Sarif => app.print_json(&sarif::sarif(&document))?,
-        Output::Markdown => app.print(&markdown::markdown(&document))?,
-        Output::Html => app.print(&html::html(&document))?,
-        Output::Table | Output::Csv if is_summary => {
-            document.notes.iter().for_each(|note| app.note(note));
-            app.tell_left_out_notes();
-            app.print(&summary::summary(&document, style))?;
-        }
-        Output::Table | Output::Csv => match (&flags.explain, explained) {
-            (Some(id), Some(text)) => {
-                app.print(&format!("{text}{}", terminal::findings_of(&document, id, style)))?;
-            }
-            _ => app.print(&terminal::terminal(&document, style))?,
-        },
-    }
-    // The program ends here: to free a large cluster piece by piece takes time without effect.
+    // The program ends soon: to free a large cluster piece by piece takes time without effect.
     std::mem::forget(gathered);
+    Ok(document)
+}
+
+/// The error of an audit with findings that it is to fail on.
+fn fail_on(flags: &AuditFlags, document: &Document) -> Result<()> {
     let failing = document.findings.iter().filter(|finding| {
         let counts = finding.suppressed.is_none() && finding.is_new != Some(false);
         counts && flags.fail_on.is_reached_by(finding.check.severity)

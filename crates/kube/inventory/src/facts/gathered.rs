@@ -131,8 +131,7 @@ impl Inventory {
         // The lives share the pods, which the worlds change.
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
-        let sources = std::mem::take(&mut self.sources);
-        let reach = self.reach(&facts, &of_group);
+        let (sources, reach) = (std::mem::take(&mut self.sources), self.reach(&facts, &of_group));
         let (demand, unjudged) = worlds(self, &facts.nodes, &untold);
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
