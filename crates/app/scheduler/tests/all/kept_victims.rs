@@ -68,10 +68,10 @@ fn sixteen_are_tried_in_a_row_for_one_pod_which_says_so() {
     first.sort();
     // Time is 17:46:40.
     let says = format!(
-        "0/20 nodes are available: 20 Insufficient nvidia.com/gpu. It would start if pods of lower priority went that \
-         the server does not let go: blue/{}, blue/{}, blue/{} and 13 more; they are left alone until \
-         2030-03-17T17:56:40Z. Several pods in a row were to be stopped for it and were not let go: others are tried \
-         from 2030-03-17T17:47:40Z on.",
+        "0/20 nodes are available: 20 Insufficient nvidia.com/gpu. It would start if pods of lower \
+         priority were evicted, which the server refuses: blue/{}, blue/{}, blue/{} and 13 more; they \
+         are not tried again until 2030-03-17T17:56:40Z. Several evictions for it were refused in a \
+         row: others are tried from 2030-03-17T17:47:40Z on.",
         first[0], first[1], first[2]
     );
     assert_eq!(cluster.says("high"), says);
@@ -244,7 +244,7 @@ async fn after_a_refusal_nobody_is_marked_before_the_server_lets_it_go_and_one_e
     let says = || {
         let pod = api.get("pods", "default", "high").expect("a pod");
         let says = condition(&pod, "PodScheduled").and_then(|says| says["message"].as_str());
-        says.is_some_and(|says| says.contains("the server does not let go"))
+        says.is_some_and(|says| says.contains("which the server refuses"))
     };
     until(&api, says).await;
     // What is owed is written at the end.

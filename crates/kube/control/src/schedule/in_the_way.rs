@@ -64,8 +64,8 @@ impl Questions<'_> {
             .filter_map(|(_, key, _)| Some(self.known.world.pods().id_of(key)?.job))
             .collect();
         let says = format!(
-            "It would start if pods of lower priority were evicted, which the server refuses: {}; they are not tried again until \
-             {}.",
+            "It would start if pods of lower priority were evicted, which the server refuses: {}; \
+             they are not tried again until {}.",
             named(all.iter().map(|(.., pod)| *pod)),
             time(until_ms)
         );
