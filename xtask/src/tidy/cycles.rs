@@ -26,7 +26,6 @@ const EXCEPTIONS: &[(&str, usize)] = &[
     ("crates/kube/inventory", 3_300),
     ("crates/lab/sim", 1_500),
     ("crates/lab/trace", 1_900),
-    ("crates/testkit", 2_600),
     ("xtask", 2_200),
 ];
 

@@ -11,8 +11,8 @@ use super::source::RustFile;
 use super::{Outcome, Violation, Workspace};
 
 /// What these write is read by the program under test: with a spelling of their own they judge it.
-const SPELL_FOR_THEMSELVES: [&str; 3] =
-    ["crates/testkit/", "crates/lab/trace/src/synth/objects/", "fuzz/"];
+const SPELL_FOR_THEMSELVES: [&str; 4] =
+    ["crates/testkit/", "crates/lab/rehearsal/", "crates/lab/trace/src/synth/objects/", "fuzz/"];
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let (violations, names) = second_spellings(&workspace.sources);

@@ -85,7 +85,7 @@ pub(crate) fn holders(server: &Server) -> impl Iterator<Item = Seen<'_>> {
 /// All pods.
 pub(crate) fn pods(server: &Server) -> impl Iterator<Item = &Value> {
     let collection = (String::new(), "pods".to_owned());
-    server.store.all(&collection).map(|object| &object.value)
+    server.state.store.all(&collection).map(|object| &object.value)
 }
 
 /// Whether the containers of a pod have ended.

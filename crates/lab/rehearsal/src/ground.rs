@@ -82,7 +82,7 @@ impl Ground {
         let mut wishes = Vec::new();
         for (at, plural) in ["nodes", "pods"].into_iter().enumerate() {
             let name = (String::new(), plural.to_owned());
-            let collection = self.server.store.collection(&name);
+            let collection = self.server.state.store.collection(&name);
             match collection.changes_after(self.kubelets_saw[at], usize::MAX) {
                 Ok(changes) => {
                     for change in changes {
@@ -99,7 +99,7 @@ impl Ground {
                     }
                 }
             }
-            self.kubelets_saw[at] = self.server.store.revision;
+            self.kubelets_saw[at] = self.server.state.store.revision;
         }
         grant(course, wishes);
     }
@@ -151,11 +151,11 @@ impl Ground {
             let failure = Failure { message: message.to_owned(), ..Failure::of_code(code) };
             return (plain(&Reply::failure(&failure)), None);
         }
-        let (bound, request) = (self.server.bound.len(), &flight.request);
+        let (bound, request) = (self.server.state.bound.len(), &flight.request);
         let reply = serve(&mut self.server, method, path, request.media_type, &request.body);
         let mut wrong = None;
-        if self.server.bound.len() > bound
-            && let Some(last) = self.server.bound.last().cloned()
+        if self.server.state.bound.len() > bound
+            && let Some(last) = self.server.state.bound.last().cloned()
         {
             let listed = flight.pods_listed;
             let is_seen = |pod: &Value| {

@@ -5,7 +5,7 @@
 //! | [`api`] | an API server as a state machine; `dovetail-testkit` serves it over HTTP |
 //! | [`kubelets`] | the kubelets of all nodes as a state machine |
 //! | [`Recipe`] | which history is played: a seed, and what of it is left out |
-//! | [`play`] | plays a history: two candidates of the scheduler, controllers, everything that goes wrong |
+//! | [`play`] | plays a history: two candidates, controllers, everything that goes wrong |
 //! | [`shrink`] | the shortest history that it finds in which the same goes wrong |
 //!
 //! Nothing here reads a clock: time is a number that jumps from one event to the next. Every delay

@@ -91,7 +91,7 @@ impl Replica {
         self.inputs = vec![Input::Won { epoch }];
         let mut sights = Vec::new();
         for kind in Kind::ALL {
-            match server.kinds.find(kind.group(), kind.version(), kind.plural()) {
+            match server.state.kinds.find(kind.group(), kind.version(), kind.plural()) {
                 Some(_) => sights.push(Sight::of(kind)),
                 None => {
                     self.inputs.push(Input::Change(Change::Absent(kind)));

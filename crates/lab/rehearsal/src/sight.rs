@@ -29,8 +29,8 @@ impl Sight {
 
     /// What is delivered now, at most so many changes; and whether there is more.
     pub(crate) fn look(&mut self, server: &mut Server, most: usize) -> (Vec<Change>, bool) {
-        let revision = server.store.revision;
-        let collection = server.store.collection(&self.collection);
+        let revision = server.state.store.revision;
+        let collection = server.state.store.collection(&self.collection);
         let found = self.seen.and_then(|seen| collection.changes_after(seen, most).ok());
         let Some(found) = found else {
             self.seen = Some(revision);
@@ -52,7 +52,7 @@ impl Sight {
     }
 
     fn list(&self, server: &mut Server) -> Vec<Change> {
-        let objects = server.store.all(&self.collection);
+        let objects = server.state.store.all(&self.collection);
         let objects = objects.map(|object| Change::Applied(Object::read(self.kind, object.json())));
         let mut changes = vec![Change::Listing(self.kind)];
         changes.extend(objects);

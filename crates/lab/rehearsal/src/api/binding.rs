@@ -12,10 +12,10 @@ use super::condition::put_condition;
 use super::create::{NOT_A_SUBDOMAIN, is_subdomain};
 use super::failure::Failure;
 use super::reply::Reply;
-use super::server::{Server, wrong_object};
+use super::state::{State, wrong_object};
 use super::store::key_of;
 
-pub(crate) fn bind(state: &mut Server, call: &Call, binding: &Value) -> Result<Reply, Failure> {
+pub(crate) fn bind(state: &mut State, call: &Call, binding: &Value) -> Result<Reply, Failure> {
     let (metadata, target) = (&binding["metadata"], &binding["target"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if text(&metadata["name"]) != call.name {

@@ -8,7 +8,7 @@ use super::defaults;
 use super::failure::{Failure, FieldCause, FieldFault};
 use super::kind::Kind;
 use super::now::stamp;
-use super::server::Server;
+use super::state::State;
 use super::store::{Object, key_of};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
@@ -18,7 +18,7 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 
 /// Creates an object. `namespace` is the one of the path.
 pub(crate) fn create(
-    state: &mut Server,
+    state: &mut State,
     kind: &Arc<Kind>,
     namespace: Option<&str>,
     mut value: Value,
@@ -91,7 +91,7 @@ pub(crate) fn check_body(kind: &Kind, value: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn name_of(state: &mut Server, value: &mut Value) -> String {
+fn name_of(state: &mut State, value: &mut Value) -> String {
     if let Some(body) = value.as_object_mut() {
         body.remove("kind");
         body.remove("apiVersion");

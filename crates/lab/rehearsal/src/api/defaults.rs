@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 use super::failure::Failure;
 use super::kind::Kind;
 use super::now::stamp;
-use super::server::Server;
+use super::state::State;
 
-pub(crate) fn on_create(state: &Server, kind: &Kind, value: &mut Value) -> Result<(), Failure> {
+pub(crate) fn on_create(state: &State, kind: &Kind, value: &mut Value) -> Result<(), Failure> {
     let name = value["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "pods") => pod(state, kind, &name, value)?,
@@ -60,7 +60,7 @@ fn fill(value: &mut Value, defaults: Value) {
     }
 }
 
-fn pod(state: &Server, kind: &Kind, name: &str, pod: &mut Value) -> Result<(), Failure> {
+fn pod(state: &State, kind: &Kind, name: &str, pod: &mut Value) -> Result<(), Failure> {
     let spec = &mut pod["spec"];
     let (priority, policy) = priority(state, kind, name, spec)?;
     fill(
@@ -98,12 +98,7 @@ fn pod(state: &Server, kind: &Kind, name: &str, pod: &mut Value) -> Result<(), F
 }
 
 /// Priority and preemption policy from the class that the pod names.
-fn priority(
-    state: &Server,
-    kind: &Kind,
-    name: &str,
-    spec: &Value,
-) -> Result<(i64, Value), Failure> {
+fn priority(state: &State, kind: &Kind, name: &str, spec: &Value) -> Result<(i64, Value), Failure> {
     let class = spec["priorityClassName"].as_str().unwrap_or_default();
     let lower = json!("PreemptLowerPriority");
     match class {

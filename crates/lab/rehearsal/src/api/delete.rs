@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::kind::Kind;
 use super::now::{after_s, read, stamp};
 use super::reply::Reply;
-use super::server::Server;
+use super::state::State;
 use super::store::{Object, key_of};
 
 /// What a deletion asks for beside the object's name, and whether it is only tried.
@@ -51,7 +51,7 @@ impl DeleteOptions {
 
 /// `DELETE` of one object.
 pub(crate) fn delete(
-    state: &mut Server,
+    state: &mut State,
     call: &Call,
     options: &DeleteOptions,
 ) -> Result<Reply, Failure> {
@@ -74,7 +74,7 @@ pub(crate) fn delete(
 
 /// Deletes an object or begins to, and returns its last state.
 pub(crate) fn delete_object(
-    state: &mut Server,
+    state: &mut State,
     kind: &Kind,
     old: &Arc<Object>,
     options: &DeleteOptions,

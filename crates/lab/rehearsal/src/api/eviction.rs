@@ -15,12 +15,12 @@ use super::failure::Failure;
 use super::now::stamp;
 use super::reply::Reply;
 use super::selector::label_selector_matches;
-use super::server::Server;
+use super::state::State;
 use super::store::{Object, key_of};
 
 const WOULD_VIOLATE: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-pub(crate) fn evict(state: &mut Server, call: &Call, eviction: &Value) -> Result<Reply, Failure> {
+pub(crate) fn evict(state: &mut State, call: &Call, eviction: &Value) -> Result<Reply, Failure> {
     if eviction["metadata"]["name"].as_str() != Some(&call.name) {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -50,7 +50,7 @@ fn ignores_budgets(pod: &Value) -> bool {
         || !pod["metadata"]["deletionTimestamp"].is_null()
 }
 
-fn budgets_of(state: &Server, pod: &Value) -> Vec<Arc<Object>> {
+fn budgets_of(state: &State, pod: &Value) -> Vec<Arc<Object>> {
     let collection = ("policy".to_owned(), "poddisruptionbudgets".to_owned());
     let selects = |budget: &Value| {
         budget["metadata"]["namespace"] == pod["metadata"]["namespace"]
@@ -61,7 +61,7 @@ fn budgets_of(state: &Server, pod: &Value) -> Vec<Arc<Object>> {
 }
 
 /// Takes one disruption from the budget, if the pod's health asks for it and the budget has one.
-fn ask(state: &mut Server, pod: &Value, budget: &Object) -> Result<(), Failure> {
+fn ask(state: &mut State, pod: &Value, budget: &Object) -> Result<(), Failure> {
     let (spec, status) = (&budget.value["spec"], &budget.value["status"]);
     let number = |key: &str| status[key].as_i64().unwrap_or_default();
     let (current, desired) = (number("currentHealthy"), number("desiredHealthy"));
@@ -117,7 +117,7 @@ fn is_ready(pod: &Value) -> bool {
 }
 
 fn mark_and_delete(
-    state: &mut Server,
+    state: &mut State,
     call: &Call,
     pod: &Arc<Object>,
     options: &DeleteOptions,

@@ -28,6 +28,7 @@ mod reply;
 mod selector;
 mod server;
 mod settings;
+mod state;
 mod store;
 mod update;
 mod watch;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::call::Call;
 use super::failure::{Failure, FieldCause, FieldFault};
 use super::kind::Kind;
-use super::server::Server;
+use super::state::State;
 use super::store::Object;
 use super::update::replace;
 
@@ -17,7 +17,7 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 pub(crate) fn patch(
-    state: &mut Server,
+    state: &mut State,
     call: &Call,
     content_type: &str,
     body: &[u8],

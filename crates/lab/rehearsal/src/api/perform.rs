@@ -13,6 +13,7 @@ use super::list::{list, selected};
 use super::patch::patch;
 use super::reply::Reply;
 use super::server::Server;
+use super::state::State;
 use super::update::update;
 
 impl Server {
@@ -27,21 +28,21 @@ impl Server {
         content_type: &str,
         body: &[u8],
     ) -> Result<Reply, Failure> {
-        self.store.is_trial = is_trial(call, body)?;
-        let reply = carry_out(self, call, content_type, body);
-        self.store.is_trial = false;
+        self.state.store.is_trial = is_trial(call, body)?;
+        let reply = carry_out(&mut self.state, call, content_type, body);
+        self.state.store.is_trial = false;
         reply
     }
 
     /// Answers a request that is about no objects.
     pub fn describe(&self, route: &Route) -> Reply {
         let found = match route {
-            Route::Version => Some(discovery::version(self.settings.minor)),
+            Route::Version => Some(discovery::version(self.state.settings.minor)),
             Route::CoreVersions => Some(discovery::core_versions()),
-            Route::Groups => Some(discovery::groups(&self.kinds)),
-            Route::Group(group) => discovery::group(&self.kinds, group),
+            Route::Groups => Some(discovery::groups(&self.state.kinds)),
+            Route::Group(group) => discovery::group(&self.state.kinds, group),
             Route::Resources { group, version } => {
-                discovery::resources(&self.kinds, group, version)
+                discovery::resources(&self.state.kinds, group, version)
             }
             Route::Healthy => return Reply::text(200, "ok"),
             Route::Call(_) => None,
@@ -64,7 +65,7 @@ fn is_trial(call: &Call, body: &[u8]) -> Result<bool, Failure> {
 }
 
 fn carry_out(
-    server: &mut Server,
+    state: &mut State,
     call: &Call,
     content_type: &str,
     body: &[u8],
@@ -73,27 +74,27 @@ fn carry_out(
     let is_pod = kind.group.is_empty() && kind.plural == "pods";
     match (call.verb, call.subresource.as_str()) {
         (Verb::Create, "") => {
-            let object = create(server, kind, call.namespace.as_deref(), parse(body)?)?;
+            let object = create(state, kind, call.namespace.as_deref(), parse(body)?)?;
             Ok(Reply::object(201, kind, &object))
         }
-        (Verb::Create, "binding") if is_pod => bind(server, call, &parse(body)?),
-        (Verb::Create, "eviction") if is_pod => evict(server, call, &parse(body)?),
-        (Verb::Get, "" | "status") => Ok(Reply::object(200, kind, &*server.named(call)?)),
-        (Verb::List, "") => list(server, call),
+        (Verb::Create, "binding") if is_pod => bind(state, call, &parse(body)?),
+        (Verb::Create, "eviction") if is_pod => evict(state, call, &parse(body)?),
+        (Verb::Get, "" | "status") => Ok(Reply::object(200, kind, &*state.named(call)?)),
+        (Verb::List, "") => list(state, call),
         (Verb::Update, "" | "status") => {
-            let object = update(server, call, parse(body)?)?;
+            let object = update(state, call, parse(body)?)?;
             Ok(Reply::object(200, kind, &object))
         }
         (Verb::Patch, "" | "status") => {
-            let object = patch(server, call, content_type, body)?;
+            let object = patch(state, call, content_type, body)?;
             Ok(Reply::object(200, kind, &object))
         }
-        (Verb::Delete, "") => delete(server, call, &DeleteOptions::read(call, body)?),
+        (Verb::Delete, "") => delete(state, call, &DeleteOptions::read(call, body)?),
         (Verb::DeleteCollection, "") => {
             let options = DeleteOptions::read(call, body)?;
-            let listed = list(server, call)?;
-            for object in selected(server, call)? {
-                delete_object(server, kind, &object, &options)?;
+            let listed = list(state, call)?;
+            for object in selected(state, call)? {
+                delete_object(state, kind, &object, &options)?;
             }
             Ok(listed)
         }

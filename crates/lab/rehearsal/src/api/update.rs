@@ -8,7 +8,7 @@ use super::call::Call;
 use super::create::check_body;
 use super::failure::{Failure, FieldCause, FieldFault, MODIFIED};
 use super::kind::Kind;
-use super::server::{Server, wrong_object};
+use super::state::{State, wrong_object};
 use super::store::{Object, key_of};
 
 const POD_FIELDS: &str = "pod updates may not change fields other than \
@@ -17,7 +17,7 @@ const POD_FIELDS: &str = "pod updates may not change fields other than \
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /// `PUT`: the body replaces the object, or its status.
-pub(crate) fn update(state: &mut Server, call: &Call, body: Value) -> Result<Arc<Object>, Failure> {
+pub(crate) fn update(state: &mut State, call: &Call, body: Value) -> Result<Arc<Object>, Failure> {
     check_body(&call.kind, &body)?;
     let name = body["metadata"]["name"].as_str().unwrap_or_default();
     if name != call.name {
@@ -32,7 +32,7 @@ pub(crate) fn update(state: &mut Server, call: &Call, body: Value) -> Result<Arc
 
 /// Puts `new` in the place of `old`, for a `PUT` or a patch.
 pub(crate) fn replace(
-    state: &mut Server,
+    state: &mut State,
     call: &Call,
     old: &Arc<Object>,
     mut new: Value,

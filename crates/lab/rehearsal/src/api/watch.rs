@@ -62,10 +62,10 @@ impl Watch {
         call: &Call,
         fault: Option<(Fault, u64)>,
     ) -> Result<Self, Failure> {
-        let streamed = check_options(&call.query, server.settings.streaming_lists)?;
+        let streamed = check_options(&call.query, server.state.settings.streaming_lists)?;
         let timeout = call.query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
         let asked = call.query.number("resourceVersion")?.unwrap_or(0);
-        let now = server.store.revision;
+        let now = server.state.store.revision;
         let mut watch = Self {
             kind: call.kind.clone(),
             collection: call.kind.collection(),
@@ -129,8 +129,8 @@ impl Watch {
 
     /// Reads what happened since. Whether there is something to do now.
     pub fn read(&mut self, server: &mut Server) -> bool {
-        let now = server.store.revision;
-        let found = server.store.collection(&self.collection).changes_after(self.seen, BATCH);
+        let now = server.state.store.revision;
+        let found = server.state.store.collection(&self.collection).changes_after(self.seen, BATCH);
         match found {
             Err(oldest) => {
                 let message = format!("too old resource version: {} ({oldest})", self.seen);
@@ -204,7 +204,7 @@ impl Watch {
     fn send_initial(&mut self, server: &Server, streamed: bool) {
         let mut piece = Vec::new();
         let collection = self.collection.clone();
-        for object in server.store.all(&collection) {
+        for object in server.state.store.all(&collection) {
             if !self.selection.matches(&object.value) {
                 continue;
             }
@@ -213,7 +213,7 @@ impl Watch {
             }
             self.write_event(&mut piece, "ADDED", object);
         }
-        self.seen = server.store.revision;
+        self.seen = server.state.store.revision;
         if streamed && self.bookmarks && self.ending.is_none() {
             let end = json!({"k8s.io/initial-events-end": "true"});
             piece.extend_from_slice(&bookmark_event(&self.kind, self.seen, Some(end)));
