@@ -1,16 +1,19 @@
 //! What an audit says, in the words of its JSON. Everything that was read is harmless text from
 //! here on.
 
+use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
     AuditReport, Check, Finding, MONTH_MS, ObjectRef, Priced, PricedTime, THRESHOLDS, Thresholds,
-    UsagePeriod, Worth, check,
+    TimeByPrice, UsagePeriod, Worth, check,
 };
 use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
 use dovetail_inventory::patches::safe_patches;
 use dovetail_model::Money;
-use dovetail_sources::doubts::{clamped_in_words, device_doubts_in_words, unjudged_by_reason};
+use dovetail_sources::doubts::{
+    clamped_in_words, device_doubts_in_words, gpu_counts_in_words, unjudged_by_reason,
+};
 use dovetail_sources::node_prices::{PriceLine, Prices};
 use dovetail_sources::old_prices::old_prices;
 use dovetail_units::amount::{percent, usd};
@@ -19,6 +22,7 @@ use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, Object, Worth as OldWorth};
 use super::confirmed::{ConfirmedOut, LedgerOut};
+use super::figures::{FigureOut, formula, unpriced_hours};
 use super::patch::{PatchOut, WithheldOut};
 use super::unconfirmed::why_unconfirmed;
 use super::words::{brings_words, fix_words, layer_words, severity_words};
@@ -95,6 +99,24 @@ pub struct HeadlineOut {
     pub method: String,
     pub lowest: Option<MethodOut>,
     pub highest: Option<MethodOut>,
+    /// What a fix returns now: a node can go, or waiting work fits.
+    pub returned: FigureOut,
+    /// What findings explain beside that: money once somebody uses it.
+    pub freed: FigureOut,
+    /// What no finding explains.
+    pub unexplained: FigureOut,
+    /// Waste until now in states that cannot be taken for a month; no part of the above.
+    pub waste_usd_micros_so_far: Option<i64>,
+    pub waste_gpu_hours_so_far: f64,
+    /// GPU-hours without a price, which every amount leaves out.
+    pub unpriced_gpu_hours_per_month: f64,
+    /// GPUs whose price is an estimate.
+    pub estimated_gpus: f64,
+    /// GPUs that pods may hold on nodes that nobody read, or that objects may have that nobody
+    /// could read: neither free nor held, as far as anybody knows.
+    pub unknown_gpus: f64,
+    /// Whether what is blind can only add to the waste.
+    pub can_only_be_more: bool,
 }
 
 /// The waste under another method.
@@ -109,8 +131,14 @@ pub struct MethodOut {
 pub struct StateOut {
     pub state: String,
     pub is_waste: bool,
+    /// Now.
     pub gpus: f64,
+    /// Of those that can be taken for a month.
     pub usd_micros_per_month: Option<i64>,
+    /// Of the others, until now.
+    pub usd_micros_so_far: Option<i64>,
+    pub gpu_hours_so_far: f64,
+    pub unpriced_gpu_hours_per_month: f64,
 }
 
 /// After a layer of findings.
@@ -122,6 +150,7 @@ pub struct RungOut {
     pub(crate) waste_usd_micros_per_month: Option<i64>,
     pub(crate) waste_gpus: f64,
     pub(crate) held_share: f64,
+    pub unpriced_gpu_hours_per_month: f64,
 }
 
 impl RungOut {
@@ -165,11 +194,19 @@ pub struct FindingOut {
     /// The part of what it claims that comes back at once.
     pub returned_usd_micros_per_month: Option<i64>,
     pub confidence: &'static str,
+    /// Null where nothing may be taken for a month.
     pub usd_micros_per_month: Option<i64>,
-    pub gpu_hours_per_month: f64,
+    pub gpu_hours_per_month: Option<f64>,
+    /// Of states that cannot be taken for a month, until now.
+    pub usd_micros_so_far: Option<i64>,
+    pub gpu_hours_so_far: f64,
+    /// Since when; null where nobody knows.
+    pub since: Option<String>,
     pub formula: Option<String>,
     pub also_affects_gpu_hours_per_month: f64,
     pub fix: FixOut,
+    /// Pods that move to other nodes, where the engine finds room for them.
+    pub moves: Vec<MoveOut>,
     /// The patch of an object is with the most valuable of its findings.
     pub patches: Vec<PatchOut>,
     /// The check of the finding whose patch fixes this one too.
@@ -188,6 +225,14 @@ pub struct FindingOut {
 pub struct FixOut {
     pub(crate) edits: &'static str,
     pub example: String,
+}
+
+/// A pod that moves.
+#[derive(Debug, Serialize)]
+pub struct MoveOut {
+    pub pod: Object,
+    pub from: String,
+    pub to: String,
 }
 
 /// A value that a finding rests on.
@@ -286,7 +331,7 @@ impl Document {
             sources: sources.iter().map(|source| plain(source)).collect(),
             month_days: MONTH_DAYS,
             measured: gathered.facts.usage.map(MeasuredOut::of),
-            headline: HeadlineOut::of(report),
+            headline: HeadlineOut::of(report, gathered, &prices),
             states: states(report),
             ladder: ladder(report),
             unseen: unseen(gathered),
@@ -333,7 +378,8 @@ impl Document {
 }
 
 impl HeadlineOut {
-    fn of(report: &AuditReport) -> Self {
+    fn of(report: &AuditReport, gathered: &Gathered, prices: &Prices) -> Self {
+        let so_far = report.waste_so_far();
         let method = |(method, cost): (SplitMethod, Money)| MethodOut {
             method: method.id(),
             waste_usd_micros_per_month: cost.usd_micros,
@@ -351,13 +397,24 @@ impl HeadlineOut {
             method: SplitMethod::AllIn.id(),
             lowest: range.map(|range| method(range.lowest)),
             highest: range.map(|range| method(range.highest)),
+            returned: FigureOut::of(&report.returned),
+            freed: FigureOut::of(&report.freed),
+            unexplained: FigureOut::of(&report.unexplained),
+            waste_usd_micros_so_far: micros(so_far),
+            waste_gpu_hours_so_far: hours(so_far.gpu_milli_ms),
+            unpriced_gpu_hours_per_month: unpriced_hours(report.installed),
+            estimated_gpus: prices.estimated_gpus() as f64,
+            unknown_gpus: gathered.unknown_gpus.gpus() as f64,
+            can_only_be_more: gathered.can_only_be_more(),
         }
     }
 }
 
 impl FindingOut {
     fn of(priced: &Priced) -> Self {
-        let Priced { finding, settled, brought } = priced;
+        let Priced { finding, settled, brought, so_far, by_price, since_ms } = priced;
+        // What could be taken for a month is nothing where all of it could not.
+        let is_of_a_month = settled.claimed.gpu_milli_ms > 0 || so_far.gpu_milli_ms == 0;
         let check = finding.check;
         let is_risk = check.worth == Worth::Risk;
         let claimed = settled.claimed;
@@ -382,10 +439,22 @@ impl FindingOut {
             usd_micros_per_month: cost
                 .filter(|_| claimed.gpu_milli_ms > 0)
                 .map(|cost| cost.usd_micros),
-            gpu_hours_per_month: hours(claimed.gpu_milli_ms),
-            formula: (claimed.gpu_milli_ms > 0).then(|| formula(claimed)),
+            gpu_hours_per_month: is_of_a_month.then(|| hours(claimed.gpu_milli_ms)),
+            usd_micros_so_far: (so_far.gpu_milli_ms > 0).then(|| micros(*so_far)).flatten(),
+            gpu_hours_so_far: hours(so_far.gpu_milli_ms),
+            since: since_ms.map(time),
+            formula: formulas(by_price),
             also_affects_gpu_hours_per_month: hours(settled.contested.gpu_milli_ms),
             fix: FixOut { edits: fix_words(check.fix), example: finding.fix_example() },
+            moves: finding
+                .moves
+                .iter()
+                .map(|of| MoveOut {
+                    pod: object(&of.pod),
+                    from: plain(&of.from),
+                    to: plain(&of.to),
+                })
+                .collect(),
             patches: Vec::new(),
             patched_with: None,
             withheld: Vec::new(),
@@ -436,29 +505,29 @@ pub fn object(of: &ObjectRef) -> Object {
     Object { kind: plain(&of.kind), namespace: plain(&of.namespace), name: plain(&of.name) }
 }
 
-fn formula(claimed: PricedTime) -> String {
-    let time = hours(claimed.gpu_milli_ms);
-    let priced = hours(claimed.priced_gpu_milli_ms);
-    match claimed.cost() {
-        None => format!("{time:.1} GPU-hours a month, of unknown price"),
-        Some(cost) => {
-            let each = cost.usd_micros as f64 / 1e6 / priced.max(f64::MIN_POSITIVE);
-            format!("{priced:.1} GPU-hours a month × ${each:.2} per GPU-hour")
-        }
-    }
+/// How the amounts of a finding come about: that of a month, then that so far.
+fn formulas([month, so_far]: &[TimeByPrice; 2]) -> Option<String> {
+    let parts = [formula(month, "a month"), formula(so_far, "so far")];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn states(report: &AuditReport) -> Vec<StateOut> {
-    let state = |(state, time): (&_, &PricedTime)| {
-        let state: &dovetail_account::device_time::DeviceState = state;
+    let state = |(state, now): (&DeviceState, &i128)| {
+        // What is not known of the month to come is not the state's that is unknown now.
+        let month = report.by_state.get(state).copied().unwrap_or_default();
+        let so_far = report.so_far.get(state).copied().unwrap_or_default();
         StateOut {
             state: state.name(),
             is_waste: state.is_waste(),
-            gpus: gpus(time.gpu_milli_ms),
-            usd_micros_per_month: micros(*time),
+            gpus: gpus(*now),
+            usd_micros_per_month: (month.gpu_milli_ms > 0).then(|| micros(month)).flatten(),
+            usd_micros_so_far: (so_far.gpu_milli_ms > 0).then(|| micros(so_far)).flatten(),
+            gpu_hours_so_far: hours(so_far.gpu_milli_ms),
+            unpriced_gpu_hours_per_month: unpriced_hours(month),
         }
     };
-    report.by_state.iter().map(state).collect()
+    report.now.iter().map(state).collect()
 }
 
 fn ladder(report: &AuditReport) -> Vec<RungOut> {
@@ -469,6 +538,7 @@ fn ladder(report: &AuditReport) -> Vec<RungOut> {
         waste_usd_micros_per_month: micros(rung.waste),
         waste_gpus: gpus(rung.waste.gpu_milli_ms),
         held_share: share(rung.allocated_gpu_milli_ms, rung.paid_gpu_milli_ms),
+        unpriced_gpu_hours_per_month: unpriced_hours(rung.waste),
     };
     report.ladder.iter().map(rung).collect()
 }
@@ -498,6 +568,11 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         what,
         hides: "how many GPUs there are, and who holds them".to_owned(),
         command: "kubectl get nodes,pods -A -o json".to_owned(),
+    }));
+    unseen.extend(gpu_counts_in_words(&gathered.gpu_counts).map(|what| UnseenOut {
+        what,
+        hides: "how many GPUs there are, and what each costs".to_owned(),
+        command: "kubectl get nodes -o json".to_owned(),
     }));
     unseen.extend(device_doubts_in_words(&gathered.device_doubts).map(|what| UnseenOut {
         what,

@@ -8,6 +8,7 @@ pub mod baseline;
 pub mod confirmed;
 pub mod document;
 pub mod explain;
+pub mod figures;
 pub mod ignore_file;
 pub mod ledger;
 pub mod patch;

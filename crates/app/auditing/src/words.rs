@@ -105,7 +105,7 @@ impl Document {
         let returned: i64 =
             open().filter_map(|finding| finding.returned_usd_micros_per_month).sum();
         let claimed: i64 = open().filter_map(|finding| finding.usd_micros_per_month).sum();
-        let freed: f64 = open().map(|finding| finding.gpu_hours_per_month).sum();
+        let freed: f64 = open().filter_map(|finding| finding.gpu_hours_per_month).sum();
         let unexplained = self.unexplained_waste_gpu_hours_per_month;
         let rest = match unexplained < 0.05 {
             true => String::new(),

@@ -96,7 +96,7 @@ impl FreeMoments {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_audit::Part;
+    use dovetail_audit::{Lasting, Part};
 
     use super::*;
 
@@ -104,7 +104,8 @@ mod tests {
     fn a_moment_holds_until_the_next_and_not_for_ever() {
         let node = |name: &str| NodeGpus { node: name.to_owned(), ..NodeGpus::default() };
         let nodes = [node("a"), node("b")];
-        let part = |gpu_milli, state| Part { gpu_milli, state, held: None, used: None };
+        let lasting = Lasting::ALWAYS;
+        let part = |gpu_milli, state| Part { gpu_milli, state, held: None, used: None, lasting };
         let free = |gpu_milli, cause| part(gpu_milli, DeviceState::Free(Some(cause)));
         let parts = |quota_milli| -> Parts<'_> {
             let unknown = part(500, DeviceState::Free(None));

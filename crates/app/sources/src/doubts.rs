@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use dovetail_console::plain::plain_sentence;
 use dovetail_console::shortened::BETWEEN;
 use dovetail_console::table::counted;
-use dovetail_inventory::facts::{Clamped, Gathered, Unjudged};
+use dovetail_inventory::facts::{Clamped, Gathered, GpuCount, Unjudged};
 
 /// Why nobody knows why such GPUs are free.
 pub const CONTESTED: &str = "would fit where GPUs are free, and its own scheduler says that it fits nowhere (PodScheduled: Unschedulable): why \
@@ -18,6 +18,23 @@ pub fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
     let told = all(clamped.iter().map(ToString::to_string))?;
     let numbers = counted(clamped.len(), "number");
     Some(format!("{numbers} of GPUs in the objects cannot be: {told}"))
+}
+
+/// Nodes of whose GPUs somebody says another number than the one that counts, by who says what.
+pub fn gpu_counts_in_words(counts: &[(String, GpuCount)]) -> Option<String> {
+    let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (node, GpuCount { gpus, by, others }) in counts {
+        let others: Vec<String> =
+            others.iter().map(|(other, said)| format!("{said} by {other}")).collect();
+        let text = format!("{gpus} count, by {by}, not {}", others.join(" or "));
+        nodes.entry(text).or_default().push(node);
+    }
+    let told = nodes.into_iter().map(|(text, nodes)| match nodes[..] {
+        [node] => format!("node {node}: {text}"),
+        _ => format!("{} such as {}: {text}", counted(nodes.len(), "node"), nodes[0]),
+    });
+    let told = all(told)?;
+    Some(format!("labels, instance types and plugins disagree on numbers of GPUs: {told}"))
 }
 
 /// What slices and claims leave open of GPUs.
@@ -75,7 +92,8 @@ pub fn doubts(gathered: &Gathered) -> Vec<Doubt> {
             format!("why GPUs are free that {counted} may want is unknown ({reason}): {named}");
         of_kind(&format!("unjudged: {reason}"), text)
     });
-    clamped.into_iter().chain(devices).chain(unjudged).collect()
+    let counts = gpu_counts_in_words(&gathered.gpu_counts).map(|text| of_kind("counts", text));
+    clamped.into_iter().chain(counts).chain(devices).chain(unjudged).collect()
 }
 
 /// Pods that would fit, against the word of their own scheduler.

@@ -10,8 +10,8 @@ use dovetail_console::plain::{plain, plain_sentence};
 use dovetail_console::table::counted;
 use dovetail_inventory::facts::Gathered;
 use dovetail_price::{
-    Asked, ExchangeRate, KnownPrice, NodePlace, Price, PriceBook, Purchase, canonical_gpu_model,
-    node_place,
+    Asked, ExchangeRate, KnownPrice, NodePlace, Origin, Price, PriceBook, Purchase,
+    canonical_gpu_model, node_place,
 };
 use dovetail_settings::Settings;
 use serde::Serialize;
@@ -25,6 +25,8 @@ pub struct NodeToPrice<'a> {
     pub model: Option<&'a str>,
     pub labels: &'a BTreeMap<String, String>,
     pub provider_id: &'a str,
+    /// Resources by which pods ask for them.
+    pub resources: &'a [String],
 }
 
 impl<'a> NodeToPrice<'a> {
@@ -38,6 +40,7 @@ impl<'a> NodeToPrice<'a> {
             model: node.model.as_deref(),
             labels: labels.get(&*node.node).copied().unwrap_or(&NONE),
             provider_id: gathered.provider_ids.get(&node.node).map_or("", String::as_str),
+            resources: gathered.resources.get(&node.node).map_or(&[], Vec::as_slice),
         });
         nodes.collect()
     }
@@ -70,6 +73,19 @@ pub struct PricesUsed {
     owned: BTreeSet<String>,
     /// Texts of `prices.committed_nodes` that find a node.
     committing: BTreeSet<String>,
+    /// GPUs by model and what their price is estimated from.
+    estimated: BTreeMap<[String; 2], i64>,
+    /// GPUs of no known provider and of no price, by model.
+    homeless: BTreeMap<String, i64>,
+    /// Resources by which pods ask for GPUs here.
+    resources: BTreeSet<String>,
+}
+
+impl Prices {
+    /// GPUs whose price is an estimate.
+    pub fn estimated_gpus(&self) -> i64 {
+        self.told.iter().filter(|line| line.is_estimate).map(|line| line.gpus).sum()
+    }
 }
 
 impl PricesUsed {
@@ -83,6 +99,15 @@ impl PricesUsed {
             let most = self.guessed.entry(place).or_default();
             *most = gpus.max(*most);
         }
+        for (from, gpus) in other.estimated {
+            let most = self.estimated.entry(from).or_default();
+            *most = gpus.max(*most);
+        }
+        for (model, gpus) in other.homeless {
+            let most = self.homeless.entry(model).or_default();
+            *most = gpus.max(*most);
+        }
+        self.resources.extend(other.resources);
         self.owned.extend(other.owned);
         self.committing.extend(other.committing);
     }
@@ -113,6 +138,11 @@ pub struct PriceLine {
     pub priced_as: Option<&'static str>,
     pub gpus: i64,
     pub usd_micros_per_gpu_hour: Option<i64>,
+    /// Whether it is an estimate: of another region, another instance type, or of spot by what it
+    /// costs elsewhere.
+    pub is_estimate: bool,
+    /// The region that it is estimated from.
+    pub estimated_from: Option<String>,
     pub source: Option<String>,
     pub as_of: Option<String>,
 }
@@ -135,6 +165,12 @@ impl OwnPriceFlags {
             if place.purchase == Purchase::OnDemand && settings.prices.is_committed(node.labels) {
                 place.purchase = Purchase::Committed;
             }
+            // A node without an identity of its provider may have an instance type that only one
+            // has; one of another cloud is not what its labels copy.
+            if node.provider_id.is_empty() {
+                let of_type = || PriceBook::provider_of_instance(place.instance_type.as_deref()?);
+                place.provider = place.provider.or_else(of_type);
+            }
             let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
             let model = node.model.or_else(by_type).map(canonical_gpu_model);
             let region = place.region.as_deref();
@@ -147,17 +183,30 @@ impl OwnPriceFlags {
                 instance_type: place.instance_type.as_deref(),
                 purchase: place.purchase,
                 provider_id: node.provider_id,
+                resources: node.resources,
                 labels: Some(node.labels),
             };
+            used.resources.extend(node.resources.iter().cloned());
             used.owned.extend(book.owned_by(&asked).map(str::to_owned));
             let price_as = |purchase| book.price_of(&Asked { purchase, ..asked });
             let price = price_as(place.purchase);
-            if let Some(types) = stand_in(&asked, &price) {
+            let is_listed = known_of(&price).is_none_or(|known| known.origin != Origin::Estimated);
+            if let Some(types) = stand_in(&asked, &price).filter(|_| is_listed) {
                 *used.stand_ins.entry(types).or_default() += node.gpus;
             }
-            if let Some(place) = guessed(&asked, &price) {
+            if let Some(known) = known_of(&price).filter(|known| known.origin == Origin::Estimated)
+            {
+                let from = [model.clone().unwrap_or_else(|| "*".to_owned()), known.source.clone()];
+                *used.estimated.entry(from).or_default() += node.gpus;
+            } else if place.provider.is_none() && known_of(&price).is_none() {
+                let model = model.clone().unwrap_or_else(|| "*".to_owned());
+                *used.homeless.entry(model).or_default() += node.gpus;
+            } else if let Some(place) = guessed(&asked, &price) {
                 *used.guessed.entry(place).or_default() += node.gpus;
             }
+            let is_estimate = !is_listed
+                || stand_in(&asked, &price).is_some()
+                || guessed(&asked, &price).is_some();
             let is_committed = place.purchase == Purchase::Committed;
             let list = is_committed.then(|| price_as(Purchase::OnDemand).usd_micros_per_gpu_hour());
             lists.push(list.flatten());
@@ -166,7 +215,7 @@ impl OwnPriceFlags {
             let (model_of_line, amount) = (model.clone(), price.usd_micros_per_gpu_hour());
             let source = known_of(&price).map(|known| known.source.clone());
             told.entry((model_of_line, place_of_line, amount, source))
-                .or_insert_with(|| line(model, &place, &price))
+                .or_insert_with(|| line(model, &place, &price, is_estimate))
                 .gpus += node.gpus;
             places.push(place);
         }
@@ -198,16 +247,23 @@ impl OwnPriceFlags {
         let mut notes = without_committed_rate(told);
         notes.extend(used.stand_ins.iter().map(stand_in_in_words));
         notes.extend(used.guessed.iter().map(guessed_in_words));
+        notes.extend(used.estimated.iter().map(estimated_in_words));
+        notes.extend(used.homeless.iter().map(homeless_in_words));
         notes.extend(of_days_to_come(told));
         notes.extend(machines_of_nothing(book, &used.owned));
         notes.extend(committed_of_nothing(settings, &used.committing));
         notes.extend(book.converted_at().into_iter().map(converted_in_words));
-        notes.extend(self.prices_of_nothing(book, told));
+        notes.extend(self.prices_of_nothing(book, told, used));
         notes
     }
 
     /// Prices of models that no node has: a slip would leave the true one with another price.
-    fn prices_of_nothing(&self, book: &PriceBook, told: &[PriceLine]) -> Vec<String> {
+    fn prices_of_nothing(
+        &self,
+        book: &PriceBook,
+        told: &[PriceLine],
+        used: &PricesUsed,
+    ) -> Vec<String> {
         let there: BTreeSet<&str> = told.iter().filter_map(|line| line.model.as_deref()).collect();
         if told.is_empty() {
             return Vec::new();
@@ -217,7 +273,9 @@ impl OwnPriceFlags {
         } else {
             there.iter().copied().collect::<Vec<_>>().join(", ")
         };
-        let assumed = book.assumed_models().filter(|(model, _)| !there.contains(model));
+        let assumed = book
+            .assumed_models()
+            .filter(|(model, _)| !there.contains(model) && !used.resources.contains(*model));
         let mut notes: Vec<String> = assumed
             .map(|(_, written)| {
                 format!(
@@ -286,6 +344,22 @@ fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
          without {without} in --prices, or --gpu-price, sets theirs",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
         at.trim()
+    ))
+}
+
+fn estimated_in_words(([model, source], gpus): (&[String; 2], &i64)) -> String {
+    plain_sentence(&format!(
+        "{} of model {model} without a known price here, {source}; a row with this region in --prices, or --gpu-price, \
+         says theirs",
+        counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
+    ))
+}
+
+fn homeless_in_words((model, gpus): (&String, &i64)) -> String {
+    plain_sentence(&format!(
+        "{} of model {model} on nodes of no cloud that dovetail knows have no price: amounts leave them out; \
+         --gpu-price MODEL=USD or --gpu-price RESOURCE=USD (amd.com/gpu=2.10) says what an hour of them costs",
+        counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
     ))
 }
 
@@ -393,7 +467,7 @@ fn place_of_price(place: &NodePlace, known: Option<&KnownPrice>) -> [Option<Stri
     }
 }
 
-fn line(model: Option<String>, place: &NodePlace, price: &Price) -> PriceLine {
+fn line(model: Option<String>, place: &NodePlace, price: &Price, is_estimate: bool) -> PriceLine {
     let known = known_of(price);
     let [provider, region] = place_of_price(place, known);
     PriceLine {
@@ -408,6 +482,8 @@ fn line(model: Option<String>, place: &NodePlace, price: &Price) -> PriceLine {
             .map(Purchase::name),
         gpus: 0,
         usd_micros_per_gpu_hour: price.usd_micros_per_gpu_hour(),
+        is_estimate,
+        estimated_from: known.filter(|_| is_estimate).and_then(|known| known.region.clone()),
         source: known.map(|known| plain(&known.source)),
         as_of: known.and_then(|known| known.as_of.clone()),
     }

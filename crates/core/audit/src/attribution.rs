@@ -23,6 +23,16 @@ pub struct DeviceWaste {
     pub interval: DeviceInterval,
     /// What a GPU-hour of it costs; `None` if nobody knows.
     pub usd_micros_per_gpu_hour: Option<i64>,
+    /// Since when it is in its state; `None` if nobody knows.
+    pub since_ms: Option<u64>,
+}
+
+impl DeviceWaste {
+    /// In milli-GPU × ms.
+    pub(crate) fn time(&self) -> i128 {
+        let span = self.interval.span;
+        i128::from(self.interval.gpu_milli) * i128::from(span.to_ms - span.from_ms)
+    }
 }
 
 /// Wasted time that a finding explains. Claims of one finding do not overlap: what it asks for
@@ -159,8 +169,8 @@ pub(crate) fn settle_and_tell(
 ) -> (Vec<Settled>, Vec<Taken>) {
     let mut left: BTreeMap<(u32, Option<u32>), Vec<Piece>> = BTreeMap::new();
     for waste in intervals.iter().filter(|waste| waste.interval.state.is_waste()) {
-        let DeviceWaste { device, interval, usd_micros_per_gpu_hour } = *waste;
-        let piece = Piece { interval, usd_micros_per_gpu_hour, taken_milli: 0 };
+        let DeviceWaste { device, interval, usd_micros_per_gpu_hour, since_ms } = *waste;
+        let piece = Piece { interval, usd_micros_per_gpu_hour, since_ms, taken_milli: 0 };
         left.entry((device, interval.holder)).or_default().push(piece);
     }
     let mut order: Vec<usize> = (0..findings.len()).collect();
@@ -184,6 +194,7 @@ pub(crate) fn settle_and_tell(
 struct Piece {
     interval: DeviceInterval,
     usd_micros_per_gpu_hour: Option<i64>,
+    since_ms: Option<u64>,
     taken_milli: i64,
 }
 
@@ -228,8 +239,8 @@ fn serve(
         settled.claimed.add_part(got_milli, span, price);
         if got_milli > 0 {
             let interval = DeviceInterval { gpu_milli: got_milli, ..piece.interval };
-            let usd_micros_per_gpu_hour = price;
-            got(DeviceWaste { device: claim.device, interval, usd_micros_per_gpu_hour });
+            let (usd_micros_per_gpu_hour, since_ms) = (price, piece.since_ms);
+            got(DeviceWaste { device: claim.device, interval, usd_micros_per_gpu_hour, since_ms });
         }
         settled.contested.add_part(contested_milli, span, price);
     }
@@ -256,7 +267,7 @@ mod tests {
     fn waste(from_ms: u64, to_ms: u64, gpu_milli: i64, state: DeviceState) -> DeviceWaste {
         let span = Span { from_ms, to_ms };
         let interval = DeviceInterval { span, gpu_milli, state, holder: None, signal: None };
-        DeviceWaste { device: 0, interval, usd_micros_per_gpu_hour: None }
+        DeviceWaste { device: 0, interval, usd_micros_per_gpu_hour: None, since_ms: None }
     }
 
     fn times(settled: &Settled) -> (i128, i128) {

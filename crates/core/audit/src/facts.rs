@@ -1,11 +1,10 @@
 //! What is known of a cluster, as plain data. A field that nobody could read is `None` or empty,
 //! and no check takes that for a fault.
 
-use dovetail_model::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::Span;
-use dovetail_model::{NodeCondition, Toleration};
+use dovetail_model::{NodeCondition, Toleration, is_gpu_resource};
 
 use crate::hang::Hang;
 use crate::served_model::ServedModel;
@@ -80,6 +79,15 @@ pub struct Node {
     /// Since when no pod on it holds GPUs, as far as anybody can see; `None` if one does, or if
     /// nobody knows.
     pub without_gpu_pods_since_ms: Option<u64>,
+    /// How much of its GPUs the MIG layouts leave over, in milli-GPU: no pod can ask for it.
+    pub layout_rest_milli: i64,
+    /// When it joined the cluster; `None` if nobody knows.
+    pub joined_ms: Option<u64>,
+    /// Since when it is not ready, if so and if it says.
+    pub not_ready_since_ms: Option<u64>,
+    /// Since when what is free of its GPUs is, as far as anybody can see: since it joined, or since
+    /// the last pod with GPUs that is still listed ended. It may be less long.
+    pub free_since_ms: Option<u64>,
     /// GPUs that its label counts and no device plugin does.
     pub uncounted_gpus: i64,
     /// How its kubelet puts CPUs, memory and devices of one pod together (`topologyManagerPolicy`);
@@ -233,10 +241,14 @@ pub enum Class {
 pub struct Pod {
     /// Name.
     pub name: String,
+    /// When it was made; `None` if nobody knows.
+    pub created_ms: Option<u64>,
     /// The node it is bound to.
     pub node: Option<String>,
     /// Since when it has its node; `None` if nobody knows.
     pub placed_since_ms: Option<u64>,
+    /// Since when it is ready, or is not; `None` if nobody knows.
+    pub ready_since_ms: Option<u64>,
     /// Whether it has its node and was never ready.
     pub is_starting: bool,
     /// Whether a container of it waits for its next try after a crash.
@@ -406,27 +418,4 @@ pub enum Scoring {
     MostAllocated,
     /// By a curve of its own.
     RequestedToCapacityRatio,
-}
-
-/// Resource names of GPUs and of parts of them, whole or by prefix.
-const GPU_RESOURCES: [&str; 6] = [
-    labels::NVIDIA_GPU,
-    "nvidia.com/gpu.shared",
-    labels::AMD_GPU,
-    "amd.com/gpu.shared",
-    labels::HABANA_GAUDI,
-    labels::GOOGLE_TPU,
-];
-const GPU_RESOURCE_PREFIXES: [&str; 4] =
-    [labels::NVIDIA_MIG, "gpu.intel.com/", "amd.com/cpx", labels::AWS_NEURON];
-/// Beside devices Intel's plugin offers what goes with them.
-const NO_DEVICES: [&str; 3] =
-    ["gpu.intel.com/millicores", "gpu.intel.com/memory.max", "gpu.intel.com/tiles"];
-
-/// Whether a resource counts GPUs, other accelerators, or parts of them.
-pub fn is_gpu_resource(resource: &str) -> bool {
-    let is_part = GPU_RESOURCE_PREFIXES.iter().any(|prefix| resource.starts_with(prefix));
-    // `i915_monitoring` and its like let one container watch all GPUs of a node.
-    let is_device = !NO_DEVICES.contains(&resource) && !resource.ends_with("_monitoring");
-    GPU_RESOURCES.contains(&resource) || is_part && is_device
 }

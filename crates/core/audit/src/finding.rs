@@ -25,8 +25,21 @@ pub struct Finding {
     pub remedies: Vec<Remedy>,
     /// Edits that would mend it, by example, where those of the check say less; each once.
     pub examples: Vec<&'static str>,
+    /// Pods that would move, and where the engine puts them.
+    pub moves: Vec<Move>,
     /// Who ignores it, if somebody does. It leaves the list, not the total.
     pub suppressed: Option<Suppression>,
+}
+
+/// A pod that would move.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Move {
+    /// The pod.
+    pub pod: ObjectRef,
+    /// Its node.
+    pub from: String,
+    /// The node that the engine finds for it.
+    pub to: String,
 }
 
 /// A value that a finding rests on.
@@ -48,6 +61,7 @@ impl Finding {
             claims: Vec::new(),
             remedies: Vec::new(),
             examples: Vec::new(),
+            moves: Vec::new(),
             suppressed: None,
         }
     }
@@ -113,6 +127,7 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.evidence.extend(finding.evidence);
                 group.affected.extend(finding.affected);
                 group.claims.extend(finding.claims);
+                group.moves.extend(finding.moves);
                 for example in finding.examples {
                     if !group.examples.contains(&example) {
                         group.examples.push(example);

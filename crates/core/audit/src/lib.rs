@@ -47,18 +47,18 @@ pub use confirm::{
 pub use facts::{
     Advice, Autoscaler, Budget, BudgetLimit, CheapestRegion, Class, Container, ContainerKind,
     Facts, Gpus, Namespace, Node, NumaPolicy, ObjectRef, Pod, PodTemplate, Recommended, Scoring,
-    SharedMemory, Workload, is_gpu_resource,
+    SharedMemory, Workload,
 };
-pub use finding::{Evidence, Finding, group};
+pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;
 pub use moment::{
-    Demand, DeviceStates, GpuTimes, Held, HeldState, MONTH_MS, Moment, NodeGpus, NodeStates, Part,
-    Slice, Started, Units, Untold, device_states, gpu_times, node_parts,
+    Demand, DeviceStates, GpuTimes, Held, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
+    NodeStates, Part, Started, Units, Untold, device_states, gpu_times, node_parts,
 };
 pub use patch::{
     Edited, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, Source, Tool, patches,
 };
-pub use report::{AuditReport, Brought, NodePrice, Priced, Rung, report};
+pub use report::{AuditReport, Brought, Figure, NodePrice, Priced, Rung, TimeByPrice, report};
 pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
 pub use thresholds::{THRESHOLDS, Threshold, Thresholds, threshold, thresholds_of};

@@ -34,10 +34,13 @@ pub enum FreeCause {
     Quota,
     /// Nothing waits for it.
     NoDemand,
+    /// Its GPU is cut into MIG instances that leave it over: nobody can ask for it. It stands last
+    /// because recordings hold arrays in this order.
+    LayoutRest,
 }
 
 /// Number of causes.
-const CAUSES: usize = 13;
+const CAUSES: usize = 14;
 
 impl FreeCause {
     /// All causes in the order in which they are looked at.
@@ -55,6 +58,7 @@ impl FreeCause {
         Self::GangShort,
         Self::Quota,
         Self::NoDemand,
+        Self::LayoutRest,
     ];
 
     /// The causes that rest on waiting demand, the one nearest to starting first.
@@ -87,6 +91,7 @@ impl FreeCause {
             Self::GangShort => "gang_short",
             Self::Quota => "quota",
             Self::NoDemand => "no_demand",
+            Self::LayoutRest => "layout_rest",
         }
     }
 

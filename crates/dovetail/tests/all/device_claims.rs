@@ -101,8 +101,8 @@ fn amount(bill: &Value, key: &Value) -> i64 {
     row["cost_usd_micros"].as_i64().expect("an amount")
 }
 
-/// Two GPUs of a job, one that two pods have half of each, three sevenths (428 thousandths) of one,
-/// and 4.572 of nobody.
+/// Two GPUs of a job, one that two pods have half of each, half of one that is
+/// cut in two, and 4.5 of nobody.
 #[test]
 fn a_claim_of_gpus_costs_what_they_do_and_who_shares_one_pays_a_part() {
     let folder = Folder::new();
@@ -124,8 +124,8 @@ fn a_claim_of_gpus_costs_what_they_do_and_who_shares_one_pays_a_part() {
         ("Job vision/train", 2_000),
         ("Job nlp/a", 500),
         ("Job nlp/b", 500),
-        ("Job ml/small", 428),
-        ("(nobody)", 8_000 - 3_428),
+        ("Job ml/small", 500),
+        ("(nobody)", 8_000 - 3_500),
     ] {
         assert_eq!(amount(&bill, &json!({"job": job})), milli * MILLI_MONTH, "{job}");
     }

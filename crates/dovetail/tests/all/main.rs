@@ -28,6 +28,7 @@ mod cost_store_anew;
 mod cost_waits;
 mod device_claims;
 mod documented;
+mod dumps;
 mod duty_cycles;
 mod errors;
 mod example;

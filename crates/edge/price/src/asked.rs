@@ -20,6 +20,8 @@ pub struct Asked<'a> {
     pub purchase: Purchase,
     /// The node's `spec.providerID`, which may be empty.
     pub provider_id: &'a str,
+    /// Resources by which pods ask for it on that node, such as `amd.com/gpu`.
+    pub resources: &'a [String],
     /// The node's labels, where there is a node.
     pub labels: Option<&'a BTreeMap<String, String>>,
 }

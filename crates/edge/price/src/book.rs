@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
+use dovetail_model::{canonical_gpu_model, is_gpu_resource};
+
 use crate::asked::Asked;
 use crate::error::PriceError;
+use crate::estimate::estimate;
 use crate::exchange::{Exchange, ExchangeRate};
-use crate::gpu_model::canonical_gpu_model;
 use crate::owned::OwnedMachine;
 use crate::owned_nodes::OwnedNodes;
 use crate::price::{KnownPrice, Origin, Price, Purchase};
@@ -94,15 +96,19 @@ impl PriceBook {
         Ok(self)
     }
 
-    /// Assumes a price for a model, whatever provider, region or purchase is asked for; `*` stands
-    /// for nodes without a model (not for models without a price). Beats every other layer.
+    /// Assumes a price for a model, or for a resource such as `amd.com/gpu`, whatever provider,
+    /// region or purchase is asked for; `*` stands for nodes without a model (not for models
+    /// without a price). Beats every other layer; a model comes before a resource.
     ///
     /// # Errors
     /// If the model is empty or was given before under this or another of its names, or if the
     /// amount is not one of USD per hour (see [`parse_usd_micros`]).
     pub fn with_assumed(mut self, model: &str, usd_per_hour: &str) -> Result<Self, PriceError> {
         let error = |problem| PriceError::Assumed { model: model.to_owned(), problem };
-        let name = canonical_gpu_model(model);
+        let name = match is_gpu_resource(model) {
+            true => model.to_owned(),
+            false => canonical_gpu_model(model),
+        };
         if name.is_empty() {
             return Err(error("name a GPU model, or * for nodes without one".to_owned()));
         }
@@ -190,7 +196,8 @@ impl PriceBook {
         let purchase = asked.purchase;
         let model = canonical_gpu_model(asked.model.unwrap_or_default());
         let name = if model.is_empty() { WITHOUT_MODEL } else { &model };
-        if let Some(assumed) = self.assumed.get(name) {
+        let by_resource = || asked.resources.iter().find_map(|name| self.assumed.get(name));
+        if let Some(assumed) = self.assumed.get(name).or_else(by_resource) {
             return Price::Known(KnownPrice {
                 usd_micros_per_gpu_hour: assumed.usd_micros_per_gpu_hour,
                 origin: Origin::Assumed,
@@ -232,17 +239,19 @@ impl PriceBook {
             let any_type = Question { instance_type: None, ..question };
             // A type that the built-in book does not know has the least that a GPU of its model
             // costs there.
-            let layers = [
-                (&self.overrides, question, Origin::Override),
-                (&self.built_in, question, Origin::BuiltIn),
-                (&self.built_in, any_type, Origin::BuiltIn),
-            ];
+            let mut layers = vec![(&self.overrides, question, Origin::Override)];
+            // Whose list price would be that of a node that stands nobody knows where?
+            if asked.labels.is_none() || provider.is_some() {
+                layers.push((&self.built_in, question, Origin::BuiltIn));
+                layers.push((&self.built_in, any_type, Origin::BuiltIn));
+            }
             let row = layers.into_iter().find_map(|(rows, question, origin)| {
                 Some((best(rows.get(name)?, question)?, origin))
             });
             row.map(|(row, origin)| Price::Known(known(row, origin, *kind)))
         });
-        found.unwrap_or(Price::Unknown)
+        let estimated = || estimate(&self.built_in, name, asked).filter(|_| asked.labels.is_some());
+        found.or_else(|| estimated().map(Price::Known)).unwrap_or(Price::Unknown)
     }
 
     /// What a model costs in a region of a provider, and in the region where this provider asks
@@ -276,7 +285,7 @@ impl PriceBook {
         let layer = match here.origin {
             Origin::BuiltIn => &self.built_in,
             Origin::Override => &self.overrides,
-            Origin::Owned | Origin::Assumed => return None,
+            Origin::Owned | Origin::Estimated | Origin::Assumed => return None,
         };
         // What is committed stays where it is.
         if here.purchase != purchase {
@@ -303,6 +312,15 @@ impl PriceBook {
         let mut cells =
             rows.filter_map(|row| Some((row.split_once(',')?.0, row.rsplit_once(',')?.1)));
         cells.find(|(_, named)| *named == instance_type).map(|(model, _)| model)
+    }
+
+    /// The provider of an instance type of the built-in book; no two have types of one name.
+    pub fn provider_of_instance(instance_type: &str) -> Option<&'static str> {
+        let rows = include_str!("../data/price_book.csv").lines().skip(1);
+        let cells = rows.filter_map(|row| Some((row.split(',').nth(1)?, row.rsplit_once(',')?.1)));
+        let mut named = cells.filter(|(_, named)| *named == instance_type);
+        let provider = named.next()?.0;
+        ["aws", "gcp", "azure"].into_iter().find(|known| *known == provider)
     }
 
     /// The rates at which rows were converted, by currency.

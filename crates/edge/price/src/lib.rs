@@ -23,6 +23,11 @@
 //! 4. Where the caller named no purchase kind, it is on demand. A committed rate that nobody gave
 //!    is the price on demand, and the answer says so.
 //!
+//! 5. A node of a known provider in a region without a price has an estimate: on demand the price of
+//!    the same instance type in the nearest region that is known (same continent, else the
+//!    cheapest), spot in the same way, else the part of it that spot costs elsewhere. The answer
+//!    says so ([`Origin::Estimated`]). A node of no known provider has no price but the user's own.
+//!
 //! # Other currencies
 //! All amounts are micro-USD. A row in another currency is converted when it is read, half to even,
 //! at the rate that the user gave ([`Exchange`]); its source says the rate and its day. Without a
@@ -39,8 +44,8 @@ mod asked;
 mod book;
 mod day;
 mod error;
+mod estimate;
 mod exchange;
-mod gpu_model;
 mod owned;
 mod owned_nodes;
 mod place;
@@ -51,9 +56,9 @@ mod usd;
 
 pub use asked::Asked;
 pub use book::PriceBook;
+pub use dovetail_model::canonical_gpu_model;
 pub use error::PriceError;
 pub use exchange::{Exchange, ExchangeRate};
-pub use gpu_model::canonical_gpu_model;
 pub use owned::OwnedMachine;
 pub use owned_nodes::{LabelPairs, OwnedNodes};
 pub use place::{NodePlace, node_place, place_labels};

@@ -53,6 +53,8 @@ pub enum Origin {
     Override,
     /// A machine that was bought.
     Owned,
+    /// What prices of other places suggest.
+    Estimated,
     /// A stand-in from the command line; reports call it assumed.
     Assumed,
 }
@@ -63,6 +65,7 @@ impl fmt::Display for Origin {
             Self::BuiltIn => "built in",
             Self::Override => "override",
             Self::Owned => "owned",
+            Self::Estimated => "estimated",
             Self::Assumed => "assumed",
         })
     }

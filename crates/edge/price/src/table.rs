@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use dovetail_model::canonical_gpu_model;
 use dovetail_table::{Record, Style, Table, TableError};
 
 use crate::day::is_calendar_day;
 use crate::exchange::Exchange;
-use crate::gpu_model::canonical_gpu_model;
 use crate::price::Purchase;
 use crate::usd::{MAX_USD_MICROS_PER_GPU_HOUR, parse_micros, parse_usd_micros};
 

@@ -9,7 +9,7 @@ use dovetail_account::signal::Signal;
 use dovetail_model::FreeCause;
 
 /// States by their number.
-const STATES: [&str; 22] = [
+const STATES: [&str; 23] = [
     "unavailable",
     "free_of_unknown_cause",
     "free_draining_or_cordoned",
@@ -32,6 +32,7 @@ const STATES: [&str; 22] = [
     "active_repeated",
     "active_not_separable",
     "idle",
+    "free_layout_rest",
 ];
 
 /// The state that stands after all others, so that its number stays where it is.

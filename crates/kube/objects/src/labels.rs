@@ -114,6 +114,10 @@ pub const KARPENTER_GPU: &str = "karpenter.k8s.aws/instance-gpu-name";
 pub const KARPENTER_GPU_COUNT: &str = "karpenter.k8s.aws/instance-gpu-count";
 /// Node label of GKE: how many GPUs the machine has.
 pub const GKE_ACCELERATOR_COUNT: &str = "cloud.google.com/gke-accelerator-count";
+/// Node label of GKE: the MIG profile that its GPUs are cut into.
+pub const GKE_PARTITION: &str = "cloud.google.com/gke-gpu-partition-size";
+/// Node label of GKE: how many pods may share a GPU.
+pub const GKE_SHARED_CLIENTS: &str = "cloud.google.com/gke-max-shared-clients-per-gpu";
 /// `spot` on spot nodes of AKS.
 pub const AZURE_PRIORITY: &str = "kubernetes.azure.com/scalesetpriority";
 

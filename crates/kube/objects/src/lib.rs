@@ -190,6 +190,12 @@ impl Kind {
 }
 
 impl Kind {
+    /// The name without a group, as an object has it in its field `kind`.
+    pub fn bare_name(self) -> &'static str {
+        let name = self.name();
+        name.split_once('.').map_or(name, |(bare, _)| bare)
+    }
+
     /// The API group.
     pub fn group(self) -> &'static str {
         match self {

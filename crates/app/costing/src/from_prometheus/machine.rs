@@ -47,6 +47,8 @@ impl Machine {
             model: self.model.as_deref(),
             labels: &self.labels,
             provider_id: &self.provider_id,
+            // Series name models, not what pods ask for.
+            resources: &[],
         }
     }
 }

@@ -83,8 +83,13 @@ fn account(
     let labels = [(labels::INSTANCE_TYPE, "p5.48xlarge"), (labels::REGION, "us-east-1")];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let labels: BTreeMap<String, String> = labels.into_iter().collect();
-    let node =
-        NodeToPrice { gpus: 8, model: Some(MODEL), labels: &labels, provider_id: PROVIDER_ID };
+    let node = NodeToPrice {
+        gpus: 8,
+        model: Some(MODEL),
+        labels: &labels,
+        provider_id: PROVIDER_ID,
+        resources: &[],
+    };
     let prices = flags.prices.of(&[node], &app.settings)?;
     let time: i128 = gpus.values().sum();
     let price = prices.of_nodes[0];

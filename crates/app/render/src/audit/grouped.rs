@@ -45,7 +45,7 @@ pub(crate) fn grouped(document: &Document) -> Vec<CheckGroup<'_>> {
         });
         let group = &mut groups[place];
         group.usd_micros += finding.usd_micros_per_month.unwrap_or(0);
-        group.gpu_hours += finding.gpu_hours_per_month;
+        group.gpu_hours += finding.gpu_hours_per_month.unwrap_or(0.0);
         group.findings.push(finding);
     }
     groups.sort_by(|one, other| {

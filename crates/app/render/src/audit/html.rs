@@ -60,7 +60,7 @@ fn tiles(document: &Document) -> String {
         "a month returned by fixes",
         "a node can be removed, or pending work fits".to_owned(),
     ));
-    let freed: f64 = open().map(|finding| finding.gpu_hours_per_month).sum();
+    let freed: f64 = open().filter_map(|finding| finding.gpu_hours_per_month).sum();
     tiles.push((
         rounded(freed),
         "GPU-hours a month freed by fixes",

@@ -107,7 +107,7 @@ fn section(finding: &FindingOut) -> String {
         };
         text += &format!("- affects {}{more}\n", safe(&named.join(", ")));
     }
-    if finding.gpu_hours_per_month > 0.0 {
+    if finding.formula.is_some() {
         text += &format!("- {}\n", safe(&finding.brings));
     }
     if finding.confidence == "likely" {

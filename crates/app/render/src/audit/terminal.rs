@@ -178,9 +178,10 @@ fn ladder(document: &Document) -> String {
 }
 
 fn finding(finding: &FindingOut) -> String {
-    let price = match (finding.usd_micros_per_month, finding.gpu_hours_per_month > 0.0) {
+    let hours = finding.gpu_hours_per_month.unwrap_or(0.0);
+    let price = match (finding.usd_micros_per_month, hours > 0.0) {
         (Some(micros), _) => format!(": {} a month", usd(Some(micros))),
-        (None, true) => format!(": {} GPU-hours a month", tenths(finding.gpu_hours_per_month)),
+        (None, true) => format!(": {} GPU-hours a month", tenths(hours)),
         (None, false) => String::new(),
     };
     let new = if finding.is_new == Some(true) { " (new)" } else { "" };
@@ -188,7 +189,7 @@ fn finding(finding: &FindingOut) -> String {
     if let Some(formula) = &finding.formula {
         text += &wrapped(&format!("formula: {formula}"), 4);
     }
-    if finding.gpu_hours_per_month > 0.0 {
+    if finding.formula.is_some() {
         text += &wrapped(&finding.brings, 4);
     }
     if finding.also_affects_gpu_hours_per_month > 0.0 {

@@ -87,4 +87,19 @@ pub(super) const CHECKS: &[Check] = &[
         is_inferred: false,
         reach: Reach::Nodes(DRAINING),
     },
+    Check {
+        id: "AUT-07",
+        severity: Severity::Warning,
+        title: "pods of nearly empty nodes fit elsewhere",
+        explanation: "Less than `half_empty_percent` of the GPUs of a node is requested, and the scheduling engine places all its pods on \
+                      nodes that stay: then the node can be removed. Only pods that start again without loss are moved: none of \
+                      training without checkpoints, none with data on the node, none that an annotation keeps in place.",
+        evidence: "GPUs requested on each node, the moves",
+        fix: FixKind::NodePool,
+        fix_example: "kubectl drain NODE --ignore-daemonsets  # the pods move as listed, then the node can go",
+        layer: Layer::Schedule,
+        worth: Worth::Returned,
+        is_inferred: true,
+        reach: Reach::Cluster(NO_DEMAND),
+    },
 ];

@@ -121,4 +121,18 @@ pub(super) const CHECKS: &[Check] = &[
         is_inferred: true,
         reach: Reach::Nothing,
     },
+    Check {
+        id: "IDL-09",
+        severity: Severity::Warning,
+        title: "replicas of a busy server stand still",
+        explanation: "Some replicas have not computed for longer than `idle_server_minutes` while others answer: fewer replicas carry the \
+                      load. Keep what a burst needs, and let an autoscaler add the rest.",
+        evidence: "replicas that stand still, and hours without GPU activity",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "spec: {replicas: 2}  # or minReplicas of its autoscaler",
+        layer: Layer::RightSize,
+        worth: Worth::Capacity,
+        is_inferred: true,
+        reach: Reach::Held(IDLE),
+    },
 ];

@@ -26,6 +26,7 @@ pub(super) const DRAINING: &[DeviceState] =
     &[DeviceState::Free(Some(FreeCause::DrainingOrCordoned))];
 pub(super) const TAINTED: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::Taint))];
 pub(super) const FRAGMENTED: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::Fragmented))];
+pub(super) const LAYOUT_REST: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::LayoutRest))];
 pub(super) const STRANDED: &[DeviceState] = &[
     DeviceState::Free(Some(FreeCause::StrandedByCpu)),
     DeviceState::Free(Some(FreeCause::StrandedByMemory)),

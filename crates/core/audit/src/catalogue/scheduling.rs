@@ -128,7 +128,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::OwnerTemplate,
         fix_example: "labels: {dovetail.dev/gang: my-run}  # or a Kueue queue, a PodGroup",
         layer: Layer::Schedule,
-        worth: Worth::Risk,
+        worth: Worth::Capacity,
         is_inferred: true,
         reach: Reach::Held(GANG_WAIT),
     },

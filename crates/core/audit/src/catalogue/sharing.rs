@@ -1,6 +1,6 @@
 //! Several pods on one GPU.
 
-use super::reach::IDLE;
+use super::reach::{IDLE, LAYOUT_REST};
 use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -87,5 +87,19 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
         is_inferred: false,
         reach: Reach::Nothing,
+    },
+    Check {
+        id: "SHR-07",
+        severity: Severity::Info,
+        title: "MIG layout leaves a part of its GPUs over",
+        explanation: "The instances that a GPU is cut into do not use all of it, and no pod can ask for the rest. Another layout \
+                      has room for more instances, or larger ones.",
+        evidence: "GPUs left over on each node",
+        fix: FixKind::NodePool,
+        fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}",
+        layer: Layer::Share,
+        worth: Worth::Capacity,
+        is_inferred: false,
+        reach: Reach::Nodes(LAYOUT_REST),
     },
 ];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
 
-use super::{Run, View, claims_on, length_words, node_ref, pods_of};
+use super::{Run, View, claims_on, consolidation, length_words, node_ref, pods_of};
 use crate::attribution::Attribution;
 use crate::catalogue::Check;
 use crate::facts::{BudgetLimit, Node};
@@ -19,6 +19,7 @@ pub(super) const RUNS: &[Run] = &[
     ("AUT-04", scale_down_held),
     ("AUT-05", pod_without_controller),
     ("AUT-06", cordoned_for_long),
+    ("AUT-07", consolidation::nearly_empty),
 ];
 
 const HOUR_MS: u64 = 3_600_000;

@@ -20,6 +20,7 @@ pub(super) const RUNS: &[Run] = &[
     ("IDL-06", should_be_gone),
     ("IDL-07", two_revisions),
     ("IDL-08", hangs),
+    ("IDL-09", measured::idle_replicas),
 ];
 
 const MINUTE_MS: u64 = 60_000;

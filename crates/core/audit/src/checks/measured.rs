@@ -107,13 +107,17 @@ pub(super) fn period(view: &View<'_>) -> String {
 
 pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for (number, workload, pods) in measured(view) {
-        let used = |pod: &&Pod| pod.uses.iter().filter(|used| !used.never_computed()).count();
-        let most = pods.iter().map(used).max().unwrap_or(0);
+        let used = |pod: &Pod| pod.uses.iter().filter(|used| !used.never_computed()).count();
+        let most = pods.iter().map(|pod| used(pod)).max().unwrap_or(0);
         let asked = pods.iter().map(|pod| pod.uses.len()).min().unwrap_or(0);
-        if most == 0 || most >= asked {
+        // Each pod for itself; one that stands still altogether has a check of its own.
+        let partly = |pod: &Pod| (1..pod.uses.len()).contains(&used(pod));
+        let count = pods.iter().filter(|pod| partly(pod)).count();
+        if count == 0 {
             continue;
         }
-        let unused = pods.iter().flat_map(|pod| {
+        let is_all = most < asked;
+        let unused = pods.iter().filter(|pod| is_all || partly(pod)).flat_map(|pod| {
             let units = pod.uses.iter().zip(&pod.devices);
             units.filter(|(used, _)| used.never_computed()).map(|(_, devices)| devices.clone())
         });
@@ -126,7 +130,13 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
             .with("GPUs of one pod", asked)
             .with(computed, most)
             .with("measured", period(view));
-        if let [(resource, _)] = workload.gpus_per_pod().into_iter().collect::<Vec<_>>()[..] {
+        if !is_all {
+            let some = format!("{count} of {}", pods.len());
+            finding = finding.with("pods that leave GPUs unused", some);
+        }
+        if let [(resource, _)] = workload.gpus_per_pod().into_iter().collect::<Vec<_>>()[..]
+            && is_all
+        {
             finding = finding.mended_in(workload, mend::gpus(workload, resource, most as i64));
         }
         finding.claims = idle_claims(view, number, unused, (1, 1));
@@ -138,17 +148,22 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
     for (number, workload, pods) in measured(view) {
         // For servers and notebooks there are checks that know what they wait for.
         let has_own = matches!(workload.class, Some(Class::Inference | Class::Interactive));
-        let never = pods.iter().flat_map(|pod| &pod.uses).all(GpuUse::never_computed);
-        if has_own || !never {
+        let never = |pod: &&Pod| pod.uses.iter().all(GpuUse::never_computed);
+        let still: Vec<&Pod> = pods.iter().copied().filter(never).collect();
+        if has_own || still.is_empty() {
             continue;
         }
+        let count = match still.len() == pods.len() {
+            true => pods.len().to_string(),
+            false => format!("{} of {}", still.len(), pods.len()),
+        };
         let mut finding = Finding::new(check, &workload.owner)
-            .with("pods whose GPUs never computed", pods.len())
+            .with("pods whose GPUs never computed", count)
             .with("measured", period(view))
-            .mended_in(workload, [Change::Stop]);
-        let units = pods.iter().flat_map(|pod| all_units(pod));
+            .mended_in(workload, (still.len() == pods.len()).then_some(Change::Stop));
+        let units = still.iter().flat_map(|pod| all_units(pod));
         finding.claims = idle_claims(view, number, units, (1, 1));
-        found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
+        found.push(finding.affecting(still.iter().map(|pod| pod_ref(workload, pod))));
     }
 }
 
@@ -262,7 +277,33 @@ pub(super) fn idle_notebook(view: &View<'_>, check: &'static Check, found: &mut 
     idle_of_class(view, Class::Interactive, (false, minutes), check, found);
 }
 
-/// As long as one replica answers, the others may be there for a burst.
+/// Replicas that stand still while others of the same server answer.
+pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let minutes = view.facts.thresholds.idle_server_minutes;
+    for (workload, number) in view.facts.workloads.iter().zip(0..) {
+        if workload.class != Some(Class::Inference) || !workload.has_gpus() {
+            continue;
+        }
+        let idle = idle_pods(view, workload, minutes * MINUTE_MS);
+        let placed = workload.pods.iter().filter(|pod| pod.node.is_some()).count();
+        if idle.is_empty() || idle.len() == placed {
+            continue;
+        }
+        let mut finding = Finding::new(check, &workload.owner)
+            .with("replicas that stand still", format!("{} of {placed}", idle.len()))
+            .with("measured", period(view));
+        for (pod, hours) in &idle {
+            finding = finding
+                .with("no GPU activity", format!("{} for {hours:.1} h", pod.name))
+                .affecting([pod_ref(workload, pod)]);
+        }
+        let units = idle.iter().flat_map(|(pod, _)| all_units(pod));
+        finding.claims = idle_claims(view, number, units, (1, 1));
+        found.push(finding);
+    }
+}
+
+/// None of its replicas computes: nobody asks it.
 pub(super) fn idle_server(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let minutes = view.facts.thresholds.idle_server_minutes;
     idle_of_class(view, Class::Inference, (true, minutes), check, found);

@@ -3,6 +3,7 @@
 mod advised;
 mod autoscaling;
 mod capacity;
+mod consolidation;
 mod governance;
 mod idle;
 mod measured;

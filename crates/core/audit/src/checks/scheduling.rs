@@ -197,13 +197,24 @@ fn training_without_gang(view: &View<'_>, check: &'static Check, found: &mut Vec
     let meant = |workload: &&Workload| {
         workload.class == Some(Class::Training) && workload.replicas > 1 && !workload.is_gang
     };
-    for workload in view.gpu_workloads().filter(meant) {
-        let placed = workload.pods.iter().filter(|pod| pod.node.is_some()).count();
-        let finding = Finding::new(check, &workload.owner)
+    for (workload, number) in view.facts.workloads.iter().zip(0..) {
+        if !workload.has_gpus() || !meant(&workload) {
+            continue;
+        }
+        let placed: Vec<_> = view.placed(workload).collect();
+        let mut finding = Finding::new(check, &workload.owner)
             .with("pods wanted", workload.replicas)
-            .with("pods placed", placed)
+            .with("pods placed", workload.pods.iter().filter(|pod| pod.node.is_some()).count())
             .mended_in(workload, [gang_of(workload)])
             .affecting(pods_of(workload));
+        // What those that are ready hold while they wait for the others.
+        let nodes: BTreeMap<&str, &Node> =
+            placed.into_iter().map(|(_, node)| (&*node.node.name, node)).collect();
+        let states = [DeviceState::GangWait];
+        let claims = nodes
+            .into_values()
+            .flat_map(|node| claims_on(node, Some(number), &states, view.facts.period));
+        finding.claims = claims.collect();
         found.push(finding);
     }
 }

@@ -1,6 +1,9 @@
 //! SHR: several pods on one GPU.
 
-use super::{Run, View, measured, mend, node_ref, pods_of};
+use dovetail_account::device_time::DeviceState;
+use dovetail_model::FreeCause;
+
+use super::{Run, View, claims_on, measured, mend, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, Node};
 use crate::finding::Finding;
@@ -13,6 +16,7 @@ pub(super) const RUNS: &[Run] = &[
     ("SHR-04", mig_not_applied),
     ("SHR-05", measured::shared_memory_is_full),
     ("SHR-06", training_on_parts),
+    ("SHR-07", left_over_by_layout),
 ];
 
 /// Labels of NVIDIA's GPU feature discovery and MIG manager.
@@ -64,6 +68,18 @@ fn mig_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
             .with("layout asked for", label(MIG_CONFIG).unwrap_or("none"))
             .with("state", format!("{state} on {}", node.node.name));
         found.push(finding.affecting([node_ref(node)]));
+    }
+}
+
+fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for node in view.facts.nodes.iter().filter(|node| node.layout_rest_milli > 0) {
+        let gpus = node.layout_rest_milli as f64 / 1000.0;
+        let mut finding = Finding::new(check, &node.pool)
+            .with("GPUs left over", format!("{gpus:.2} on {}", node.node.name))
+            .affecting([node_ref(node)]);
+        let states = [DeviceState::Free(Some(FreeCause::LayoutRest))];
+        finding.claims = claims_on(node, None, &states, view.facts.period);
+        found.push(finding);
     }
 }
 

@@ -59,6 +59,10 @@ fn gpu_node(name: &str, model: &str) -> Node {
         scale_down_held_by: None,
         cordoned_since_ms: None,
         without_gpu_pods_since_ms: None,
+        layout_rest_milli: 0,
+        joined_ms: None,
+        not_ready_since_ms: None,
+        free_since_ms: None,
         uncounted_gpus: 0,
         numa_policy: None,
         cheapest_region: None,
@@ -418,7 +422,7 @@ fn held(facts: &mut Facts, gpus: i64) {
     facts.workloads[SERVE].template.eviction_held_by = vec!["safe-to-evict: \"false\"".into()];
 }
 
-const AUTOSCALING: [Case; 6] = [
+const AUTOSCALING: [Case; 7] = [
     ("AUT-01", |f| held(f, 1), |f| held(f, 2)),
     (
         "AUT-02",
@@ -448,7 +452,26 @@ const AUTOSCALING: [Case; 6] = [
         |f| f.nodes[0].cordoned_since_ms = Some(NOW_MS - 4 * HOUR_MS - 1),
         |f| f.nodes[0].cordoned_since_ms = Some(NOW_MS - 4 * HOUR_MS),
     ),
+    (
+        "AUT-07",
+        one_server_on_each_node,
+        // Whose data stays on the node stays, too.
+        |f| {
+            one_server_on_each_node(f);
+            f.workloads[SERVE].template.has_local_data = true;
+        },
+    ),
 ];
+
+/// Two more nodes of eight GPUs with one server each.
+fn one_server_on_each_node(facts: &mut Facts) {
+    for (place, name) in ["g2", "g3"].into_iter().enumerate() {
+        let mut node = gpu_node(name, "H100");
+        node.devices = (8 * (place as u32 + 1)..8 * (place as u32 + 2)).collect();
+        add_node(facts, node);
+        facts.workloads[SERVE].pods[place].node = Some(name.into());
+    }
+}
 
 const CAPACITY: [Case; 3] = [
     (
@@ -480,7 +503,7 @@ fn rolled_out(facts: &mut Facts, node: Option<&str>) {
     pods[1].node = node.map(str::to_owned);
 }
 
-const IDLE: [Case; 8] = [
+const IDLE: [Case; 9] = [
     (
         "IDL-01",
         |f| still(f, Class::Interactive, 1, HOUR_MS + 1),
@@ -489,8 +512,7 @@ const IDLE: [Case; 8] = [
     (
         "IDL-02",
         |f| still(f, Class::Inference, 2, HOUR_MS + 1),
-        // One of them answers.
-        |f| still(f, Class::Inference, 1, HOUR_MS + 1),
+        |f| still(f, Class::Inference, 2, HOUR_MS),
     ),
     (
         "IDL-03",
@@ -525,6 +547,11 @@ const IDLE: [Case; 8] = [
     ),
     ("IDL-07", |f| rolled_out(f, Some("g1")), |f| rolled_out(f, None)),
     ("IDL-08", |f| hung(f, 600_000), |f| hung(f, 599_999)),
+    (
+        "IDL-09",
+        |f| still(f, Class::Inference, 1, HOUR_MS + 1),
+        |f| still(f, Class::Inference, 1, HOUR_MS),
+    ),
 ];
 
 fn label(facts: &mut Facts, key: &str, value: &str) {
@@ -564,7 +591,7 @@ fn crowded(facts: &mut Facts, mib: u64) {
     }
 }
 
-const SHARING: [Case; 6] = [
+const SHARING: [Case; 7] = [
     (
         "SHR-01",
         |f| {
@@ -610,6 +637,7 @@ const SHARING: [Case; 6] = [
             requests(f, TRAIN, "memory", 32 * GIB);
         },
     ),
+    ("SHR-07", |f| f.nodes[0].layout_rest_milli = 143, |f| f.nodes[0].layout_rest_milli = 0),
 ];
 
 const SPOT: [Case; 4] = [
@@ -695,6 +723,26 @@ fn every_check_of_the_catalogue_runs_and_has_its_worlds() {
     }
 }
 
+/// By hand: both nodes have seven free GPUs. One of them goes, and its server takes one of the seven
+/// of the other: eight GPUs are no longer free.
+#[test]
+fn a_node_whose_pods_fit_elsewhere_frees_as_many_gpus_as_it_has() {
+    let mut facts = healthy();
+    one_server_on_each_node(&mut facts);
+    let found = audit(&facts);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    let moves: Vec<_> =
+        finding.moves.iter().map(|of| (&*of.pod.name, &*of.from, &*of.to)).collect();
+    assert_eq!(moves, [("serve-0", "g2", "g3")]);
+    // Of g2 all but the first device, which is held; of g3 the first that is free.
+    let claimed: Vec<u32> = finding.claims.iter().map(|claim| claim.device).collect();
+    assert_eq!(claimed, [9, 10, 11, 12, 13, 14, 15, 17]);
+    // A third server beside it has no room to move its pod to, and stays.
+    facts.workloads[SERVE].template.containers[0].requests.insert("cpu".into(), 60_000);
+    facts.workloads[SERVE].template.containers[0].requests.insert("memory".into(), 4 * GIB);
+    assert!(audit(&facts).iter().all(|finding| finding.check.id != "AUT-07"));
+}
+
 #[test]
 fn of_nodes_that_are_alike_the_most_generous_counts() {
     let mut facts = healthy();
@@ -750,7 +798,12 @@ fn a_cordoned_node_claims_what_stood_free_on_it_since() {
         holder,
         signal: None,
     };
-    let waste = |device, interval| DeviceWaste { device, interval, usd_micros_per_gpu_hour: None };
+    let waste = |device, interval| DeviceWaste {
+        device,
+        interval,
+        usd_micros_per_gpu_hour: None,
+        since_ms: None,
+    };
     let draining = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
     let wasted =
         [waste(0, interval(draining, None)), waste(1, interval(DeviceState::Idle, Some(1)))];

@@ -9,25 +9,28 @@
 //! the engine says that it does, nobody reserved anything: why those GPUs are free is unknown. So
 //! it is where something waits that nobody can hold against nodes.
 
+mod lasting;
 mod parts;
 mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_account::device_time::{DeviceInterval, Span};
+use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_capacity::what_is_free;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_model::{Action, Condition, FreeCause, JobId, Plan, Snapshot};
+use dovetail_model::{Action, Condition, FreeCause, JobId, Parts, Plan, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
 use crate::attribution::DeviceWaste;
 use crate::facts::{Class, Facts, ObjectRef};
 use crate::usage::GpuUse;
+pub use lasting::Lasting;
+use lasting::Times;
 pub use parts::Part;
 use parts::parts_of;
-use times::numbers_of_pods;
 pub use times::{GpuTimes, gpu_times};
+use times::{expected_times, numbers_of_pods};
 
 /// A month has 30 days, as everywhere in dovetail.
 pub const MONTH_MS: u64 = 30 * 24 * 3_600_000;
@@ -54,6 +57,8 @@ pub struct NodeGpus {
     pub gpus: i64,
     /// How much of them is broken or not offered, in milli-GPU.
     pub unavailable_milli: i64,
+    /// What the MIG layouts of its GPUs leave over, in milli-GPU.
+    pub layout_rest_milli: i64,
     /// In what units pods ask for them.
     pub units: Vec<Units>,
 }
@@ -65,28 +70,14 @@ pub struct Units {
     pub resource: String,
     /// How many pods can ask for.
     pub count: i64,
-    /// What one is of a GPU.
-    pub slice: Slice,
+    /// What each is of the node's GPUs.
+    pub parts: Parts,
+    /// How many pods that could not be read ask for here: nobody knows whether they hold them.
+    pub unknown: i64,
     /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi, a
     /// claim of several pods): what is measured of it is of all of them. A MIG slice is a device of
     /// its own.
     pub is_shared: bool,
-}
-
-/// A part of a GPU: `part` of `of` equal slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice {
-    /// Slices of it.
-    pub part: i64,
-    /// Slices of a whole GPU, at least 1.
-    pub of: i64,
-}
-
-impl Slice {
-    /// How much of a GPU so many of them are, in thousandths, cut off.
-    pub fn milli(self, count: i64) -> i64 {
-        1000 * count * self.part / self.of.max(1)
-    }
 }
 
 /// What a pod holds of a node's GPUs.
@@ -174,8 +165,12 @@ impl Untold {
 /// What every part of every GPU is.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceStates {
-    /// Intervals as long as the month, without prices.
+    /// Intervals as long as the month to come, without prices: what goes on.
     pub intervals: Vec<DeviceWaste>,
+    /// What was wasted until now in states that cannot be taken for a month, without prices.
+    pub so_far: Vec<DeviceWaste>,
+    /// GPUs in each state now, as milli-GPU × ms of a month.
+    pub now: BTreeMap<DeviceState, i128>,
     /// For each device, the place of its node in [`Moment::nodes`].
     pub node_of: Vec<usize>,
     /// For each node of [`Moment::nodes`], its time by pod and state.
@@ -225,6 +220,7 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
         causes.insert(&demand.resource, causes_of);
     }
     let waiting_gangs = waiting_gangs(facts, moment);
+    let times = Times::of(facts, moment);
     let mut held: BTreeMap<&str, Vec<(usize, &Held)>> = BTreeMap::new();
     for (place, one) in moment.held.iter().enumerate() {
         held.entry(&one.node).or_default().push((place, one));
@@ -235,18 +231,19 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
         // A node that is not among the facts has no condition that anybody knows.
         let condition = conditions.get(&*gpus.node).copied().unwrap_or_default();
         let held = held.get(&*gpus.node).map_or(&[][..], Vec::as_slice);
-        parts_of(gpus, condition, held, &causes, &waiting_gangs)
+        parts_of(gpus, condition, held, &causes, (&waiting_gangs, &times))
     });
     Ok(NodeStates { parts: parts.collect(), contested, started })
 }
 
-/// Numbers the devices in `facts`, sets its period to the month from now on, and says what each
-/// part of each device is.
+/// Numbers the devices in `facts`, sets its period to all that has been and the month from now on,
+/// and says what each part of each device is.
 ///
 /// # Errors
 /// As [`node_parts`].
 pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates, EngineError> {
-    facts.period = Span { from_ms: facts.now_ms, to_ms: facts.now_ms.saturating_add(MONTH_MS) };
+    let month = Span { from_ms: facts.now_ms, to_ms: facts.now_ms.saturating_add(MONTH_MS) };
+    facts.period = Span { from_ms: 0, to_ms: month.to_ms };
     let NodeStates { parts, contested, started } = node_parts(facts, moment)?;
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
@@ -271,8 +268,11 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         let first = states.node_of.len() as u32;
         node.devices = (first..first + gpus.gpus.max(0) as u32).collect();
         states.node_of.extend(node.devices.iter().map(|_| number));
-        states.gpus[number] = gpu_times(&parts, facts.period, |held| Some(holders[held]));
-        for (held, devices) in cut(&parts, moment, first, facts.period, &mut states.intervals) {
+        for ((_, state), time) in gpu_times(&parts, month, |_| None) {
+            *states.now.entry(state).or_default() += time;
+        }
+        states.gpus[number] = expected_times(&parts, month, |held| Some(holders[held]));
+        for (held, devices) in cut(&parts, moment, first, month, &mut states) {
             let Held { workload, pod, .. } = &moment.held[held];
             if let Some(pod) = pods.get(&(*workload, &**pod)) {
                 facts.workloads[*workload].pods[*pod].devices.push(devices);
@@ -357,14 +357,14 @@ fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
     waits.map(|(number, _)| number).collect()
 }
 
-/// Lays parts one behind the other on devices; holders are workloads by their number. Answers with
+/// Lays parts one behind the other on devices, for the month and for what has been; holders are workloads by their number. Answers with
 /// the devices of each part that was measured, by its place among what is held.
 fn cut(
     parts: &[Part<'_>],
     moment: &Moment,
     first: u32,
-    span: Span,
-    intervals: &mut Vec<DeviceWaste>,
+    month: Span,
+    states: &mut DeviceStates,
 ) -> Vec<(usize, Vec<(u32, i64)>)> {
     const WHOLE: i64 = dovetail_model::device::WHOLE_DEVICE_MILLI;
     let mut at_milli = 0;
@@ -376,10 +376,13 @@ fn cut(
         while left > 0 {
             let device = first + (at_milli / WHOLE) as u32;
             let gpu_milli = left.min(WHOLE - at_milli % WHOLE);
-            for (state, span) in part.over(span) {
+            let since_ms = part.lasting.since_ms;
+            let waste = |(state, span)| {
                 let interval = DeviceInterval { span, gpu_milli, state, holder, signal: None };
-                intervals.push(DeviceWaste { device, interval, usd_micros_per_gpu_hour: None });
-            }
+                DeviceWaste { device, interval, usd_micros_per_gpu_hour: None, since_ms }
+            };
+            states.intervals.extend(part.expected(month).map(waste));
+            states.so_far.extend(part.so_far(month.from_ms).map(waste));
             devices.push((device, gpu_milli));
             (left, at_milli) = (left - gpu_milli, at_milli + gpu_milli);
         }

@@ -6,6 +6,7 @@ use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Condition, FreeCause};
 
+use super::lasting::{Lasting, Times};
 use super::{Causes, Held, HeldState, NodeGpus, Units};
 use crate::usage::GpuUse;
 
@@ -20,6 +21,8 @@ pub struct Part<'m> {
     pub held: Option<usize>,
     /// What it did, if it can compute and somebody measured it.
     pub used: Option<&'m GpuUse>,
+    /// Since when it is so, and whether that goes on.
+    pub lasting: Lasting,
 }
 
 impl Part<'_> {
@@ -32,6 +35,32 @@ impl Part<'_> {
         };
         spread.into_iter().filter(|(_, span)| span.from_ms < span.to_ms)
     }
+
+    /// What it can be taken for over a span that is yet to come: what goes on; of what does not, no
+    /// more is known than whether somebody has it.
+    pub(super) fn expected(&self, span: Span) -> impl Iterator<Item = (DeviceState, Span)> {
+        let unknown = match self.state {
+            DeviceState::Free(_) => DeviceState::Free(None),
+            _ => DeviceState::Unknown,
+        };
+        let known = self.lasting.goes_on.then(|| self.over(span));
+        let open = (!self.lasting.goes_on).then_some((unknown, span));
+        known.into_iter().flatten().chain(open)
+    }
+
+    /// What it was until a moment, where that cannot be taken for a month: its state since that
+    /// began, or as long as it was measured in it.
+    pub(super) fn so_far(&self, now_ms: u64) -> Option<(DeviceState, Span)> {
+        if self.lasting.goes_on {
+            return None;
+        }
+        let (state, length_ms) = match self.used {
+            Some(used) => (DeviceState::Idle, used.idle_ms),
+            None => (self.state, now_ms.saturating_sub(self.lasting.since_ms?)),
+        };
+        let span = Span { from_ms: now_ms.saturating_sub(length_ms), to_ms: now_ms };
+        (span.from_ms < span.to_ms).then_some((state, span))
+    }
 }
 
 /// Everything that the GPUs of a node are; the parts sum to its GPUs.
@@ -40,15 +69,16 @@ pub(super) fn parts_of<'m>(
     condition: Condition,
     held: &[(usize, &'m Held)],
     causes: &BTreeMap<&str, Causes>,
-    waiting_gangs: &BTreeSet<usize>,
+    (waiting_gangs, times): (&BTreeSet<usize>, &Times<'_>),
 ) -> Vec<Part<'m>> {
     let all_milli = node.gpus.max(0) * WHOLE_DEVICE_MILLI;
-    let plain = |gpu_milli, state| Part { gpu_milli, state, held: None, used: None };
+    let plain =
+        |gpu_milli, state, lasting| Part { gpu_milli, state, held: None, used: None, lasting };
     if condition == Condition::NotReady {
-        return vec![plain(all_milli, DeviceState::Unavailable)];
+        return vec![plain(all_milli, DeviceState::Unavailable, times.unavailable(&node.node))];
     }
     let unavailable_milli = node.unavailable_milli.clamp(0, all_milli);
-    let mut parts = vec![plain(unavailable_milli, DeviceState::Unavailable)];
+    let mut parts = vec![plain(unavailable_milli, DeviceState::Unavailable, Lasting::ALWAYS)];
     for units in &node.units {
         let mut taken = 0;
         for (place, held) in held.iter().filter(|(_, held)| held.resource == units.resource) {
@@ -62,6 +92,10 @@ pub(super) fn parts_of<'m>(
                 state,
                 held: Some(*place),
                 used,
+                lasting: match used {
+                    Some(used) => times.measured(held, used),
+                    None => times.held(held, state),
+                },
             };
             // What a gang waits for shows in its state; else each unit that was measured is for
             // itself.
@@ -75,9 +109,25 @@ pub(super) fn parts_of<'m>(
             parts.push(held_by(taken, end, None));
             taken = end;
         }
+        let unknown = Part {
+            gpu_milli: between(units, taken, taken + units.unknown),
+            held: None,
+            ..plain(0, DeviceState::Unknown, Lasting::ALWAYS)
+        };
+        parts.push(unknown);
+        taken += units.unknown;
         let of_node = causes.get(&*units.resource).and_then(|causes| causes.get(&node.node));
-        parts.extend(free_parts(units, taken, condition, of_node));
+        parts.extend(free_parts(units, taken, condition, of_node).into_iter().map(|mut part| {
+            if let DeviceState::Free(cause) = part.state {
+                part.lasting = times.free(&node.node, Some(&units.resource), cause);
+            }
+            part
+        }));
     }
+    // Nobody can ask for it, whatever the node takes.
+    let rest = cause_of(condition).unwrap_or(FreeCause::LayoutRest);
+    let lasting = times.free(&node.node, None, Some(rest));
+    parts.push(plain(node.layout_rest_milli, DeviceState::Free(Some(rest)), lasting));
     fill(parts, all_milli)
 }
 
@@ -93,12 +143,9 @@ fn free_parts(
         state: DeviceState::Free(cause),
         held: None,
         used: None,
+        lasting: Lasting::ALWAYS,
     };
-    let cause = match condition {
-        Condition::Cordoned => Some(FreeCause::DrainingOrCordoned),
-        Condition::Starting => Some(FreeCause::Starting),
-        Condition::Ready | Condition::NotReady => None,
-    };
+    let cause = cause_of(condition);
     if cause.is_some() {
         return vec![free(taken, units.count, cause)];
     }
@@ -115,10 +162,18 @@ fn free_parts(
     parts
 }
 
+/// Why all that is free on a node is free, where its condition says it.
+fn cause_of(condition: Condition) -> Option<FreeCause> {
+    match condition {
+        Condition::Cordoned => Some(FreeCause::DrainingOrCordoned),
+        Condition::Starting => Some(FreeCause::Starting),
+        Condition::Ready | Condition::NotReady => None,
+    }
+}
+
 /// The units from one place to another in milli-GPU; places behind each other add up exactly.
 fn between(units: &Units, from: i64, to: i64) -> i64 {
-    let at = |place: i64| units.slice.milli(place.clamp(0, units.count));
-    (at(to) - at(from)).max(0)
+    units.parts.milli(from.clamp(0, units.count), to.clamp(0, units.count))
 }
 
 /// From one unit to another of so many, of what all of them are; the last one ends where all end.
@@ -141,8 +196,13 @@ fn state_of(held: &Held, gang_waits: bool) -> DeviceState {
 fn fill(parts: Vec<Part<'_>>, all_milli: i64) -> Vec<Part<'_>> {
     let mut left = all_milli;
     let mut filled: Vec<Part<'_>> = Vec::with_capacity(parts.len() + 1);
-    let unspoken =
-        Part { gpu_milli: all_milli, state: DeviceState::Free(None), held: None, used: None };
+    let unspoken = Part {
+        gpu_milli: all_milli,
+        state: DeviceState::Free(None),
+        held: None,
+        used: None,
+        lasting: Lasting::ALWAYS,
+    };
     for mut part in parts.into_iter().chain([unspoken]) {
         part.gpu_milli = part.gpu_milli.clamp(0, left);
         left -= part.gpu_milli;

@@ -17,10 +17,27 @@ pub fn gpu_times(
     span: Span,
     holder: impl Fn(usize) -> Option<u32>,
 ) -> GpuTimes {
+    times_of(parts, holder, |part| part.over(span).collect())
+}
+
+/// The same as far as it can be taken for a span that is yet to come.
+pub(super) fn expected_times(
+    parts: &[Part<'_>],
+    span: Span,
+    holder: impl Fn(usize) -> Option<u32>,
+) -> GpuTimes {
+    times_of(parts, holder, |part| part.expected(span).collect())
+}
+
+fn times_of(
+    parts: &[Part<'_>],
+    holder: impl Fn(usize) -> Option<u32>,
+    states: impl Fn(&Part<'_>) -> Vec<(DeviceState, Span)>,
+) -> GpuTimes {
     let mut times = GpuTimes::new();
     for part in parts {
         let holder = part.held.and_then(&holder);
-        for (state, span) in part.over(span) {
+        for (state, span) in states(part) {
             let time = i128::from(part.gpu_milli) * i128::from(span.to_ms - span.from_ms);
             *times.entry((holder, state)).or_default() += time;
         }

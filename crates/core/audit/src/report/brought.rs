@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::DeviceState;
 
+use super::amounts::Times;
 use super::room::{Freed, waiting_work_takes};
 use crate::attribution::{DeviceWaste, PricedTime, Taken};
 use crate::catalogue::Worth;
@@ -31,14 +32,22 @@ pub struct Brought {
     pub(super) filled_gpu_milli_ms: i128,
 }
 
-/// What each finding brings, in the order of the findings.
+/// What mending brings.
+pub(super) struct AllBrought {
+    /// In the order of the findings.
+    pub(super) of_findings: Vec<Brought>,
+    /// All that is returned, by place of the node and state.
+    pub(super) returned: Times,
+}
+
+/// What each finding brings.
 pub(super) fn brought(
     facts: &Facts,
     moment: &Moment,
     states: &DeviceStates,
     findings: &[Finding],
     taken: &[Taken],
-) -> Vec<Brought> {
+) -> AllBrought {
     let none = |finding: &Finding| Brought {
         worth: finding.check.worth,
         returned: PricedTime::default(),
@@ -56,12 +65,18 @@ pub(super) fn brought(
     let unexplained = unexplained(states, &mended);
     let freed = freed(states, &mended, &unexplained);
     let mut room = waiting_work_takes(facts, moment, &states.started, &freed);
+    let mut all_returned = Times::new();
     for taken in mended {
         let waste = &taken.waste;
         let (node, holder) = (node_of(waste), waste.interval.holder);
         let of = &mut brought[taken.finding];
-        let time = time_of(waste);
-        let returned = if unexplained.nodes.get(&node).copied().unwrap_or(0) == 0 {
+        let time = waste.time();
+        // The engine has looked at all of them together: the node goes, and what it held stays held.
+        let is_verified = !findings[taken.finding].moves.is_empty();
+        let returned = if is_verified {
+            of.gone_gpu_milli_ms += time;
+            time
+        } else if unexplained.nodes.get(&node).copied().unwrap_or(0) == 0 {
             of.gone_gpu_milli_ms += time;
             of.left_gpu_milli_ms += if holder.is_some() { time } else { 0 };
             time
@@ -79,6 +94,7 @@ pub(super) fn brought(
             0
         };
         of.returned.add_time(returned, waste.usd_micros_per_gpu_hour);
+        *all_returned.entry((node, waste.interval.state)).or_default() += returned;
     }
     for (of, finding) in brought.iter_mut().zip(findings) {
         of.worth = match of.returned.gpu_milli_ms {
@@ -86,12 +102,7 @@ pub(super) fn brought(
             _ => Worth::Returned,
         };
     }
-    brought
-}
-
-fn time_of(waste: &DeviceWaste) -> i128 {
-    let span = waste.interval.span;
-    i128::from(waste.interval.gpu_milli) * i128::from(span.to_ms - span.from_ms)
+    AllBrought { of_findings: brought, returned: all_returned }
 }
 
 /// Held time that no mended finding explains.
@@ -105,7 +116,7 @@ fn unexplained(states: &DeviceStates, mended: &[&Taken]) -> Unexplained {
     let mut left = Unexplained::default();
     let mut add = |waste: &DeviceWaste, sign: i128| {
         if waste.interval.state.is_allocated() {
-            let time = sign * time_of(waste);
+            let time = sign * waste.time();
             let node = states.node_of[waste.device as usize];
             *left.nodes.entry(node).or_default() += time;
             *left.devices.entry((waste.interval.holder, waste.device)).or_default() += time;
@@ -126,7 +137,7 @@ fn freed(states: &DeviceStates, mended: &[&Taken], left: &Unexplained) -> Freed 
         let (waste, holder) = (&taken.waste, taken.waste.interval.holder);
         if holder.is_some() && left.devices.get(&(holder, waste.device)) == Some(&0) {
             let node = states.node_of[waste.device as usize];
-            *freed.entry((holder, node)).or_default() += time_of(waste);
+            *freed.entry((holder, node)).or_default() += waste.time();
         }
     }
     freed

@@ -2,6 +2,7 @@
 //! left after each layer of findings.
 
 mod amounts;
+mod begins;
 mod brought;
 mod ladder;
 mod room;
@@ -14,15 +15,17 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::Headline;
 use dovetail_model::Money;
 
-use crate::attribution::{PricedTime, Settled, settle_and_tell};
+use crate::attribution::{PricedTime, Settled, Taken, settle_and_tell};
 use crate::checks::audit;
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::moment::{DeviceStates, Moment};
 use crate::suppress::{SuppressionPolicy, suppress};
-use amounts::{Amounts, amounts};
+pub use amounts::Figure;
+use amounts::{Amounts, Times, amounts};
+use begins::Begins;
 pub use brought::Brought;
-use brought::brought;
+use brought::{AllBrought, brought};
 pub use ladder::Rung;
 use ladder::ladder;
 
@@ -49,6 +52,16 @@ pub struct AuditReport {
     /// The priced waste under the method used, and its range over the methods; `None` without
     /// prices.
     pub headline: Option<Headline>,
+    /// The part of the waste that a fix returns at once: a node can go, or waiting work fits.
+    pub returned: Figure,
+    /// The part that findings explain and that is money once somebody uses it.
+    pub freed: Figure,
+    /// The part that no finding explains.
+    pub unexplained: Figure,
+    /// Waste until now in states that cannot be taken for a month, by state; no part of the above.
+    pub so_far: BTreeMap<DeviceState, PricedTime>,
+    /// GPUs in each state now, as milli-GPU × ms of a month.
+    pub now: BTreeMap<DeviceState, i128>,
     /// What is left after each layer of findings.
     pub ladder: Vec<Rung>,
     /// Findings, dearest first, then worst first.
@@ -60,17 +73,31 @@ pub struct AuditReport {
 pub struct Priced {
     /// The finding.
     pub finding: Finding,
-    /// What it claims, and what it explains too.
+    /// What it claims of the month, and what it explains too.
     pub settled: Settled,
+    /// What it claims of the time so far, in states that cannot be taken for a month.
+    pub so_far: PricedTime,
+    /// What it claims, by price of a GPU-hour: of the month, and of the time so far.
+    pub by_price: [TimeByPrice; 2],
+    /// Since when what it is about is so, as far as anybody knows.
+    pub since_ms: Option<u64>,
     /// What mending it brings.
     pub brought: Brought,
 }
+
+/// Milli-GPU × ms by micro-USD per GPU-hour; `None` is time without a price.
+pub type TimeByPrice = BTreeMap<Option<i64>, i128>;
 
 impl AuditReport {
     /// Wasted time that no finding explains.
     pub fn unexplained_gpu_milli_ms(&self) -> i128 {
         let claims = self.findings.iter().map(|priced| priced.settled.claimed.gpu_milli_ms);
         self.waste.gpu_milli_ms - claims.sum::<i128>()
+    }
+
+    /// All waste until now in states that cannot be taken for a month.
+    pub fn waste_so_far(&self) -> PricedTime {
+        self.so_far.values().fold(PricedTime::default(), |sum, time| sum + *time)
     }
 }
 
@@ -83,7 +110,7 @@ pub fn report(
     policy: &SuppressionPolicy,
 ) -> AuditReport {
     let price_of = |device: u32| prices.get(states.node_of[device as usize]).copied();
-    for waste in &mut states.intervals {
+    for waste in states.intervals.iter_mut().chain(&mut states.so_far) {
         waste.usd_micros_per_gpu_hour =
             price_of(waste.device).and_then(|price| price.usd_micros_per_gpu_hour);
     }
@@ -91,21 +118,100 @@ pub fn report(
     let mut findings = audit(facts);
     suppress(&mut findings, facts, policy);
     let (settled, taken) = settle_and_tell(intervals, &findings);
-    let brought = brought(facts, moment, &states, &findings, &taken);
+    let (settled_so_far, taken_so_far) = settle_and_tell(&states.so_far, &findings);
+    let AllBrought { of_findings, returned } = brought(facts, moment, &states, &findings, &taken);
     let amounts = amounts(facts, moment, prices, &states);
+    let mut by_price = vec![[TimeByPrice::new(), TimeByPrice::new()]; findings.len()];
+    let mut since: Vec<Option<u64>> = vec![None; findings.len()];
+    for (when, taken) in [&taken, &taken_so_far].into_iter().enumerate() {
+        for Taken { finding, waste } in taken {
+            let of_price = by_price[*finding][when].entry(waste.usd_micros_per_gpu_hour);
+            *of_price.or_default() += waste.time();
+            let first = since[*finding].into_iter().chain(waste.since_ms).min();
+            since[*finding] = first;
+        }
+    }
+    let begins = Begins::of(facts);
+    for (since, finding) in since.iter_mut().zip(&findings) {
+        *since = since.or_else(|| begins.of_affected(finding));
+    }
+    let parts = settled.into_iter().zip(settled_so_far).zip(of_findings).zip(since).zip(by_price);
     let mut priced: Vec<Priced> = findings
         .into_iter()
-        .zip(settled.into_iter().zip(brought))
-        .map(|(finding, (settled, brought))| Priced { finding, settled, brought })
+        .zip(parts)
+        .map(|(finding, ((((settled, so_far), brought), since_ms), by_price))| Priced {
+            finding,
+            settled,
+            so_far: so_far.claimed,
+            by_price,
+            since_ms,
+            brought,
+        })
         .collect();
-    let Amounts { installed, by_state, waste, blind, headline } = amounts;
-    no_more_than(waste, &mut priced);
+    no_more_than(amounts.waste, &mut priced);
+    let explained = explained(&states, &taken);
+    let figures = Figures::of(&amounts, &priced, &returned, explained);
+    let Amounts { installed, by_state, waste, blind, headline, .. } = amounts;
     let allocated = by_state.iter().filter(|(state, _)| state.is_allocated());
     let allocated_gpu_milli_ms = allocated.map(|(_, time)| time.gpu_milli_ms).sum();
     let ladder = ladder(installed, waste, allocated_gpu_milli_ms, &priced);
     // Stable: what costs the same stays worst first.
     priced.sort_by_key(|priced| std::cmp::Reverse(order_of(priced)));
-    AuditReport { installed, by_state, waste, blind, headline, ladder, findings: priced }
+    let mut so_far: BTreeMap<DeviceState, PricedTime> = BTreeMap::new();
+    for waste in states.so_far.iter().filter(|waste| waste.interval.state.is_waste()) {
+        so_far.entry(waste.interval.state).or_default().add_interval(waste);
+    }
+    let Figures { returned, freed, unexplained } = figures;
+    AuditReport {
+        installed,
+        by_state,
+        waste,
+        blind,
+        headline,
+        returned,
+        freed,
+        unexplained,
+        so_far,
+        now: states.now,
+        ladder,
+        findings: priced,
+    }
+}
+
+/// All that findings claim of the month, by place of the node and state.
+fn explained(states: &DeviceStates, taken: &[Taken]) -> Times {
+    let mut times = Times::new();
+    for Taken { waste, .. } in taken {
+        let node = states.node_of[waste.device as usize];
+        *times.entry((node, waste.interval.state)).or_default() += waste.time();
+    }
+    times
+}
+
+/// The waste in three parts.
+struct Figures {
+    returned: Figure,
+    freed: Figure,
+    unexplained: Figure,
+}
+
+impl Figures {
+    fn of(amounts: &Amounts, findings: &[Priced], returned: &Times, mut explained: Times) -> Self {
+        let sum = |part: fn(&Priced) -> PricedTime| {
+            findings.iter().fold(PricedTime::default(), |sum, priced| sum + part(priced))
+        };
+        let claimed = sum(|priced| priced.settled.claimed);
+        let at_once = sum(|priced| priced.brought.returned);
+        let unexplained = amounts.rest(amounts.waste - claimed, &explained);
+        for (key, time) in returned {
+            *explained.entry(*key).or_default() -= time;
+        }
+        Self {
+            returned: amounts.figure(at_once, returned),
+            freed: amounts.figure(claimed - at_once, &explained),
+            unexplained,
+        }
+    }
 }
 
 /// Findings in whole micro-dollars that together are no more than the waste: what each claims is
@@ -120,8 +226,9 @@ fn no_more_than(waste: PricedTime, findings: &mut [Priced]) {
     }
 }
 
-/// Dollars first, then time.
-fn order_of(priced: &Priced) -> (Money, i128) {
-    let claimed = priced.settled.claimed;
-    (claimed.cost().unwrap_or(Money::ZERO), claimed.gpu_milli_ms)
+/// Dollars of a month first, then those so far, then time.
+fn order_of(priced: &Priced) -> (Money, Money, i128) {
+    let Priced { settled: Settled { claimed, .. }, so_far, .. } = priced;
+    let money = |time: &PricedTime| time.cost().unwrap_or(Money::ZERO);
+    (money(claimed), money(so_far), claimed.gpu_milli_ms + so_far.gpu_milli_ms)
 }

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Owner, Plan, Snapshot};
+use dovetail_model::{Owner, Plan, Slice, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
 
 use crate::facts::Facts;
-use crate::moment::{MONTH_MS, Moment, NodeGpus, Slice, Started, devices_by_node};
+use crate::moment::{MONTH_MS, Moment, NodeGpus, Started, devices_by_node};
 
 /// Time that holders would leave, in milli-GPU × ms of a month, by holder and place of the node.
 pub(super) type Freed = BTreeMap<(Option<u32>, usize), i128>;
@@ -48,7 +48,7 @@ pub(super) fn waiting_work_takes(
 /// under another name (cores of Neuron chips) its part of all of them.
 fn units_milli(facts: &Facts, node: &NodeGpus, resource: &str, count: i64) -> i64 {
     if let Some(units) = node.units.iter().find(|units| units.resource == resource) {
-        return units.slice.milli(count);
+        return units.parts.milli(0, count);
     }
     let known = facts.nodes.iter().find(|known| *known.node.name == *node.node);
     let all = known.and_then(|known| known.gpus.get(resource)).map_or(0, |gpus| gpus.built_in);

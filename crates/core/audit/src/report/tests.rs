@@ -6,14 +6,14 @@ use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::split::SplitMethod;
 use dovetail_model::{
     Condition, DeviceAmount, DeviceRequest, FreeCause, Holding, HoldingId, Job, JobId, Mode, Money,
-    Node as ModelNode, Owner, Phase, Requirement, Resources, Snapshot,
+    Node as ModelNode, Owner, Parts, Phase, Requirement, Resources, Slice, Snapshot,
 };
 use proptest::prelude::*;
 
 use super::*;
 use crate::catalogue::{Layer, Worth};
 use crate::facts::{Container, Gpus, Node, ObjectRef, Pod, Workload};
-use crate::moment::{Demand, Held, HeldState, NodeGpus, Slice, Units, device_states};
+use crate::moment::{Demand, Held, HeldState, NodeGpus, Units, device_states};
 use crate::usage::{GpuUse, Matched, UsagePeriod, measure};
 
 const GPU: &str = "nvidia.com/gpu";
@@ -48,18 +48,29 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             is_spot: None,
             cordoned_since_ms: (*condition == Condition::Cordoned).then_some(NOW_MS - 10 * HOUR_MS),
             without_gpu_pods_since_ms: None,
+            layout_rest_milli: 0,
+            joined_ms: None,
+            not_ready_since_ms: None,
+            free_since_ms: None,
             uncounted_gpus: 0,
             numa_policy: None,
             cheapest_region: None,
             devices: Vec::new(),
         });
-        let slice = Slice { part: 1, of: 1 };
+        let parts = Parts::Equal(Slice::WHOLE);
         moment.nodes.push(NodeGpus {
             node: name.clone(),
             model: None,
             gpus: *gpus,
             unavailable_milli: 0,
-            units: vec![Units { resource: GPU.into(), count: *gpus, slice, is_shared: false }],
+            layout_rest_milli: 0,
+            units: vec![Units {
+                resource: GPU.into(),
+                count: *gpus,
+                parts,
+                unknown: 0,
+                is_shared: false,
+            }],
         });
         moment.held.push(Held {
             node: name.clone(),
@@ -341,7 +352,8 @@ fn room_is_reckoned_by_shares_and_not_by_the_units_that_pods_ask_for() {
     let units = |resource: &str, count, of| Units {
         resource: resource.into(),
         count,
-        slice: Slice { part: 1, of },
+        parts: Parts::Equal(Slice { part: 1, of }),
+        unknown: 0,
         is_shared: false,
     };
     let sharer = |pod, units, gpu_milli, world, active_h: &[u64]| Sharer {
@@ -379,6 +391,41 @@ fn room_is_reckoned_by_shares_and_not_by_the_units_that_pods_ask_for() {
     assert_eq!(brings(&cores, "REQ-05"), (Worth::Returned, 1_000));
 }
 
+/// Two GPUs measured for 25 minutes, never computing: 50 GPU-minutes, and no month.
+#[test]
+fn what_was_measured_for_minutes_is_minutes() {
+    let (mut facts, mut moment) = cluster(&[(2, Condition::Ready, 2)]);
+    let limits = BTreeMap::from([(GPU.to_owned(), 2)]);
+    let main = Container { name: "main".into(), limits, ..Container::default() };
+    facts.workloads[0].template.containers.push(main);
+    let minutes = |minutes: u64| minutes * 60_000;
+    let mut report_of = |measured_ms: u64| {
+        let of_gpu = |gpu: usize| GpuUse {
+            gpu: gpu.to_string(),
+            idle_ms: measured_ms,
+            idle_since_ms: Some(NOW_MS - measured_ms),
+            ..GpuUse::default()
+        };
+        let key = ("prod".to_owned(), "serve-0".to_owned());
+        let uses = BTreeMap::from([(key, (0..2).map(of_gpu).collect())]);
+        let span = Span { from_ms: NOW_MS - measured_ms, to_ms: NOW_MS };
+        measure(&mut facts, &mut moment, UsagePeriod { span, step_ms: 60_000 }, &uses);
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(6_000_000) };
+        report(&facts, &moment, states, &[price], &SuppressionPolicy::default())
+    };
+    let short = report_of(minutes(25));
+    assert_eq!(short.waste, PricedTime::default());
+    assert_eq!(short.waste_so_far().cost(), Some(Money::micros(2 * 25 * 100_000)));
+    assert_eq!(short.blind.gpu_milli_ms, short.installed.gpu_milli_ms);
+    assert_eq!(short.now[&DeviceState::Idle], short.installed.gpu_milli_ms);
+    let long = report_of(minutes(12 * 60));
+    assert_eq!(long.waste.cost(), Some(Money::micros(2 * 720 * 6_000_000)));
+    assert_eq!(long.waste_so_far(), PricedTime::default());
+    // It says since when.
+    assert_eq!(long.findings[0].since_ms, Some(NOW_MS - minutes(12 * 60)));
+}
+
 #[test]
 fn who_starts_for_long_stays_and_its_node_cannot_go() {
     let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 8)]);
@@ -393,7 +440,9 @@ fn who_starts_for_long_stays_and_its_node_cannot_go() {
     let report = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
     let first = &report.findings[0];
     assert_eq!((first.finding.check.id, first.brought.worth), ("IDL-05", Worth::Capacity));
-    assert!(first.settled.claimed.gpu_milli_ms > 0);
+    // Eight GPUs for an hour, and no month: a start ends by itself.
+    assert_eq!(first.so_far.gpu_milli_ms, 8 * 1000 * i128::from(HOUR_MS));
+    assert_eq!(first.settled.claimed, PricedTime::default());
     assert_eq!(first.brought.returned, PricedTime::default());
 }
 
@@ -434,6 +483,12 @@ proptest! {
         let claimed: Money = report.findings.iter().map(|f| money(f.settled.claimed)).sum();
         prop_assert!(claimed <= money(report.waste) && money(report.waste) <= money(report.installed));
         prop_assert!(report.unexplained_gpu_milli_ms() >= 0);
+        let parts = [report.returned, report.freed, report.unexplained];
+        let sum = parts.iter().fold(PricedTime::default(), |sum, part| sum + part.time);
+        prop_assert_eq!(sum, report.waste);
+        for range in parts.iter().filter_map(|part| part.range) {
+            prop_assert!(range.lowest.1 <= range.cost && range.cost <= range.highest.1);
+        }
         for rung in &report.ladder {
             let (held, paid) = (rung.allocated_gpu_milli_ms, rung.paid_gpu_milli_ms);
             prop_assert!(0 <= held && held <= paid, "{rung:?}");

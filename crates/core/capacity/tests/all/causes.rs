@@ -201,6 +201,22 @@ fn stranded_beside_too_little_of_something_else() {
     }
 }
 
+/// Four free GPUs beside too little CPU are no help to a pod that needs eight, whatever the CPU.
+#[test]
+fn too_few_devices_come_before_too_little_of_something_else() {
+    for change in [
+        (|r: &mut Resources| r.cpu_milli = 96_001) as fn(&mut Resources),
+        |r| r.memory_bytes = 1_001,
+        |r| r.pod_slots = 111,
+    ] {
+        let mut requirement = whole(8);
+        change(&mut requirement.resources);
+        let mut engine = cluster(vec![node("n", 4)]);
+        submit(&mut engine, gang(1, requirement, 1));
+        assert_eq!(free(&mut engine), is(&[(Fragmented, 4_000)]));
+    }
+}
+
 #[test]
 fn an_overcommitted_node_is_stranded_by_what_is_overcommitted() {
     let foreign = |resources: Resources| Holding {
@@ -384,7 +400,9 @@ fn names_are_those_of_the_vocabulary() {
         "gang_short",
         "quota",
         "no_demand",
+        "layout_rest",
     ];
+    assert_eq!(names.len(), FreeCause::ALL.len());
     for (cause, name) in FreeCause::ALL.into_iter().zip(names) {
         assert_eq!(cause.name(), name);
         assert_eq!(serde_json::to_string(&cause).expect("a text"), format!("\"{name}\""));

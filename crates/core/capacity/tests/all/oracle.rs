@@ -222,6 +222,10 @@ fn obstacle(
     if outside || !rules_allow(world, pod, node) {
         return Some(FreeCause::Topology);
     }
+    let (enough, this) = devices(pod, node, &used, piece, &accepts);
+    if !enough {
+        return Some(FreeCause::Fragmented);
+    }
     let short = |has: i64, held: i64, asked: i64| asked > 0 && has - held < asked;
     if short(node.allocatable.cpu_milli, used.cpu_milli, pod.resources.cpu_milli) {
         return Some(FreeCause::StrandedByCpu);
@@ -235,6 +239,17 @@ fn obstacle(
     if overcommitted || no_slot {
         return Some(FreeCause::StrandedByOther);
     }
+    (!this).then_some(FreeCause::Fragmented)
+}
+
+/// Whether the node has enough devices for a pod, and whether this piece could be of them.
+fn devices(
+    pod: &Requirement,
+    node: &Node,
+    used: &Used,
+    piece: &Piece<'_>,
+    accepts: &dyn Fn(&String, i64) -> bool,
+) -> (bool, bool) {
     let usable: Vec<(i64, bool)> = node
         .devices
         .iter()
@@ -242,7 +257,7 @@ fn obstacle(
         .filter(|(device, _)| device.healthy && accepts(&device.model, device.memory_bytes))
         .map(|(_, used)| *used)
         .collect();
-    let (enough, this) = match pod.device {
+    match pod.device {
         DeviceRequest::Whole { count, .. } => {
             let empty = usable.iter().filter(|(_, holds)| !holds).count();
             (empty >= usize::from(count), piece.key.2 == 0)
@@ -252,8 +267,7 @@ fn obstacle(
             (usable.iter().any(|(held, _)| room(*held)), room(piece.key.2))
         }
         _ => panic!("worlds of the oracle have whole devices and shares"),
-    };
-    (!enough || !this).then_some(FreeCause::Fragmented)
+    }
 }
 
 fn selects(pod: &Requirement, node: &Node) -> bool {

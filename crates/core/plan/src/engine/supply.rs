@@ -123,8 +123,21 @@ impl PodProbe {
         if broken != Cause::None {
             return broken;
         }
+        // A node with too few devices is not short of what would stand beside them: more of that
+        // would not help.
+        let lacks_devices = state.devices.fit(demand.need, hot.set) == DeviceFit::Pods(0);
         let short = |left: i64, asked: i64| left < asked && asked > 0;
         match state.obstacle_aside_rules(demand, node) {
+            Cause::Overcommitted
+            | Cause::PodSlots
+            | Cause::Cpu
+            | Cause::Memory
+            | Cause::Ephemeral
+            | Cause::Extended
+                if lacks_devices =>
+            {
+                Cause::Device
+            }
             Cause::Overcommitted | Cause::PodSlots
                 if short(hot.cpu_left_milli, demand.amounts.cpu_milli) =>
             {

@@ -29,7 +29,7 @@ const fn either(kind: &'static str, path: &'static str, older: &'static str) -> 
     Listed { kind, path, older, is_optional: true }
 }
 
-const LISTED: [Listed; 42] = [
+const LISTED: [Listed; 50] = [
     always("Node", "/api/v1/nodes"),
     always("Namespace", "/api/v1/namespaces"),
     always("Pod", "/api/v1/pods"),
@@ -59,6 +59,22 @@ const LISTED: [Listed; 42] = [
     if_there("NodePool", "/apis/karpenter.sh/v1/nodepools"),
     if_there("VerticalPodAutoscaler", "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers"),
     if_there("NodeResourceTopology", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"),
+    either(
+        "PodGroup",
+        "/apis/scheduling.k8s.io/v1beta1/podgroups",
+        "/apis/scheduling.k8s.io/v1alpha1/podgroups",
+    ),
+    if_there("PodGroup", "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"),
+    if_there("PodGroup", "/apis/scheduling.volcano.sh/v1beta1/podgroups"),
+    if_there("PodGroup", "/apis/scheduling.run.ai/v2alpha2/podgroups"),
+    if_there("HyperNode", "/apis/topology.volcano.sh/v1alpha1/hypernodes"),
+    either(
+        "Topology",
+        "/apis/kueue.x-k8s.io/v1beta2/topologies",
+        "/apis/kueue.x-k8s.io/v1beta1/topologies",
+    ),
+    if_there("Topology", "/apis/kai.scheduler/v1alpha1/topologies"),
+    if_there("Queue", "/apis/dovetail.dev/v1alpha1/queues"),
     if_there("JobSet", "/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
     if_there("LeaderWorkerSet", "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"),
     either(
@@ -222,4 +238,29 @@ pub(crate) fn next_page(text: &str) -> String {
         }
     }
     mark
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_objects::Kind;
+
+    use super::*;
+
+    /// A report about a server says what one about a dump of it says.
+    #[test]
+    fn every_kind_of_group_queue_and_workload_that_the_scheduler_reads_is_listed() {
+        let is_meant = |kind: &Kind| {
+            let bare = ["HyperNode", "PodGroup", "Queue", "Topology"];
+            bare.contains(&kind.bare_name()) || matches!(kind, Kind::Workload(_))
+        };
+        let mut seen = 0;
+        for kind in Kind::ALL.into_iter().filter(is_meant) {
+            let path = format!("/apis/{}/{}/{}", kind.group(), kind.version(), kind.plural());
+            let of = |listed: &&Listed| listed.path == path || listed.older == path;
+            let listed = LISTED.iter().find(of).unwrap_or_else(|| panic!("{path}"));
+            assert_eq!(listed.kind, kind.bare_name());
+            seen += 1;
+        }
+        assert!(seen >= 18, "{seen}");
+    }
 }

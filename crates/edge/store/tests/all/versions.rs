@@ -10,6 +10,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 
 use crate::databases::{Databases, open, run};
+use crate::free_looks::causes_are_kept_in;
 use crate::world::{World, everything};
 
 /// Rows of each version, with the changes that made its tables.
@@ -83,6 +84,7 @@ fn a_ledger_of_every_version_opens_with_what_was_in_it() {
                 let found = everything(&mut store, &world).await;
                 let again = store.keep(&world.reading(world.period()), now_ms).await.unwrap();
                 assert_eq!(again, Kept { hours: world.hours, ..Kept::default() });
+                causes_are_kept_in(&mut store).await;
                 store.close().await;
 
                 let fresh =

@@ -4,6 +4,8 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Device, DeviceAmount, HeldDevices};
 use dovetail_objects::{GpuLabels, Node};
 
+use crate::gpus::{MOST_UNITS, offered};
+
 const MIB: i64 = 1 << 20;
 
 /// The devices of a node: as many as its capacity of the resource; those that are not allocatable
@@ -11,9 +13,7 @@ const MIB: i64 = 1 << 20;
 /// each of them is one device here, of the model that the plugin's label names (`…-MIG-1g.5gb`,
 /// `…-SHARED`).
 pub(super) fn devices(node: &Node, resource: &str) -> Vec<Device> {
-    let amount = |of: &dovetail_model::Resources| of.extended.get(resource).copied().unwrap_or(0);
-    let usable = amount(&node.allocatable).clamp(0, MOST_DEVICES);
-    let built_in = amount(&node.capacity).clamp(usable, MOST_DEVICES);
+    let (usable, built_in) = offered(node, resource);
     let labels = GpuLabels::read(|key| node.meta.labels.get(key));
     let model = labels.product.unwrap_or_default();
     let mib = labels.memory_mib.filter(|_| !labels.is_replicated()).unwrap_or(0);
@@ -26,11 +26,8 @@ pub(super) fn devices(node: &Node, resource: &str) -> Vec<Device> {
 pub fn devices_not_counted(node: &Node, resource: &str) -> Option<(i64, i64)> {
     let of = |amounts: &dovetail_model::Resources| amounts.extended.get(resource).copied();
     let said = of(&node.capacity).max(of(&node.allocatable)).unwrap_or(0);
-    (said > MOST_DEVICES).then_some((said, MOST_DEVICES))
+    (said > MOST_UNITS).then_some((said, MOST_UNITS))
 }
-
-/// More devices than this on one node are not numbered; the engine counts devices in 16 bits.
-pub(super) const MOST_DEVICES: i64 = 4096;
 
 /// What a pod holds that was given `count` whole devices of a node with counted devices of this
 /// memory.

@@ -11,7 +11,6 @@ use dovetail_model::{
 use dovetail_objects::{LabelSelector, Pod};
 
 use super::counting::{Selector, affinity, anti_affinity, anti_affinity_terms, spread};
-use super::devices::MOST_DEVICES;
 use super::facts::Facts;
 use super::gang::{TERMS_OF_GANGS, gang_of};
 use super::node::feature_label;
@@ -19,6 +18,7 @@ use super::not_yet::NotYet;
 use super::preferences::preferences;
 use super::volumes::{attachments, conditions, exists};
 use super::{Rules, disks, ports};
+use crate::gpus::MOST_UNITS;
 
 /// Resources by which pods ask HAMi or Volcano for parts of devices.
 const FRACTION_RESOURCES: [&str; 3] =
@@ -32,10 +32,10 @@ pub fn pod(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requirement, NotYe
     let (resources, devices) = split(&pod.requests, rules);
     let device = match devices {
         0 => DeviceRequest::None,
-        1..=MOST_DEVICES => DeviceRequest::Whole { count: devices as u16, same_island: false },
+        1..=MOST_UNITS => DeviceRequest::Whole { count: devices as u16, same_island: false },
         _ => {
             let resource = rules.device_resource.clone();
-            return Err(NotYet::TooManyDevices { resource, asked: devices, most: MOST_DEVICES });
+            return Err(NotYet::TooManyDevices { resource, asked: devices, most: MOST_UNITS });
         }
     };
     let mut node_conditions = node_conditions(pod);
@@ -75,7 +75,7 @@ pub fn held(pod: &Pod, facts: &Facts, rules: &Rules) -> Held {
     let (resources, devices) = split(amounts, rules);
     Held {
         resources,
-        devices: devices.clamp(0, MOST_DEVICES) as u16,
+        devices: devices.clamp(0, MOST_UNITS) as u16,
         attachments: attachments(pod, facts),
         counts_into: counted_by(pod, facts),
     }

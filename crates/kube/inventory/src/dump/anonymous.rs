@@ -18,10 +18,11 @@ use crate::facts::claims::driver::GpuDriver;
 use crate::facts::claims::selector::reduced;
 
 /// Fields whose texts stay, wherever they stand.
-const FIELDS: [&str; 33] = [
+const FIELDS: [&str; 35] = [
     "about",
     "allocationMode",
     "apiVersion",
+    "borrowing",
     "collectedAt",
     "consolidateAfter",
     "consolidationPolicy",
@@ -36,6 +37,7 @@ const FIELDS: [&str; 33] = [
     "lastTransitionTime",
     "medium",
     "minDomains",
+    "mode",
     "nodeAffinityPolicy",
     "nodeTaintsPolicy",
     "operator",
@@ -59,12 +61,14 @@ const WHOLE: [&str; 6] =
     ["accessModes", "args", "attributes", "complete", "env", "topologyPolicies"];
 
 /// Amounts by resource.
-const AMOUNTS: [&str; 12] = [
+const AMOUNTS: [&str; 14] = [
     "allocatable",
     "allocatedResources",
     "capacity",
     "consumedCapacity",
+    "guaranteed",
     "hard",
+    "limit",
     "limits",
     "lowerBound",
     "overhead",
@@ -151,7 +155,7 @@ const SCHEDULERS: [&str; 6] =
 
 /// Conditions that Kubernetes itself reports, and ways to replace pods; others are words of
 /// somebody.
-const TYPES: [&str; 27] = [
+const TYPES: [&str; 29] = [
     "Admitted",
     "Complete",
     "Completed",
@@ -161,9 +165,11 @@ const TYPES: [&str; 27] = [
     "Failed",
     "FailureTarget",
     "Finished",
+    "HyperNode",
     "Initialized",
     "MemoryPressure",
     "NetworkUnavailable",
+    "Node",
     "OnDelete",
     "PIDPressure",
     "PodReadyToStartContainers",
@@ -191,18 +197,22 @@ const CLASSES: [&str; 4] = ["batch", "inference", "interactive", "training"];
 const MODELS: [&str; 2] = [labels::LLM_D_MODEL, "model"];
 
 /// Labels whose values stay: models, sizes, places, ways of buying.
-const VALUES: [&str; 24] = [
+const VALUES: [&str; 28] = [
     labels::AMD_PRODUCT,
     labels::AMD_OLD_PRODUCT,
     labels::OLD_INSTANCE_TYPE,
     labels::GKE_ACCELERATOR,
+    labels::GKE_ACCELERATOR_COUNT,
+    labels::GKE_PARTITION,
     labels::GKE_PREEMPTIBLE,
+    labels::GKE_SHARED_CLIENTS,
     labels::GKE_SPOT,
     labels::EKS_CAPACITY_TYPE,
     labels::OLD_REGION,
     labels::OLD_ZONE,
     labels::AWS_ACCELERATOR,
     labels::KARPENTER_GPU,
+    labels::KARPENTER_GPU_COUNT,
     labels::KARPENTER_CAPACITY_TYPE,
     labels::AZURE_PRIORITY,
     labels::ARCHITECTURE,
@@ -294,9 +304,14 @@ impl Names {
             _ if WHOLE.contains(&field) => value.clone(),
             Value::String(text) if FIELDS.contains(&field) => Value::String(text.clone()),
             Value::String(text) => Value::String(match field {
-                "key" | "topologyKey" | "matchLabelKeys" | "mismatchLabelKeys" => {
-                    self.label_key(text)
-                }
+                "key"
+                | "labelKey"
+                | "matchLabelKeys"
+                | "mismatchLabelKeys"
+                | "nodeLabel"
+                | "preferredTopologyLevel"
+                | "requiredTopologyLevel"
+                | "topologyKey" => self.label_key(text),
                 "deviceClassName" => self.device_class(text),
                 "driver" if GpuDriver::named(text).is_some() => text.clone(),
                 "extendedResourceName" => self.resource(text),
@@ -321,6 +336,11 @@ impl Names {
             Value::Object(fields) => match field {
                 "labels" | "matchLabels" | "nodeSelector" => Value::Object(self.labels(fields)),
                 "annotations" => Value::Object(self.annotations(fields)),
+                // By names of tasks, which pods have as a label.
+                "minTaskMember" => {
+                    let tasks = fields.iter().map(|(task, least)| (self.hash(task), least.clone()));
+                    Value::Object(tasks.collect())
+                }
                 _ if AMOUNTS.contains(&field) => Value::Object(self.amounts(fields)),
                 _ if RESOURCES.contains(&field) => Value::Object(self.of_resource(fields)),
                 _ => Value::Object(self.fields(fields)),
@@ -469,7 +489,7 @@ impl Names {
         }
         let domain = resource.split_once('/').map(|(domain, _)| domain);
         match domain {
-            _ if dovetail_audit::is_gpu_resource(resource) => name.to_owned(),
+            _ if dovetail_model::is_gpu_resource(resource) => name.to_owned(),
             // An extended resource stays one: domain and name have their own hashes.
             Some(domain) if !is_known(domain) => {
                 let rest = &resource[domain.len() + 1..];

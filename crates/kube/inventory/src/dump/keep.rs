@@ -150,7 +150,7 @@ const OF_TEMPLATES: [&str; 7] =
     ["completions", "count", "minReplicas", "numOfHosts", "parallelism", "replicas", "suspend"];
 
 /// Fields of other kinds.
-const OTHERS: [(&str, &[&str]); 16] = [
+const OTHERS: [(&str, &[&str]); 20] = [
     ("CSIDriver", &["spec.storageCapacity", "spec.attachRequired"]),
     ("CSINode", &["spec.drivers"]),
     ("DeviceClass", &["spec.extendedResourceName", "spec.selectors.cel.expression"]),
@@ -175,6 +175,7 @@ const OTHERS: [(&str, &[&str]); 16] = [
             "spec.template.spec.taints",
         ],
     ),
+    ("HyperNode", &["spec.members.selector", "spec.members.type", "spec.tier"]),
     ("Node", &["spec.providerID", "spec.taints", "spec.unschedulable"]),
     ("NodeResourceTopology", &["attributes", "topologyPolicies"]),
     (
@@ -207,6 +208,40 @@ const OTHERS: [(&str, &[&str]); 16] = [
         "PersistentVolumeClaim",
         &["spec.accessModes", "spec.resources", "spec.storageClassName", "spec.volumeName"],
     ),
+    // Those of every scheduler.
+    (
+        "PodGroup",
+        &[
+            "spec.disruptionMode",
+            "spec.minMember",
+            "spec.minSubGroup",
+            "spec.minTaskMember",
+            "spec.networkTopology.highestTierAllowed",
+            "spec.networkTopology.mode",
+            "spec.priority",
+            "spec.priorityClassName",
+            "spec.schedulingConstraints.topology.key",
+            "spec.schedulingPolicy.gang.minCount",
+            "spec.subGroupPolicy",
+            "spec.subGroups",
+            "spec.topologyConstraint.preferredTopologyLevel",
+            "spec.topologyConstraint.requiredTopologyLevel",
+            "status.conditions.status",
+            "status.conditions.type",
+        ],
+    ),
+    (
+        "Queue",
+        &[
+            "spec.borrowing",
+            "spec.guaranteed",
+            "spec.limit",
+            "spec.namespaceSelector",
+            "spec.parent",
+            "spec.weight",
+        ],
+    ),
+    ("Topology", &["spec.levels.nodeLabel"]),
     ("PodDisruptionBudget", &["spec.maxUnavailable", "spec.minAvailable", "spec.selector"]),
     (
         "ResourceQuota",

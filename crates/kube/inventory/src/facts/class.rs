@@ -112,9 +112,16 @@ pub(crate) fn known_part(image: &str) -> Option<&'static str> {
     known.find(|part| image.contains(part))
 }
 
-/// Whether the containers report what GPUs do.
-pub(super) fn exports_gpu_metrics(images: &[String]) -> bool {
-    has_part(images, &EXPORTERS)
+/// Labels by which people name what a pod is.
+const NAMED_BY: [&str; 4] =
+    ["app", "app.kubernetes.io/name", "app.kubernetes.io/component", "k8s-app"];
+
+/// Whether the containers report what GPUs do: by their images, or, where these come from a
+/// registry of one's own under another name, by what labels call the pod.
+pub(super) fn exports_gpu_metrics(labels: &Labels, images: &[String]) -> bool {
+    let named: Vec<String> =
+        NAMED_BY.iter().filter_map(|key| labels.get(key)).map(str::to_owned).collect();
+    has_part(images, &EXPORTERS) || has_part(&named, &EXPORTERS)
 }
 
 /// Whether the pods start all or none.
@@ -126,6 +133,19 @@ pub(super) fn is_gang(labels: &Labels, scheduler: &str, has_group_annotation: bo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exporter_is_known_by_its_image_or_by_its_name() {
+        let exports = |label: &[(&str, &str)], image: &str| {
+            let labels: Labels = label.iter().map(|(key, value)| (*key, *value)).collect();
+            exports_gpu_metrics(&labels, &[image.to_owned()])
+        };
+        assert!(exports(&[], "nvcr.io/nvidia/k8s/dcgm-exporter:4.2"));
+        let own = "registry.example/gpu-metrics:7";
+        assert!(exports(&[("app", "nvidia-dcgm-exporter")], own));
+        assert!(exports(&[("app.kubernetes.io/name", "device-metrics-exporter")], own));
+        assert!(!exports(&[("app", "node-exporter")], own));
+    }
 
     #[test]
     fn labels_say_more_than_kinds_and_kinds_more_than_images() {

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{Demand, Node as FactNode, Untold, is_gpu_resource};
+use dovetail_audit::{Demand, Node as FactNode, Untold};
 use dovetail_cluster::translate::Rules;
 use dovetail_cluster::world::{Change, Patience, Settings, World};
-use dovetail_model::{Bounds, Condition, Job, JobId, Queue, Snapshot};
+use dovetail_model::{Bounds, Condition, Job, JobId, Queue, Snapshot, is_gpu_resource};
 use dovetail_objects::{Kind, Object, Pod};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
     Advice, Budget, Container, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Units,
-    Workload, is_gpu_resource,
+    Workload,
 };
-use dovetail_model::Condition;
+use dovetail_cluster::gpus::{GpuCount, counted_as};
+use dovetail_model::{Condition, is_gpu_resource};
 use dovetail_objects::Pod;
 
 use super::claims::Doubts;
@@ -16,10 +17,11 @@ use super::demand::worlds;
 use super::inventory::Inventory;
 use super::life::PodLife;
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
-use super::share::{by_cores, counted_as};
+use super::share::by_cores;
 use super::source::Sources;
 use super::template::owned;
 use super::tenant::Tenant;
+use super::unread::UnknownGpus;
 use super::unseen::Unseen;
 use crate::dump::Skipped;
 use crate::patches::Reach;
@@ -38,6 +40,8 @@ pub struct Gathered {
     pub made_ms: BTreeMap<(String, String), u64>,
     /// `spec.providerID` by node, as far as set.
     pub provider_ids: BTreeMap<String, String>,
+    /// Resources by which pods ask for GPUs, by node.
+    pub resources: BTreeMap<String, Vec<String>>,
     /// Pods on nodes, where they were asked for.
     pub tenants: Vec<Tenant>,
     /// All pods that ask for GPUs, also those that wait or are over, where tenants were asked for.
@@ -52,10 +56,16 @@ pub struct Gathered {
     pub kinds: BTreeMap<String, u64>,
     /// What could not be seen.
     pub unseen: Vec<Unseen>,
+    /// GPUs of which nobody can say whether they are held.
+    pub unknown_gpus: UnknownGpus,
+    /// Whether nodes and pods were handed over in full, and whatever makes pods.
+    pub is_whole: bool,
     /// Waiting pods of which nobody can say where they could go.
     pub unjudged: Vec<Unjudged>,
     /// Numbers of GPUs that cannot be, of nodes and of what pods hold there.
     pub clamped: Vec<Clamped>,
+    /// Nodes of whose GPUs somebody says another number than the one that counts.
+    pub gpu_counts: Vec<(String, GpuCount)>,
     /// What resource slices and claims leave open of how many GPUs there are and who holds them, in
     /// words.
     pub device_doubts: Vec<String>,
@@ -76,6 +86,19 @@ pub struct Unjudged {
     pub command: &'static str,
 }
 
+impl Gathered {
+    /// Whether time of which nobody knows can only add to the waste: everything that could hold
+    /// what seems free, or want it, was handed over and understood.
+    pub fn can_only_be_more(&self) -> bool {
+        self.is_whole
+            && self.skipped_count == 0
+            && !self.unknown_gpus.is_any()
+            && self.unjudged.is_empty()
+            && self.clamped.is_empty()
+            && self.device_doubts.is_empty()
+    }
+}
+
 impl Inventory {
     /// Facts about all objects so far. `team_labels` name the team.
     pub fn facts(self, team_labels: BTreeSet<String>) -> Gathered {
@@ -90,6 +113,8 @@ impl Inventory {
     ) -> Gathered {
         self.settle_unmade();
         let unseen = self.unseen();
+        let is_whole = is_whole(&self.complete);
+        let unread = std::mem::take(&mut self.unread);
         let Doubts { told: device_doubts, untold } = self.count_claimed();
         let mut provider_ids = BTreeMap::new();
         let mut facts = Facts {
@@ -103,12 +128,14 @@ impl Inventory {
             ..Facts::default()
         };
         let mut gpus: Vec<NodeGpus> = Vec::new();
-        let mut clamped = Vec::new();
+        let (mut clamped, mut gpu_counts) = (Vec::new(), Vec::new());
         let mut read_nodes: Vec<_> = std::mem::take(&mut self.read_nodes).into_iter().collect();
         read_nodes.sort_by_key(|(name, _)| self.places.get(name).copied());
         for (name, read) in read_nodes {
             gpus.extend(read.gpus);
             clamped.extend(read.clamped);
+            let doubted = read.count.filter(|count| !count.others.is_empty());
+            gpu_counts.extend(doubted.map(|count| (name.clone(), count)));
             let numa_policy = self.cluster.numa_policies.get(&name).copied();
             facts.nodes.push(Node { numa_policy, ..read.node });
             if !read.provider_id.is_empty() {
@@ -119,6 +146,7 @@ impl Inventory {
         facts.workloads = workloads;
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
+        let unknown_gpus = unread.unknown_gpus(&self, &mut gpus);
         clamped.extend(beyond);
         let made_ms = self.made_ms(&facts, &held);
         self.mark_empty(&mut facts.nodes, &held);
@@ -132,13 +160,16 @@ impl Inventory {
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
         let (sources, reach) = (std::mem::take(&mut self.sources), self.reach(&facts, &of_group));
-        let (demand, unjudged) = worlds(self, &facts.nodes, &untold);
+        let resources = resources(&gpus);
+        let (mut demand, unjudged) = worlds(self, &facts.nodes, &untold);
+        unread.may_want(&mut demand);
         let moment = Moment { nodes: gpus, held, demand };
         Gathered {
             facts,
             moment,
             made_ms,
             provider_ids,
+            resources,
             tenants: tenants.unwrap_or_default(),
             lives: lives.unwrap_or_default(),
             sources,
@@ -146,8 +177,11 @@ impl Inventory {
             cluster_uid,
             kinds,
             unseen,
+            unknown_gpus,
+            is_whole,
             unjudged,
             clamped,
+            gpu_counts,
             device_doubts,
             skipped,
             skipped_count,
@@ -220,6 +254,7 @@ impl Inventory {
             let name = &*node.node.name;
             let joined_ms = self.nodes.get(name).map_or(0, |object| object.meta.created_ms);
             let ended_ms = self.pods.ended_ms.get(name).copied().unwrap_or(0);
+            node.free_since_ms = Some(joined_ms.max(ended_ms)).filter(|_| joined_ms > 0);
             let is_up = node.node.condition == Condition::Ready && joined_ms > 0;
             if is_up && !busy.contains(name) {
                 node.without_gpu_pods_since_ms = Some(joined_ms.max(ended_ms));
@@ -252,7 +287,7 @@ impl Inventory {
                     owner: top.clone(),
                     class: class_of(labels, kinds, &group.common.images),
                     is_gang: is_gang(labels, &pod.scheduler, group.common.has_group_annotation),
-                    exports_gpu_metrics: exports_gpu_metrics(&group.common.images),
+                    exports_gpu_metrics: exports_gpu_metrics(labels, &group.common.images),
                     template,
                     memory_kills: Some(0),
                     ..Workload::default()
@@ -367,6 +402,21 @@ impl Inventory {
     }
 }
 
+/// Whether all nodes, pods and what makes pods were handed over.
+fn is_whole(complete: &BTreeSet<String>) -> bool {
+    const KINDS: [&str; 6] = ["Node", "Pod", "ReplicaSet", "Deployment", "StatefulSet", "Job"];
+    KINDS.iter().all(|kind| complete.contains(*kind))
+}
+
+/// Resources by which pods ask for GPUs, by node.
+fn resources(gpus: &[NodeGpus]) -> BTreeMap<String, Vec<String>> {
+    let of_node = |of_node: &NodeGpus| {
+        let names = of_node.units.iter().map(|units| units.resource.clone());
+        (of_node.node.clone(), names.collect())
+    };
+    gpus.iter().map(of_node).collect()
+}
+
 /// Under which name units of a resource are counted on a node, how many they are, and how much of
 /// its GPUs where the units do not say it. `containers` are those of the pod that holds them,
 /// `of_node` what the node offers.
@@ -377,11 +427,12 @@ fn counted(
     resource: &str,
     units: i64,
 ) -> (String, i64, Option<i64>) {
-    if let Some((name, slice)) = counted_as(&node.gpus, resource) {
+    let built_in = |name: &str| node.gpus.get(name).map_or(0, |gpus| gpus.built_in);
+    if let Some((name, slice)) = counted_as(built_in, resource) {
         let gpu_milli = slice.milli(units);
         return (name.to_owned(), gpu_milli / 1000, Some(gpu_milli));
     }
     let offered = of_node.iter().find(|of| of.resource == resource);
-    let gpu_milli = offered.and_then(|of| by_cores(containers, resource, of.slice));
+    let gpu_milli = offered.and_then(|of| by_cores(containers, resource, &of.parts));
     (resource.to_owned(), units, gpu_milli)
 }

@@ -16,6 +16,7 @@ use super::pods::Pods;
 use super::read_pod::ReadPod;
 use super::source::Sources;
 use super::unmade::Waiting;
+use super::unread::Unread;
 use crate::dump::{COLLECTION, RawObject, Sink, Skipped};
 
 /// Labels that name a team where nobody says which do.
@@ -50,6 +51,8 @@ pub struct Inventory {
     pub(super) kinds: BTreeMap<String, u64>,
     /// Kinds that were asked for and answered, with or without objects.
     pub(super) complete: BTreeSet<String>,
+    /// Of those that were left out, what may be about GPUs.
+    pub(super) unread: Unread,
     pub(super) skipped: Vec<Skipped>,
     pub(super) skipped_count: u64,
 }
@@ -149,7 +152,10 @@ impl Inventory {
         });
         match taken {
             Ok(()) => *self.kinds.entry(raw.kind.to_owned()).or_default() += 1,
-            Err(skipped) => self.skipped(skipped),
+            Err(skipped) => {
+                self.unread.note(raw);
+                self.skipped(skipped);
+            }
         }
     }
 }
@@ -235,11 +241,9 @@ pub(super) fn lenient<'a, T: Deserialize<'a>>(raw: &RawObject<'a>) -> Result<T, 
 /// namespaces.
 fn watched(name: &str, api_version: &str) -> Option<Kind> {
     let known = [Kind::Node, Kind::Pod, Kind::Namespace];
-    let is_it = |kind: &Kind| match kind {
-        // Two operators have kinds of one name.
-        Kind::Workload(of) => *api_version == format!("{}/{}", of.group(), of.version()),
-        _ => true,
-    };
-    let mut named = Kind::ALL.into_iter().filter(|kind| kind.name() == name);
-    named.find(|kind| !known.contains(kind) && is_it(kind))
+    // Several schedulers and operators have kinds of one name; versions of a kind come and go.
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let is_named = |kind: &Kind| kind.bare_name() == name && !known.contains(kind);
+    let of_group = || Kind::ALL.into_iter().filter(|k| is_named(k) && k.group() == group);
+    of_group().find(|kind| kind.version() == version).or_else(|| of_group().next())
 }

@@ -5,8 +5,9 @@ use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{ObjectRef, is_gpu_resource};
+use dovetail_audit::ObjectRef;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::is_gpu_resource;
 use dovetail_objects::{Phase, Pod};
 
 use super::inventory::Inventory;

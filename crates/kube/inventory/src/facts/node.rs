@@ -3,27 +3,15 @@
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Slice, Units, is_gpu_resource};
+use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units};
+use dovetail_cluster::gpus::{self, GpuCount, model_label, node_gpus};
 use dovetail_cluster::translate::{NodeSetting, Rules, node as translated};
-use dovetail_model::Condition;
-use dovetail_objects::{GpuLabels, Labels, Node as Object};
+use dovetail_model::{Condition, is_gpu_resource};
+use dovetail_objects::Node as Object;
 
 use super::clamped::Clamped;
 use super::detail::NodeDetail;
-use super::gpu_count::counted_by_provider;
-use super::share::{
-    HAMI_GPUS, counted_as, gpus_of_slices, hami_gpus, is_of_shares, single_mig, slice_of,
-};
-
-/// Labels that name the GPU model, the most precise first.
-const MODEL_LABELS: [&str; 6] = [
-    labels::NVIDIA_PRODUCT,
-    labels::AMD_PRODUCT,
-    labels::AMD_OLD_PRODUCT,
-    labels::GKE_ACCELERATOR,
-    labels::KARPENTER_GPU,
-    labels::AWS_ACCELERATOR,
-];
+use super::share::HAMI_GPUS;
 
 /// Labels that name the node's pool, and the kind of object that a person edits.
 pub const POOL_LABELS: [(&str, &str); 7] = [
@@ -48,9 +36,6 @@ const CORDONED: &str = dovetail_model::node::UNSCHEDULABLE;
 /// A node that is younger than this and not ready is starting.
 const STARTING_MS: u64 = 15 * 60_000;
 
-/// The name of whole GPUs, under which slices and replicas are offered, too.
-const GPU: &str = labels::NVIDIA_GPU;
-
 /// GPUs of one node; more are a slip of whoever wrote the label.
 const MOST_GPUS: i64 = 4096;
 
@@ -61,6 +46,8 @@ pub(super) struct ReadNode {
     pub(super) provider_id: String,
     /// Numbers of GPUs that no machine has.
     pub(super) clamped: Vec<Clamped>,
+    /// Who says how many GPUs it has.
+    pub(super) count: Option<GpuCount>,
 }
 
 /// Reads a node.
@@ -77,7 +64,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
     let held_by = HELD_BY.iter().find(|key| detail.metadata.annotation(key) == Some("true"));
     let taints = detail.spec.taints.iter();
     let cordoned_ms = taints.filter(|taint| taint.key == CORDONED).find_map(|t| t.time_added.0);
-    let model = model_label(labels);
+    let model = model_label(labels).map(str::to_owned);
     let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
     let gpus: BTreeMap<String, Gpus> = offered
         .map(|(name, count)| {
@@ -90,11 +77,14 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         })
         .collect();
     let clamped = clamped(object);
-    let shared = hami_gpus(detail.metadata.annotation(HAMI_GPUS));
-    let read = node_gpus(object, &gpus, model, shared);
-    let uncounted_gpus = uncounted(&gpus, read.as_ref(), labelled(labels));
+    let read = node_gpus(object, detail.metadata.annotation(HAMI_GPUS));
+    // Where plugins offer something, what they do not offer is a lost device.
+    let is_offered = |read: &gpus::NodeGpus| read.units.iter().any(|units| units.built_in > 0);
+    let uncounted_gpus = read.as_ref().filter(|read| is_offered(read)).map_or(0, |r| r.missing);
+    let layout_rest_milli = read.as_ref().map_or(0, |read| read.layout_rest_milli);
     ReadNode {
-        gpus: read,
+        count: read.as_ref().map(|read| read.count.clone()),
+        gpus: read.map(|read| of_audit(&name, read)),
         provider_id: detail.spec.provider_id.clone(),
         clamped,
         node: Node {
@@ -106,6 +96,11 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             // Whoever knows the providers' labels says so.
             is_spot: None,
             without_gpu_pods_since_ms: None,
+            layout_rest_milli,
+            joined_ms: Some(created_ms).filter(|ms| *ms > 0),
+            not_ready_since_ms: not_ready_since(detail),
+            // Pods that have ended say it.
+            free_since_ms: None,
             uncounted_gpus,
             numa_policy: None,
             // Whoever knows prices says so.
@@ -114,12 +109,6 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             node,
         },
     }
-}
-
-/// The model as a label of the node names it.
-pub(super) fn model_label(labels: &Labels) -> Option<String> {
-    let model = MODEL_LABELS.iter().find_map(|label| labels.get(label));
-    model.filter(|model| !model.is_empty()).map(str::to_owned)
 }
 
 /// What the node says of GPUs that no machine has, one for each resource.
@@ -141,27 +130,6 @@ fn clamped(object: &Object) -> Vec<Clamped> {
     clamped.collect()
 }
 
-/// Physical GPUs as GPU discovery counts them; 0 where no label says. With the MIG strategy
-/// `single` its label counts slices.
-pub(super) fn labelled(labels: &Labels) -> i64 {
-    let labels = GpuLabels::read(|key| labels.get(key));
-    match labels.product.and_then(single_mig) {
-        Some(_) => 0,
-        None => labels.count.map_or(0, i64::from),
-    }
-}
-
-/// GPUs that the label counts and no plugin does. Where GPUs are cut into slices, what is left of
-/// each is not missing.
-fn uncounted(gpus: &BTreeMap<String, Gpus>, read: Option<&NodeGpus>, labelled: i64) -> i64 {
-    let is_cut = gpus.keys().any(|resource| resource.starts_with(labels::NVIDIA_MIG));
-    let counted: i64 = read.into_iter().flat_map(|read| &read.units).fold(0, |sum, units| {
-        let built_in = gpus.get(&units.resource).map_or(0, |gpus| gpus.built_in);
-        sum + units.slice.milli(built_in)
-    });
-    if is_cut || counted == 0 { 0 } else { (labelled - (counted + 999) / 1000).max(0) }
-}
-
 /// The first GPU resource of which a node has less than none, with its path and its number.
 pub(super) fn negative(object: &Object) -> Option<(String, i64)> {
     let amounts = [("capacity", &object.capacity), ("allocatable", &object.allocatable)];
@@ -170,6 +138,12 @@ pub(super) fn negative(object: &Object) -> Option<(String, i64)> {
         let (name, count) = gpus.find(|(_, count)| **count < 0)?;
         Some((format!("status.{field}.{name}"), *count))
     })
+}
+
+/// Since when the node is not ready, as far as its condition says.
+fn not_ready_since(detail: &NodeDetail<'_>) -> Option<u64> {
+    let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready")?;
+    (ready.status != "True").then_some(ready.last_transition_time.0).flatten()
 }
 
 fn condition(object: &Object, detail: &NodeDetail<'_>, age_ms: u64) -> Condition {
@@ -183,65 +157,22 @@ fn condition(object: &Object, detail: &NodeDetail<'_>, age_ms: u64) -> Condition
     }
 }
 
-/// The physical GPUs of a node, and the units in which pods ask for them. `shared` are the physical
-/// GPUs that HAMi shares out, if it does.
-fn node_gpus(
-    object: &Object,
-    offered: &BTreeMap<String, Gpus>,
-    product: Option<String>,
-    shared: Option<i64>,
-) -> Option<NodeGpus> {
-    let labels = &object.meta.labels;
-    let replicas = GpuLabels::read(|key| labels.get(key)).replicas.map_or(1, i64::from);
-    let labelled = labelled(labels);
-    let shared = shared.map(|gpus| if gpus > 0 { gpus } else { labelled });
-    // A plugin may offer replicas of GPUs that no label counts.
-    let is_whole = replicas == 1 && product.as_deref().and_then(single_mig).is_none();
-    let counted =
-        || Some(labelled).filter(|gpus| *gpus > 0).or_else(|| counted_by_provider(labels));
-    let shared = shared.or_else(|| counted().filter(|_| is_whole));
-    let mut units = Vec::new();
-    let (mut usable_milli, mut built_in_milli, mut cut_from) = (0, 0, 0);
-    let capacity = object.capacity.extended.iter().filter(|(name, _)| is_gpu_resource(name));
-    for (resource, built_in) in capacity.filter(|(name, _)| counted_as(offered, name).is_none()) {
-        let usable = offered.get(resource).map_or(0, |gpus| gpus.allocatable);
-        let built_in = (*built_in).clamp(usable, MOST_GPUS);
-        let shared = shared.filter(|gpus| resource == GPU && (1..built_in).contains(gpus));
-        let slice = match shared {
-            Some(gpus) => Slice { part: gpus, of: built_in },
-            None => slice_of(resource, replicas, product.as_deref()),
-        };
-        let is_replica = resource.starts_with(GPU) && replicas > 1;
-        if let Some((model, profile)) = product.as_deref().and_then(single_mig)
-            && resource.starts_with(GPU)
-        {
-            cut_from += gpus_of_slices(model, profile, (built_in + replicas - 1) / replicas);
-        }
-        usable_milli += slice.milli(usable);
-        built_in_milli += slice.milli(built_in);
-        let is_shared = shared.is_some() || is_replica || is_of_shares(resource);
-        units.push(Units { resource: resource.clone(), count: usable, slice, is_shared });
-    }
-    let built_in = (built_in_milli + 999) / 1000;
-    let gpus = labelled.max(built_in).max(cut_from).min(MOST_GPUS);
-    // What a plugin counts and does not offer is broken; so is what the label counts and no plugin
-    // does. What no slice is cut from is neither.
-    let is_cut = cut_from > 0 || units.iter().any(|of| of.resource.starts_with(labels::NVIDIA_MIG));
-    let missing_milli = match built_in_milli {
-        0 => gpus * 1000,
-        _ if is_cut => 0,
-        _ => (gpus - built_in) * 1000,
-    };
-    let unavailable_milli = built_in_milli - usable_milli + missing_milli;
-    let model = product.map(|product| match single_mig(&product) {
-        Some((model, _)) => model.to_owned(),
-        None => product,
+/// GPUs as the audit counts them.
+fn of_audit(node: &str, read: gpus::NodeGpus) -> NodeGpus {
+    let unavailable_milli = read.unavailable_milli();
+    let units = read.units.into_iter().map(|units| Units {
+        resource: units.resource,
+        count: units.usable,
+        parts: units.parts,
+        is_shared: units.is_shared,
+        unknown: 0,
     });
-    (gpus > 0).then(|| NodeGpus {
-        node: object.meta.name.to_string(),
-        model,
-        gpus,
-        unavailable_milli: unavailable_milli.clamp(0, gpus * 1000),
-        units,
-    })
+    NodeGpus {
+        node: node.to_owned(),
+        model: read.model,
+        gpus: read.count.gpus,
+        unavailable_milli: unavailable_milli.clamp(0, read.count.gpus * 1000),
+        layout_rest_milli: read.layout_rest_milli,
+        units: units.collect(),
+    }
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate, is_gpu_resource};
+use dovetail_audit::{HeldState, ObjectRef, Pod as FactPod, PodTemplate};
+use dovetail_model::is_gpu_resource;
 use dovetail_objects::Pod;
 
 use super::claims::ClaimOf;

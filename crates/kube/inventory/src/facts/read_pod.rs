@@ -75,7 +75,7 @@ impl Going {
         let state = state(pod, detail);
         let statuses = detail.status.container_statuses.iter();
         let statuses = statuses.chain(&detail.status.init_container_statuses);
-        let kills = statuses.filter(|status| killed_for_memory(status, now_ms)).count();
+        let kills: u32 = statuses.map(|status| kills_for_memory(status, now_ms)).sum();
         let annotation = |key: &&str| detail.metadata.annotation(key).is_some();
         let images = detail.spec.containers.iter().map(|c| c.image.to_string());
         Self {
@@ -88,7 +88,7 @@ impl Going {
                 claims: claims.iter().map(|claim| claim.written().into()).collect(),
             },
             state,
-            memory_kills: kills as u32,
+            memory_kills: kills,
             claims,
         }
     }
@@ -135,6 +135,7 @@ fn state(pod: &Pod, detail: &PodDetail<'_>) -> HeldState {
 fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTemplate) -> FactPod {
     let scheduled =
         detail.status.conditions.iter().find(|c| c.kind == "PodScheduled" && c.status == "True");
+    let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready");
     let statuses = &detail.status.container_statuses;
     let waits_for_next_try = |status: &ContainerStatusDetail| {
         status.state.waiting.as_ref().is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
@@ -142,8 +143,10 @@ fn fact(pod: &Pod, detail: &PodDetail<'_>, state: HeldState, template: &PodTempl
     let crash_loops = statuses.iter().chain(&detail.status.init_container_statuses);
     FactPod {
         name: pod.meta.name.to_string(),
+        created_ms: Some(pod.meta.created_ms).filter(|ms| *ms > 0),
         node: Some(pod.node.to_string()).filter(|node| !node.is_empty()),
         placed_since_ms: scheduled.and_then(|condition| condition.last_transition_time.0),
+        ready_since_ms: ready.and_then(|condition| condition.last_transition_time.0),
         is_starting: state == HeldState::Starting && !pod.node.is_empty(),
         crash_loops: crash_loops.into_iter().any(waits_for_next_try),
         is_done_but_for_helpers: is_done_but_for_helpers(statuses, template),
@@ -165,6 +168,12 @@ fn is_done_but_for_helpers(statuses: &[ContainerStatusDetail], template: &PodTem
     let (workers, helpers): (Vec<_>, Vec<_>) = statuses.iter().partition(holds_gpus);
     let is_over = |status: &&ContainerStatusDetail| status.state.terminated.is_some();
     !workers.is_empty() && workers.iter().all(is_over) && !helpers.iter().all(is_over)
+}
+
+/// How often a container was killed for memory in the last seven days: where its last end was that,
+/// each of its restarts counts, as the API server keeps no more than the last.
+fn kills_for_memory(status: &ContainerStatusDetail, now_ms: u64) -> u32 {
+    if killed_for_memory(status, now_ms) { status.restart_count.max(1) } else { 0 }
 }
 
 fn killed_for_memory(status: &ContainerStatusDetail, now_ms: u64) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::is_gpu_resource;
+use dovetail_model::is_gpu_resource;
 
 use super::inventory::Inventory;
 

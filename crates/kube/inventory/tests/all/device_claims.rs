@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Slice, device_states};
+use dovetail_audit::device_states;
 use dovetail_inventory::dump::{Keeper, Names, read_objects};
 use dovetail_inventory::facts::{Gathered, Inventory};
+use dovetail_model::{Parts, Slice};
 use serde_json::{Value, json};
 
 use crate::facts::{node as plugin_node, pod as plugin_pod};
@@ -174,13 +175,13 @@ fn gpus_by_claims_are_installed_held_and_free_like_any_other() {
         .map(|node| (node.model.as_deref().unwrap_or("none"), node.gpus, node.unavailable_milli))
         .collect();
     assert_eq!(gpus, [("NVIDIA-H100-80GB-HBM3", 4, 0); 2]);
-    let units: Vec<(&str, i64, Slice)> = found.moment.nodes[1]
+    let units: Vec<(&str, i64, Parts)> = found.moment.nodes[1]
         .units
         .iter()
-        .map(|units| (&*units.resource, units.count, units.slice))
+        .map(|units| (&*units.resource, units.count, units.parts.clone()))
         .collect();
-    let third = ("nvidia.com/mig-3g.40gb", 2, Slice { part: 3, of: 7 });
-    assert_eq!(units, [(GPU, 3, Slice { part: 1, of: 1 }), third]);
+    let third = ("nvidia.com/mig-3g.40gb", 2, Parts::Equal(Slice { part: 3, of: 6 }));
+    assert_eq!(units, [(GPU, 3, Parts::Equal(Slice::WHOLE)), third]);
     let wants = |name: &str| {
         let mut workloads = found.facts.workloads.iter();
         let of = workloads.find(|workload| workload.owner.name == format!("{name}-0-job"));
@@ -192,12 +193,7 @@ fn gpus_by_claims_are_installed_held_and_free_like_any_other() {
         found.lives.iter().map(|life| (&*life.pod, life.gpu_milli)).collect();
     let whole = [("train-0", Some(2000)), ("wait-0", Some(2000))];
     assert!(whole.iter().all(|life| lives.contains(life)), "{lives:?}");
-    let expected = [
-        ("free_no_demand", 2429),
-        ("free_of_unknown_cause", 143),
-        ("free_reserved", 2000),
-        ("unknown", 3428),
-    ];
+    let expected = [("free_no_demand", 2500), ("free_reserved", 2000), ("unknown", 3500)];
     let expected = expected.map(|(state, milli)| (state.to_owned(), milli)).into();
     assert_eq!(states(&mut found), expected);
 }
@@ -530,7 +526,7 @@ fn a_plugin_beside_slices_hides_no_shared_gpu_and_no_part() {
     assert_eq!(units, [(GPU, 2), (shared, 2), ("nvidia.com/mig-3g.40gb", 2)]);
     assert_eq!((node.gpus, node.unavailable_milli), (4, 0));
     assert!(!found.facts.nodes[0].gpus[GPU].by_claims);
-    assert_eq!(states(&mut found)["unknown"], 1428);
+    assert_eq!(states(&mut found)["unknown"], 1500);
 }
 
 /// A collection says the same, and nothing of what drivers and people may have written beside it.

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{
-    BudgetLimit, Class, HeldState, ObjectRef, Scoring, ServedModel, SharedMemory, device_states,
+    BudgetLimit, Class, HeldState, MONTH_MS, ObjectRef, Scoring, ServedModel, SharedMemory,
+    device_states,
 };
 use dovetail_inventory::dump::read_objects;
 use dovetail_inventory::facts::{Gathered, Inventory};
@@ -108,13 +109,12 @@ pub(crate) fn states(mut found: Gathered) -> BTreeMap<String, i64> {
         device_states(&mut found.facts, &found.moment).expect("the engine takes the world");
     assert_eq!(states.node_of.len() as i64, installed);
     let mut of_device = vec![0; states.node_of.len()];
-    let mut by_state = BTreeMap::new();
     for waste in &states.intervals {
         of_device[waste.device as usize] += waste.interval.gpu_milli;
-        *by_state.entry(waste.interval.state.name()).or_default() += waste.interval.gpu_milli;
     }
     assert!(of_device.iter().all(|milli| *milli == 1000), "{of_device:?}");
-    by_state
+    let milli = |time: i128| i64::try_from(time / i128::from(MONTH_MS)).unwrap();
+    states.now.into_iter().map(|(state, time)| (state.name(), milli(time))).collect()
 }
 
 pub(crate) fn expect(found: &BTreeMap<String, i64>, states: &[(&str, i64)]) {
@@ -206,7 +206,8 @@ fn shared_memory_rules_annotations_and_kills_are_read() {
     let sees = template.containers[0].sees_gpus_by.as_deref();
     assert_eq!(sees, Some("NVIDIA_VISIBLE_DEVICES=all"));
     assert!(!template.has_local_data);
-    assert_eq!(workload.memory_kills, Some(1));
+    // Two restarts, the last of them for memory.
+    assert_eq!(workload.memory_kills, Some(2));
     assert_eq!(workload.ignores, BTreeSet::from(["REQ-12".to_owned(), "SCH-05".to_owned()]));
 }
 
@@ -375,9 +376,15 @@ fn slices_and_replicas_are_parts_of_a_gpu() {
     let mut holder = pod("p", "", 0, "m1");
     holder["spec"]["containers"][0]["resources"] = json!({"limits": {"nvidia.com/mig-2g.20gb": 1},
         "requests": {"nvidia.com/mig-2g.20gb": 1}});
-    // Two of seven slices each; the seventh belongs to nothing that pods can ask for.
-    let found = gathered(&[sliced, holder]);
+    // Two of seven slices each; the seventh belongs to nothing that pods can ask for, on a GPU that
+    // the tables know.
+    let mut unlisted = sliced.clone();
+    unlisted["metadata"]["labels"]["nvidia.com/gpu.product"] = json!("NVIDIA-H999");
+    let found = gathered(&[unlisted, holder.clone()]);
     let expected = [("unknown", 285), ("free_no_demand", 572), ("free_of_unknown_cause", 143)];
+    expect(&states(found), &expected);
+    let found = gathered(&[sliced, holder]);
+    let expected = [("unknown", 285), ("free_no_demand", 572), ("free_layout_rest", 143)];
     expect(&states(found), &expected);
     let mut shared = node("s1", 8);
     shared["metadata"]["labels"]["nvidia.com/gpu.replicas"] = json!("4");

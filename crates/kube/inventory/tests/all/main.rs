@@ -4,5 +4,7 @@ mod device_claims;
 mod device_demand;
 mod dump;
 mod facts;
+mod gang_kinds;
+mod mig;
 mod patches;
 mod unmade;

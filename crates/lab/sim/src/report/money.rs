@@ -26,6 +26,7 @@ pub(crate) fn cause_label(cause: FreeCause) -> &'static str {
         FreeCause::GangShort => "too few for a gang",
         FreeCause::Quota => "quota",
         FreeCause::NoDemand => "no demand",
+        FreeCause::LayoutRest => "left over by a MIG layout",
     }
 }
 

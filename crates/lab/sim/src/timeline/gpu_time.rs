@@ -4,10 +4,25 @@ use std::collections::BTreeMap;
 
 use dovetail_capacity::{States, Usage};
 use dovetail_model::FreeCause;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 /// Milli-GPU × ms by cause, in the order of [`FreeCause::ALL`].
 pub(crate) type ByCause = [i128; FreeCause::ALL.len()];
+
+/// Reads time by cause; what was written before a cause was known has none of it.
+pub(crate) fn by_cause<'de, D: Deserializer<'de>>(input: D) -> Result<ByCause, D::Error> {
+    let written = Vec::<i128>::deserialize(input)?;
+    let mut times = ByCause::default();
+    if written.len() > times.len() {
+        let known = times.len();
+        return Err(de::Error::custom(format!(
+            "{} causes; this version knows {known}",
+            written.len()
+        )));
+    }
+    times[..written.len()].copy_from_slice(&written);
+    Ok(times)
+}
 
 /// GPU-time of one model, in milli-GPU × ms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +31,7 @@ pub(crate) struct GpuTime {
     pub(crate) unavailable: i128,
     pub(crate) allocated_by_queue: BTreeMap<String, i128>,
     pub(crate) allocated_by_others: i128,
+    #[serde(deserialize_with = "by_cause")]
     pub(crate) free_by_cause: ByCause,
 }
 
@@ -107,5 +123,29 @@ impl ModelTimes {
             total_gpu_milli_ms: self.total().states(),
             models_gpu_milli_ms: models.map(|(name, time)| (name.clone(), time.states())).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Thirteen causes were known when recordings first held times by cause.
+    #[test]
+    fn times_of_a_recording_without_the_newest_cause_are_read_and_more_than_known_are_refused() {
+        let text = |causes: usize| {
+            let all: Vec<usize> = (1..=causes).collect();
+            format!(
+                r#"{{"installed":9,"unavailable":1,"allocated_by_queue":{{}},
+                "allocated_by_others":2,"free_by_cause":{all:?}}}"#
+            )
+        };
+        let old: GpuTime = serde_json::from_str(&text(13)).unwrap();
+        assert_eq!(old.free_by_cause[FreeCause::NoDemand as usize], 13);
+        assert_eq!(old.free_by_cause[FreeCause::LayoutRest as usize], 0);
+        let again = serde_json::to_string(&old).unwrap();
+        assert_eq!(serde_json::from_str::<GpuTime>(&again).unwrap(), old);
+        let newer = serde_json::from_str::<GpuTime>(&text(FreeCause::ALL.len() + 1));
+        assert!(newer.unwrap_err().to_string().contains("this version knows 14"));
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use dovetail_model::FreeCause;
 use serde::{Deserialize, Serialize};
 
-use crate::timeline::gpu_time::{ByCause, GpuTime};
+use crate::timeline::gpu_time::{ByCause, GpuTime, by_cause};
 
 /// Most points of a series.
 pub const MAX_POINTS: usize = 600;
@@ -21,6 +21,7 @@ pub(crate) struct Bin {
     installed_milli_ms: i128,
     unavailable_milli_ms: i128,
     allocated_milli_ms: i128,
+    #[serde(deserialize_with = "by_cause")]
     free_milli_ms: ByCause,
     waiting_job_ms: i128,
     waiting_gpu_milli_ms: i128,

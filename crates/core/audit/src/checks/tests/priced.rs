@@ -20,7 +20,7 @@ fn claimed_hours(facts: &Facts, id: &str, cause: FreeCause) -> i128 {
             holder: None,
             signal: None,
         };
-        DeviceWaste { device, interval, usd_micros_per_gpu_hour: None }
+        DeviceWaste { device, interval, usd_micros_per_gpu_hour: None, since_ms: None }
     };
     let wasted = [waste(0, cause), waste(1, FreeCause::NoDemand)];
     let found = audit(facts);
@@ -66,7 +66,7 @@ fn claimed_of_idle(facts: &mut Facts, idle_hours: [u64; 5]) -> Vec<(&'static str
         let state = DeviceState::Idle;
         let holder = Some(TRAIN as u32);
         let interval = DeviceInterval { span, gpu_milli: 1000, state, holder, signal: None };
-        DeviceWaste { device, interval, usd_micros_per_gpu_hour: None }
+        DeviceWaste { device, interval, usd_micros_per_gpu_hour: None, since_ms: None }
     };
     let wasted: Vec<DeviceWaste> = (0..).zip(idle_hours).map(waste).collect();
     let found = audit(facts);

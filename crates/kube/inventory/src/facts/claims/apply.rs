@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_audit::{Gpus, NodeGpus};
+use dovetail_cluster::gpus::{discovered_gpus, model_label, model_of_product};
+use dovetail_model::Parts;
 use dovetail_objects::Node;
 
 use super::offer::{Hold, Offer, Offered};
@@ -13,9 +15,8 @@ use super::waiting::Cuttable;
 use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
 use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
-use crate::facts::node::{ReadNode, labelled, model_label};
+use crate::facts::node::ReadNode;
 use crate::facts::pods::{PodRecord, Pods};
-use crate::facts::share::single_mig;
 
 /// What cannot be told of GPUs by claims.
 #[derive(Default)]
@@ -143,9 +144,7 @@ fn by_node(devices: &BTreeMap<DeviceKey, Device>) -> BTreeMap<&str, Vec<(&Device
 
 /// The model by the label of a node, behind which the label may name a slice.
 fn label_of(object: &Node) -> Option<String> {
-    let label = model_label(&object.meta.labels)?;
-    let model = single_mig(&label).map_or(&*label, |(model, _)| model);
-    Some(model.to_owned())
+    model_label(&object.meta.labels).map(|label| model_of_product(label).to_owned())
 }
 
 /// Whom each device was given to: the pods that its claim is reserved for, else those that refer to
@@ -295,9 +294,9 @@ fn twice(read: &ReadNode, object: &Node, offer: &Offer) -> Option<i64> {
     // A plugin that is gone offers nothing, and what it once counted is known for a while.
     let counted = counted.filter(|units| units.count > 0);
     let built_in = |resource: &str| read.node.gpus.get(resource).map_or(0, |gpus| gpus.built_in);
-    let milli: i64 = counted.map(|units| units.slice.milli(built_in(&units.resource))).sum();
+    let milli: i64 = counted.map(|units| units.parts.milli(0, built_in(&units.resource))).sum();
     let by_plugin = (milli + 999) / 1000;
-    let are_apart = labelled(&object.meta.labels) == by_plugin + offer.gpus;
+    let are_apart = discovered_gpus(&object.meta.labels) == by_plugin + offer.gpus;
     (by_plugin > 0 && !are_apart).then_some(by_plugin)
 }
 
@@ -308,7 +307,10 @@ fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) 
     let whole = gpus.units.iter_mut().find(|units| units.resource == name);
     let Some(whole) = whole.filter(|units| units.count > 0) else { return };
     // Of a GPU that the plugin cuts or replicates it counts several.
-    let of_each = (whole.slice.of / whole.slice.part.max(1)).max(1);
+    let of_each = match &whole.parts {
+        Parts::Equal(slice) => (slice.of / slice.part.max(1)).max(1),
+        Parts::Each(_) => 1,
+    };
     let taken = apart.gpus.saturating_mul(of_each).min(whole.count);
     whole.count -= taken;
     if let Some(of_node) = read.node.gpus.get_mut(name) {
@@ -335,7 +337,7 @@ fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) 
 
 /// Puts what slices offer into a node, beside what a plugin counts.
 fn put(object: &mut Node, read: &mut ReadNode, offer: &Offer) {
-    let labelled = labelled(&object.meta.labels);
+    let labelled = discovered_gpus(&object.meta.labels);
     for (resource, of) in &offer.units {
         let gpus = read.node.gpus.entry(resource.clone()).or_default();
         if gpus.allocatable == 0 {
@@ -369,6 +371,7 @@ fn put(object: &mut Node, read: &mut ReadNode, offer: &Offer) {
         model: before.model.or(offer.model.clone()),
         gpus: offered + missing,
         unavailable_milli: unavailable_milli.max(0) + missing * 1000,
+        layout_rest_milli: before.layout_rest_milli,
         units,
     });
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_audit::is_gpu_resource;
+use dovetail_model::is_gpu_resource;
 use dovetail_objects::{Node, Pod};
 
 use super::claim::{NotTold, Request, Wanted, wanted};

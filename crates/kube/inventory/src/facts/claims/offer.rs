@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_audit::{Slice, Units};
+use dovetail_audit::Units;
+use dovetail_cluster::gpus::{is_of_shares, slice_of};
+use dovetail_model::{Layout, MigTable, Parts, Slice};
 
 use super::driver::GpuDriver;
 use super::slice::{Device, DeviceKey};
-use crate::facts::share::{is_of_shares, slice_of};
 
 /// What a node has of GPUs by claims.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -122,7 +123,10 @@ impl Offer {
         };
         let resource = device.driver.part(profile);
         let slice = match device.driver.name {
-            "gpu.nvidia.com" => slice_of(&resource, 1, self.model.as_deref()),
+            "gpu.nvidia.com" => {
+                let model = self.model.as_deref();
+                gpu.by_layout(profile, model).unwrap_or_else(|| slice_of(&resource, 1, model))
+            }
             // Whatever cuts a GPU into equal parts.
             _ => Slice { part: 1, of: (gpu.parts.len() as i64).max(1) },
         };
@@ -197,8 +201,9 @@ impl Offer {
         self.units.iter().map(|(resource, of)| Units {
             resource: resource.clone(),
             count: of.usable,
-            slice: of.slice,
+            parts: Parts::Equal(of.slice),
             is_shared: is_of_shares(resource),
+            unknown: 0,
         })
     }
 
@@ -211,6 +216,18 @@ impl Offer {
 }
 
 impl<'d> Gpu<'d> {
+    /// What a part is of a GPU that is offered in parts alone, by the layout that these make.
+    fn by_layout(&self, profile: &str, model: Option<&str>) -> Option<Slice> {
+        let table = MigTable::of_model(model?).filter(|_| self.wholes.is_empty())?;
+        let mut layout: Layout = vec![0; table.profiles.len()];
+        for (_, part) in &self.parts {
+            layout[table.profile(part.part.as_deref()?)?] += 1;
+        }
+        let all = table.compute_of(&layout) as i64 + i64::from(table.left_over(&layout)?);
+        let own = &table.profiles[table.profile(profile)?];
+        Some(Slice { part: i64::from(own.compute_slices), of: all })
+    }
+
     /// The devices that it stands for: all of it as one, or its parts. Where both are offered, it
     /// is cut as soon as a part is held; what could still be cut from it is no device yet.
     fn counted(&self, held: &BTreeMap<&DeviceKey, Hold>) -> Vec<(&'d DeviceKey, &'d Device)> {

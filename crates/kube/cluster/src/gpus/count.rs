@@ -1,10 +1,56 @@
-//! How many GPUs a node has, where more may be offered and GPU Feature Discovery does not say it: a
-//! label of the provider, else the instance type.
+//! How many physical GPUs a node has, and who says so. A plugin may offer more units than there are
+//! GPUs, so what GPU Feature Discovery and providers count comes before what is offered.
 
-use dovetail_objects::{Labels, labels};
+use std::fmt;
+
+use dovetail_objects::{GpuLabels, Labels, labels};
+
+/// Who says how many GPUs a node has, the most trusted first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CountSource {
+    /// GPU Feature Discovery's label.
+    Discovery,
+    /// A label of the provider or its autoscaler, by its key.
+    Provider(&'static str),
+    /// The instance type.
+    InstanceType(String),
+    /// HAMi's list of the node's GPUs.
+    Hami,
+    /// The fewest GPUs whose legal MIG layouts hold the instances.
+    Layouts,
+    /// The device plugin.
+    Offered,
+}
+
+impl fmt::Display for CountSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Discovery => out.write_str(labels::NVIDIA_COUNT),
+            Self::Provider(label) => out.write_str(label),
+            Self::InstanceType(name) => write!(out, "instance type {name}"),
+            Self::Hami => out.write_str(labels::HAMI_REGISTER),
+            Self::Layouts => out.write_str("the fewest GPUs that can hold its MIG instances"),
+            Self::Offered => out.write_str("the device plugin"),
+        }
+    }
+}
+
+/// How many GPUs count, by whom, and what others say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuCount {
+    /// GPUs.
+    pub gpus: i64,
+    /// Who says so.
+    pub by: CountSource,
+    /// Those who say another number.
+    pub others: Vec<(CountSource, i64)>,
+}
 
 /// Labels by which providers count physical GPUs.
 const COUNTS: [&str; 2] = [labels::KARPENTER_GPU_COUNT, labels::GKE_ACCELERATOR_COUNT];
+
+/// More GPUs of a node are a slip of whoever wrote the label.
+const MOST: i64 = 4096;
 
 /// Instance types by their number of GPUs: the price lists of AWS, Azure and Google that the price
 /// book is made from (NOTICE).
@@ -121,14 +167,23 @@ const INSTANCE_TYPES: [(i64, &[&str]); 5] = [
     (16, &["a2-megagpu-16g"]),
 ];
 
-/// Physical GPUs of a node as its provider counts them; `None` if neither labels nor its instance
-/// type tell.
-pub(super) fn counted_by_provider(of: &Labels) -> Option<i64> {
-    let positive = |text: &str| text.parse::<i64>().ok().filter(|count| *count > 0);
-    COUNTS.iter().find_map(|key| of.get(key).and_then(positive)).or_else(|| {
-        let types = [labels::INSTANCE_TYPE, labels::OLD_INSTANCE_TYPE];
-        let of_node = types.iter().find_map(|key| of.get(key))?;
-        let known = INSTANCE_TYPES.iter().find(|(_, types)| types.contains(&of_node));
-        known.map(|(count, _)| *count)
-    })
+/// GPUs of a node as labels, its instance type and HAMi count them, the most trusted first. With the
+/// MIG strategy `single` the label of GPU Feature Discovery counts instances.
+pub(super) fn stated(of: &Labels, hami: Option<i64>, is_single: bool) -> Vec<(CountSource, i64)> {
+    let positive = |text: &str| text.parse::<i64>().ok().filter(|count| (1..=MOST).contains(count));
+    let discovered = GpuLabels::read(|key| of.get(key)).count.map(i64::from);
+    let discovered = discovered.filter(|_| !is_single);
+    let by_label = COUNTS
+        .into_iter()
+        .filter_map(|key| Some((CountSource::Provider(key), of.get(key).and_then(positive)?)));
+    let hami = hami.filter(|gpus| *gpus > 0).map(|gpus| (CountSource::Hami, gpus));
+    let discovered = discovered.map(|gpus| (CountSource::Discovery, gpus));
+    discovered.into_iter().chain(by_label).chain(by_instance_type(of)).chain(hami).collect()
+}
+
+fn by_instance_type(of: &Labels) -> Option<(CountSource, i64)> {
+    let types = [labels::INSTANCE_TYPE, labels::OLD_INSTANCE_TYPE];
+    let of_node = types.iter().find_map(|key| of.get(key))?;
+    let (count, _) = INSTANCE_TYPES.iter().find(|(_, types)| types.contains(&of_node))?;
+    Some((CountSource::InstanceType(of_node.to_owned()), *count))
 }

@@ -1,0 +1,113 @@
+//! Amounts of an audit: parts of the waste with their range over split methods, and formulas that
+//! give an amount again.
+
+use dovetail_account::split::{Headline, SplitMethod};
+use dovetail_audit::{Figure, PricedTime, TimeByPrice};
+use dovetail_model::Money;
+use serde::Serialize;
+
+use super::document::hours;
+
+/// A part of the waste, as it would be in a month.
+#[derive(Debug, Serialize)]
+pub struct FigureOut {
+    pub usd_micros_per_month: Option<i64>,
+    pub gpu_hours_per_month: f64,
+    /// The part of the GPU-hours that has no price, which the dollars leave out.
+    pub unpriced_gpu_hours_per_month: f64,
+    pub lowest: Option<MethodAmountOut>,
+    pub highest: Option<MethodAmountOut>,
+}
+
+/// The same by another method.
+#[derive(Debug, Serialize)]
+pub struct MethodAmountOut {
+    pub method: String,
+    pub usd_micros_per_month: i64,
+}
+
+impl FigureOut {
+    pub fn of(figure: &Figure) -> Self {
+        let amount = |(method, cost): (SplitMethod, Money)| MethodAmountOut {
+            method: method.id(),
+            usd_micros_per_month: cost.usd_micros,
+        };
+        let range = figure.range.filter(Headline::differs);
+        Self {
+            usd_micros_per_month: figure.time.cost().map(|cost| cost.usd_micros),
+            gpu_hours_per_month: hours(figure.time.gpu_milli_ms),
+            unpriced_gpu_hours_per_month: unpriced_hours(figure.time),
+            lowest: range.map(|range| amount(range.lowest)),
+            highest: range.map(|range| amount(range.highest)),
+        }
+    }
+}
+
+/// GPU-hours that have no price.
+pub fn unpriced_hours(time: PricedTime) -> f64 {
+    hours(time.gpu_milli_ms - time.priced_gpu_milli_ms)
+}
+
+/// How an amount comes about: GPU-hours times their price, for each price. Who multiplies and adds
+/// gets the amount to the cent.
+pub fn formula(by_price: &TimeByPrice, period: &str) -> String {
+    let term = |(price, time): (&Option<i64>, &i128)| {
+        let hours = decimal(hours(*time), 1);
+        match price {
+            Some(micros) => {
+                let each = decimal(*micros as f64 / 1e6, 2);
+                format!("{hours} GPU-hours {period} × ${each} per GPU-hour")
+            }
+            None => format!("{hours} GPU-hours {period}, of unknown price"),
+        }
+    };
+    let terms = by_price.iter().rev().filter(|(_, time)| **time > 0).map(term);
+    terms.collect::<Vec<_>>().join(" + ")
+}
+
+/// A number with as many decimals as it needs, at least so many and at most six.
+fn decimal(number: f64, least: usize) -> String {
+    let mut text = format!("{number:.6}");
+    let zeros = text.len() - text.trim_end_matches('0').len();
+    text.truncate(text.len() - zeros.min(6 - least));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a formula, multiplied and added as a person would.
+    fn reckoned(formula: &str) -> f64 {
+        let terms = formula.split(" + ").filter_map(|term| {
+            let (hours, rest) = term.split_once(" GPU-hours")?;
+            let (_, price) = rest.split_once("× $")?;
+            let price = price.split(' ').next()?;
+            Some(hours.parse::<f64>().ok()? * price.parse::<f64>().ok()?)
+        });
+        terms.sum()
+    }
+
+    #[test]
+    fn a_formula_gives_its_amount_to_the_cent() {
+        let hour = 3_600_000_000_i128;
+        let cases: [&[(Option<i64>, i128)]; 4] = [
+            &[(Some(2_500_000), 720 * hour)],
+            &[(Some(12_290_000), 5_760 * hour), (Some(526_000), 1_234_567_890_123)],
+            // A third of a GPU for a second, and what has no price.
+            &[(Some(98_320_000), 333_000), (None, 8 * hour)],
+            &[(Some(2), 17 * hour), (Some(6_880_001), 1_000_000 * hour + 7)],
+        ];
+        for case in cases {
+            let by_price: TimeByPrice = case.iter().copied().collect();
+            let exact: f64 = case
+                .iter()
+                .map(|(price, time)| price.unwrap_or(0) as f64 / 1e6 * *time as f64 / 3.6e9)
+                .sum();
+            let formula = formula(&by_price, "a month");
+            assert!((reckoned(&formula) - exact).abs() < 0.005, "{formula}: {exact}");
+        }
+        let one = TimeByPrice::from([(Some(2_500_000), 720 * hour)]);
+        assert_eq!(formula(&one, "so far"), "720.0 GPU-hours so far × $2.50 per GPU-hour");
+    }
+}

@@ -1,0 +1,340 @@
+//! Nodes whose few pods fit elsewhere: which pods would move where, checked by the engine.
+//!
+//! Nodes are tried from the one with the fewest GPUs in use. Only pods that start again without loss
+//! move: owned by a controller, not kept from eviction, no training or batch that saves nothing, no
+//! data on the node. What is chosen is then asked of the engine as one world: the emptied nodes are
+//! gone, everybody else stands where he stands, the pods wait. A node whose pods do not all start
+//! stays, and the engine is asked again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_account::device_time::DeviceState;
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{
+    Action, Condition, Device, DeviceAmount, DeviceRequest, FreeCause, Holding, HoldingId, Job,
+    JobId, Owner, Phase, Plan, Requirement, Resources, Snapshot, Toleration, labels,
+};
+use dovetail_plan::Engine;
+use dovetail_plan::engine::EngineConfig;
+
+use super::{View, node_ref, pod_ref};
+use crate::attribution::Attribution;
+use crate::catalogue::Check;
+use crate::facts::{Class, ContainerKind, Facts, Node, Pod, Workload};
+use crate::finding::{Finding, Move};
+
+/// Resources that count whole GPUs.
+const WHOLE: [&str; 3] = [labels::NVIDIA_GPU, labels::AMD_GPU, labels::HABANA_GAUDI];
+
+/// The engine is asked so often; what it still refuses then stays.
+const MOST_ROUNDS: usize = 4;
+
+const NO_DEMAND: DeviceState = DeviceState::Free(Some(FreeCause::NoDemand));
+
+/// Nodes that are tried, from the one with the fewest GPUs in use.
+const MOST_NODES: usize = 200;
+
+/// A pod with its node and what it needs.
+struct Standing<'f> {
+    workload: &'f Workload,
+    pod: &'f Pod,
+    node: &'f str,
+    gpus: i64,
+}
+
+pub(super) fn nearly_empty(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    // Parts of GPUs are no devices of their own to the engine.
+    let is_whole = |resource: &&&str| WHOLE.contains(*resource);
+    for resource in view.most_gpus.keys().filter(is_whole) {
+        of_resource(view.facts, resource, check, found);
+    }
+}
+
+fn of_resource(facts: &Facts, resource: &str, check: &'static Check, found: &mut Vec<Finding>) {
+    let standing = standing(facts, resource);
+    let cluster = Cluster::of(facts, resource, &standing);
+    let mut chosen = cluster.choose();
+    for _ in 0..MOST_ROUNDS {
+        if chosen.is_empty() {
+            return;
+        }
+        let placed = cluster.asked(&chosen);
+        let stays = |node: &&str| cluster.pods_of(node).any(|pod| !placed.contains_key(&pod));
+        let before = chosen.len();
+        chosen.retain(|node| !stays(node));
+        if chosen.len() == before {
+            found.extend(findings(&cluster, check, &chosen, &placed));
+            return;
+        }
+    }
+}
+
+fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<Standing<'f>> {
+    let workloads = facts.workloads.iter().filter(|workload| !workload.is_daemon());
+    let pods = workloads.flat_map(|workload| {
+        let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
+        workload.pods.iter().filter_map(move |pod| {
+            Some(Standing { workload, pod, node: pod.node.as_deref()?, gpus })
+        })
+    });
+    pods.collect()
+}
+
+/// Whether a pod starts again elsewhere without loss, as far as anybody can see.
+fn can_move(of: &Standing<'_>) -> bool {
+    let template = &of.workload.template;
+    let loses_work = matches!(of.workload.class, Some(Class::Training | Class::Batch));
+    of.workload.owner.kind != "Pod"
+        && template.eviction_held_by.is_empty()
+        && template.keeps_apart_by.is_none()
+        && template.claimed_gpus.is_empty()
+        && !template.has_local_data
+        && !template.has_lasting_volume
+        && (!loses_work || template.saves_progress)
+        && !of.pod.is_starting
+        && of.pod.should_be_gone_ms.is_none()
+}
+
+/// All nodes and pods, for one resource.
+struct Cluster<'f> {
+    facts: &'f Facts,
+    resource: &'f str,
+    standing: &'f [Standing<'f>],
+    nodes: BTreeMap<&'f str, &'f Node>,
+    /// Pods by node, as places in `standing`.
+    of_nodes: BTreeMap<&'f str, Vec<usize>>,
+    used: BTreeMap<&'f str, i64>,
+}
+
+impl<'f> Cluster<'f> {
+    fn of(facts: &'f Facts, resource: &'f str, standing: &'f [Standing<'f>]) -> Self {
+        let mut of_nodes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (place, of) in standing.iter().enumerate() {
+            of_nodes.entry(of.node).or_default().push(place);
+        }
+        let nodes: BTreeMap<&str, &Node> =
+            facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let mut used: BTreeMap<&str, i64> = BTreeMap::new();
+        // A DaemonSet's pods stay with their node, and hold what they hold.
+        for workload in &facts.workloads {
+            let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
+            for pod in workload.pods.iter().filter(|_| gpus > 0) {
+                let node = pod.node.as_deref().and_then(|node| nodes.get_key_value(node));
+                if let Some((name, _)) = node {
+                    *used.entry(name).or_default() += gpus;
+                }
+            }
+        }
+        Self { facts, resource, standing, nodes, of_nodes, used }
+    }
+
+    fn pods_of(&self, node: &str) -> impl Iterator<Item = usize> + use<'_, 'f> {
+        self.of_nodes.get(node).into_iter().flatten().copied()
+    }
+
+    fn offered(&self, node: &Node) -> i64 {
+        node.gpus.get(self.resource).map_or(0, |gpus| gpus.allocatable)
+    }
+
+    fn used_of(&self, node: &str) -> i64 {
+        self.used.get(node).copied().unwrap_or(0)
+    }
+
+    fn model(&self, node: &'f Node) -> &'f str {
+        node.gpus.get(self.resource).and_then(|gpus| gpus.model.as_deref()).unwrap_or_default()
+    }
+
+    /// Nodes that could be emptied by numbers of GPUs alone, the emptiest first.
+    fn choose(&self) -> Vec<&'f str> {
+        let half = self.facts.thresholds.half_empty_percent as i64;
+        let ready = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| node.node.condition == Condition::Ready && self.offered(node) > 0);
+        let mut free: BTreeMap<&str, i64> =
+            ready.map(|(name, node)| (*name, self.offered(node) - self.used_of(name))).collect();
+        let mut nodes: Vec<(i64, &str)> = free
+            .keys()
+            .map(|name| (self.used_of(name), *name))
+            .filter(|(used, name)| {
+                let node = self.nodes[name];
+                let pods: Vec<_> = self.pods_of(name).map(|place| &self.standing[place]).collect();
+                *used > 0
+                    && used * 100 <= self.offered(node) * half
+                    && node.scale_down_held_by.is_none()
+                    && pods.iter().all(|of| can_move(of))
+                    && pods.iter().map(|of| of.gpus).sum::<i64>() == *used
+            })
+            .collect();
+        nodes.sort_unstable();
+        let (mut chosen, mut takes) = (Vec::new(), BTreeSet::new());
+        for (_, name) in nodes.into_iter().take(MOST_NODES) {
+            if takes.contains(name) {
+                continue;
+            }
+            let mut left = free.clone();
+            left.remove(name);
+            let model = self.model(self.nodes[name]);
+            let mut gpus: Vec<i64> =
+                self.pods_of(name).map(|place| self.standing[place].gpus).collect();
+            gpus.sort_unstable_by(|one, other| other.cmp(one));
+            let mut targets = Vec::new();
+            for gpus in gpus.into_iter().filter(|gpus| *gpus > 0) {
+                // The fullest node that still has room.
+                let room = left.iter_mut().filter(|(node, free)| {
+                    **free >= gpus && self.model(self.nodes[**node]) == model
+                });
+                let Some((target, free)) = room.min_by_key(|(node, free)| (**free, **node)) else {
+                    targets.clear();
+                    break;
+                };
+                *free -= gpus;
+                targets.push(*target);
+            }
+            if !targets.is_empty() {
+                takes.extend(targets);
+                free = left;
+                chosen.push(name);
+            }
+        }
+        chosen
+    }
+
+    /// The nodes that the engine gives to the pods of nodes that are gone.
+    fn asked(&self, gone: &[&str]) -> BTreeMap<usize, String> {
+        let gone: BTreeSet<&str> = gone.iter().copied().collect();
+        let mut world = Snapshot::default();
+        let mut next: BTreeMap<&str, u16> = BTreeMap::new();
+        for (name, node) in self.nodes.iter().filter(|(name, _)| !gone.contains(*name)) {
+            let mut model = node.node.clone();
+            let device = Device::plain(self.model(node), 0);
+            model.allocatable.extended.remove(self.resource);
+            model.devices = vec![device; usize::try_from(self.offered(node)).unwrap_or(0)];
+            world.nodes.push(model);
+            next.insert(name, 0);
+        }
+        for (place, of) in self.standing.iter().enumerate() {
+            let requirement = self.requirement(of);
+            if gone.contains(of.node) {
+                let id = JobId(place as u64);
+                world.jobs.push(Job::single(id, &of.pod.name, 0, Arc::new(requirement)));
+                continue;
+            }
+            let Some(next) = next.get_mut(of.node) else { continue };
+            let most = self.offered(self.nodes[of.node]);
+            let count = u16::try_from(of.gpus.clamp(0, most - i64::from(*next))).unwrap_or(0);
+            let whole = DeviceAmount::share(WHOLE_DEVICE_MILLI, 0);
+            world.holdings.push(Holding {
+                id: HoldingId(place as u64 + 1),
+                node: of.node.into(),
+                owner: Owner::Foreign(format!("{}/{}", of.workload.owner.namespace, of.pod.name)),
+                phase: Phase::Held { expected_end_ms: None },
+                reservation: None,
+                resources: requirement.resources,
+                devices: (*next..*next + count).map(|device| (device, whole.clone())).collect(),
+                counts_into: Default::default(),
+                attachments: Default::default(),
+            });
+            *next += count;
+        }
+        // A world that the engine does not take has no room that anybody knows of.
+        let Ok(mut engine) = Engine::new(EngineConfig::default(), &world) else {
+            return BTreeMap::new();
+        };
+        let mut plan = Plan::default();
+        engine.cycle(&mut plan);
+        let bound = plan.actions.into_iter().filter_map(|action| match action {
+            Action::Bind { pod, node, .. } => Some((pod.job.0 as usize, node.to_string())),
+            _ => None,
+        });
+        bound.collect()
+    }
+
+    fn requirement(&self, of: &Standing<'_>) -> Requirement {
+        let template = &of.workload.template;
+        let mut resources = Resources { pod_slots: 1, ..Resources::default() };
+        let lasting = template.containers.iter().filter(|c| c.kind != ContainerKind::Init);
+        for (name, amount) in lasting.flat_map(|container| &container.requests) {
+            match name.as_str() {
+                "cpu" => resources.cpu_milli += amount,
+                "memory" => resources.memory_bytes += amount,
+                "ephemeral-storage" => resources.ephemeral_bytes += amount,
+                name if name == self.resource => {}
+                name => *resources.extended.entry(name.to_owned()).or_default() += amount,
+            }
+        }
+        let model = self.nodes.get(of.node).map(|node| self.model(node)).unwrap_or_default();
+        let (device, gpu_models) = match u16::try_from(of.gpus) {
+            Ok(count) if count > 0 => {
+                let models = Some(model.to_owned()).filter(|model| !model.is_empty());
+                (DeviceRequest::Whole { count, same_island: false }, models.into_iter().collect())
+            }
+            _ => (DeviceRequest::None, BTreeSet::new()),
+        };
+        let mut tolerations = template.tolerations.clone();
+        if of.gpus > 0 {
+            // Kubernetes may add that of a taint that is named after the resource.
+            let key = self.resource.to_owned();
+            tolerations.push(Toleration { key, any_value: true, ..Toleration::default() });
+        }
+        Requirement {
+            resources,
+            device,
+            gpu_models,
+            node_conditions: template.node_conditions.clone(),
+            tolerations,
+            ..Requirement::default()
+        }
+    }
+}
+
+/// A finding for each node that can go: the moves, and the free GPUs that are then used, all of the
+/// node and as many elsewhere as move there.
+fn findings(
+    cluster: &Cluster<'_>,
+    check: &'static Check,
+    gone: &[&str],
+    placed: &BTreeMap<usize, String>,
+) -> Vec<Finding> {
+    // Devices are numbered as they are held: the free ones stand last.
+    let free = |node: &Node, used: i64| {
+        let first = usize::try_from(used).unwrap_or(usize::MAX).min(node.devices.len());
+        node.devices[first..].to_vec()
+    };
+    let mut filled: BTreeMap<&str, usize> = BTreeMap::new();
+    let finding = |name: &&str| {
+        let node = cluster.nodes[name];
+        let used = cluster.used_of(name);
+        let requested = format!("{used} of {} on {name}", cluster.offered(node));
+        let mut finding = Finding::new(check, &node.pool)
+            .with("GPUs requested", requested)
+            .affecting([node_ref(node)]);
+        let mut devices = free(node, used);
+        for place in cluster.pods_of(name) {
+            let of = &cluster.standing[place];
+            let to = placed[&place].clone();
+            if let Some((target, node)) = cluster.nodes.get_key_value(to.as_str()) {
+                let taken = filled.entry(target).or_default();
+                let count = usize::try_from(of.gpus).unwrap_or(0);
+                let free = free(node, cluster.used_of(target)).into_iter();
+                devices.extend(free.skip(*taken).take(count));
+                *taken += count;
+            }
+            let pod = pod_ref(of.workload, of.pod);
+            finding.moves.push(Move { pod, from: (*name).to_owned(), to });
+        }
+        finding.claims = devices
+            .into_iter()
+            .map(|device| Attribution {
+                device,
+                holder: None,
+                states: BTreeSet::from([NO_DEMAND]),
+                span: cluster.facts.period,
+                gpu_milli: WHOLE_DEVICE_MILLI,
+            })
+            .collect();
+        finding
+    };
+    gone.iter().map(finding).collect()
+}

@@ -1,0 +1,215 @@
+//! MIG instances of a node: which of its GPUs each lies on, and how much of that GPU it is.
+//!
+//! An instance pays for `compute / (s + r)` of its GPU, where `s` are the compute slices of all
+//! instances on the GPU and `r` those that further instances could still take: so the instances of
+//! a full GPU are exactly one GPU, also where its compute slices cannot all be used, and
+//! `r / (s + r)` is what the layout leaves over.
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex};
+
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{Layout, MigTable};
+
+/// A node has no more GPUs than these; more instances are laid out only where all GPUs are cut
+/// alike.
+const MOST_SEARCHED: i64 = 64;
+
+/// Steps of the search for the fewest GPUs.
+const MOST_STEPS: u32 = 50_000;
+
+/// The instances of a node on its GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OnGpus {
+    /// GPUs that are cut.
+    pub(super) gpus: i64,
+    /// For each profile, in the order in which they were asked, each of its instances in milli-GPU.
+    pub(super) instances: Vec<Vec<i64>>,
+    /// What the layouts leave over, in milli-GPU.
+    pub(super) rest_milli: i64,
+}
+
+/// Puts instances, by the name of their profile, on GPUs: on so many where somebody counts those
+/// that are cut, else on the fewest. `None` where the tables do not say how such GPUs are cut.
+pub(super) fn on_gpus(
+    table: &MigTable,
+    instances: &[(&str, i64)],
+    gpus: Option<i64>,
+) -> Option<OnGpus> {
+    let places: Vec<usize> =
+        instances.iter().map(|(name, _)| table.profile(name)).collect::<Option<_>>()?;
+    let mut all: Layout = vec![0; table.profiles.len()];
+    for (place, (_, count)) in places.iter().zip(instances) {
+        all[*place] += u16::try_from(*count).ok()?;
+    }
+    let layouts = layouts(table, &all, gpus)?;
+    let mut of_place: Vec<Vec<i64>> = vec![Vec::new(); all.len()];
+    let mut known: BTreeMap<&Layout, (Vec<Vec<i64>>, i64)> = BTreeMap::new();
+    let mut rest_milli = 0;
+    for layout in &layouts {
+        let (parts, rest) = known.entry(layout).or_insert_with(|| one_gpu(table, layout));
+        of_place.iter_mut().zip(parts).for_each(|(all, of_gpu)| all.extend_from_slice(of_gpu));
+        rest_milli += *rest;
+    }
+    // Two names of one profile share its instances in the order in which they are asked.
+    let taken = places.iter().zip(instances).map(|(place, (_, count))| {
+        let count = usize::try_from(*count).unwrap_or(0).min(of_place[*place].len());
+        of_place[*place].drain(..count).collect()
+    });
+    let instances = taken.collect();
+    Some(OnGpus { gpus: layouts.len() as i64, instances, rest_milli })
+}
+
+/// The instances of one GPU by profile, in milli-GPU, and what they leave over: together one GPU.
+fn one_gpu(table: &MigTable, layout: &Layout) -> (Vec<Vec<i64>>, i64) {
+    let rest = u64::from(table.left_over(layout).unwrap_or(0));
+    let all = (table.compute_of(layout) + rest).max(1) as i64;
+    let mut at = 0;
+    let mut next = |compute: i64| {
+        let from = WHOLE_DEVICE_MILLI * at / all;
+        at += compute;
+        WHOLE_DEVICE_MILLI * at / all - from
+    };
+    let instances = table.profiles.iter().zip(layout).map(|(profile, count)| {
+        (0..*count).map(|_| next(i64::from(profile.compute_slices))).collect()
+    });
+    (instances.collect(), next(rest as i64))
+}
+
+/// One layout for each GPU, which together have all instances.
+fn layouts(table: &MigTable, all: &Layout, gpus: Option<i64>) -> Option<Vec<Layout>> {
+    if let Some(alike) = gpus.and_then(|gpus| alike(table, all, gpus)) {
+        return Some(alike);
+    }
+    let mut found = fewest(table, all)?;
+    if let Some(gpus) = gpus {
+        let gpus = usize::try_from(gpus).ok()?;
+        if found.len() > gpus {
+            return None;
+        }
+        // A GPU in MIG mode without an instance: the layout leaves all of it over.
+        found.resize(gpus, vec![0; all.len()]);
+    }
+    Some(found)
+}
+
+/// All GPUs cut alike, as most nodes are.
+fn alike(table: &MigTable, all: &Layout, gpus: i64) -> Option<Vec<Layout>> {
+    let each = u16::try_from(gpus).ok().filter(|gpus| *gpus > 0)?;
+    let layout: Layout = all.iter().map(|count| count / each).collect();
+    let is_even = all.iter().all(|count| count % each == 0);
+    (is_even && table.is_legal(&layout)).then(|| vec![layout; usize::from(each)])
+}
+
+/// Layouts of the fewest GPUs that can hold the instances.
+fn fewest(table: &MigTable, all: &Layout) -> Option<Vec<Layout>> {
+    let least = least_gpus(table, all);
+    let full = fullest(table);
+    for gpus in least.. {
+        if let Some(alike) = alike(table, all, gpus) {
+            return Some(alike);
+        }
+        if gpus > MOST_SEARCHED {
+            return None;
+        }
+        let mut search = Search { table, full: &full, steps: MOST_STEPS, found: Vec::new() };
+        if search.run(all, gpus, 0) {
+            return Some(search.found);
+        }
+    }
+    None
+}
+
+/// No fewer GPUs have the compute and the memory slices.
+fn least_gpus(table: &MigTable, layout: &Layout) -> i64 {
+    let sum = |slices: fn(&dovetail_model::MigProfile) -> u8| -> i64 {
+        let each = table.profiles.iter().zip(layout);
+        each.map(|(profile, count)| i64::from(slices(profile)) * i64::from(*count)).sum()
+    };
+    let of = |slices: i64, of_gpu: u8| (slices + i64::from(of_gpu) - 1) / i64::from(of_gpu);
+    let compute = of(sum(|profile| profile.compute_slices), table.compute_slices);
+    compute.max(of(sum(|profile| profile.memory_slices), table.memory_slices))
+}
+
+/// The layouts of a table to which nothing can be added, which take a while to find.
+fn fullest(table: &MigTable) -> Vec<Layout> {
+    static KNOWN: LazyLock<Mutex<BTreeMap<String, Vec<Layout>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    known.entry(table.name.clone()).or_insert_with(|| table.fullest_layouts()).clone()
+}
+
+/// A search for layouts of so many GPUs, in the order of the fullest layouts.
+struct Search<'t> {
+    table: &'t MigTable,
+    full: &'t [Layout],
+    steps: u32,
+    found: Vec<Layout>,
+}
+
+impl Search<'_> {
+    fn run(&mut self, left: &Layout, gpus: i64, from: usize) -> bool {
+        if left.iter().all(|count| *count == 0) {
+            return true;
+        }
+        if self.steps == 0 || least_gpus(self.table, left) > gpus {
+            return false;
+        }
+        self.steps -= 1;
+        if self.table.is_legal(left) {
+            self.found.push(left.clone());
+            return true;
+        }
+        // GPUs that are as full as can be come first: less is left over.
+        [true, false].into_iter().any(|is_full| self.take_one(left, gpus, from, is_full))
+    }
+
+    fn take_one(&mut self, left: &Layout, gpus: i64, from: usize, is_full: bool) -> bool {
+        let full = self.full;
+        for (place, layout) in full.iter().enumerate().skip(from) {
+            let taken: Layout = layout.iter().zip(left).map(|(one, left)| *one.min(left)).collect();
+            if (taken == *layout) != is_full || taken.iter().all(|count| *count == 0) {
+                continue;
+            }
+            let rest: Layout = left.iter().zip(&taken).map(|(left, taken)| left - taken).collect();
+            self.found.push(taken);
+            if self.run(&rest, gpus - 1, place) {
+                return true;
+            }
+            self.found.pop();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(model: &str, instances: &[(&str, i64)], gpus: Option<i64>) -> OnGpus {
+        on_gpus(&MigTable::of_model(model).unwrap(), instances, gpus).unwrap()
+    }
+
+    #[test]
+    fn instances_lie_on_the_fewest_gpus_and_pay_for_what_nobody_else_can_have() {
+        // By hand: 4 + 3, 2 + 2 + 3, and a 2g beside which five slices stay free: two GPUs and 2/7.
+        let mixed = [("4g.20gb", 1), ("3g.20gb", 2), ("2g.10gb", 3)];
+        let found = cut("A100-40GB", &mixed, None);
+        assert_eq!((found.gpus, found.rest_milli), (3, 715));
+        // 3/7 and 4/7 of a GPU, the first cut off.
+        assert_eq!(found.instances[0], [572]);
+        let sum: i64 = found.instances.iter().flatten().sum();
+        assert_eq!(sum + found.rest_milli, 3000);
+        // Two 3g are half of it each, though they have six of seven slices.
+        let halves = cut("A100-40GB", &[("3g.20gb", 16)], Some(8));
+        assert_eq!((halves.gpus, halves.rest_milli), (8, 0));
+        assert_eq!(halves.instances, [[500; 16]]);
+        // Half of each GPU, and one that is left over as a whole.
+        let half = cut("A30", &[("1g.6gb", 4)], Some(2));
+        assert_eq!((half.gpus, half.rest_milli), (2, 1000));
+        let empty = cut("A30", &[("4g.24gb", 1)], Some(2));
+        assert_eq!((empty.gpus, empty.rest_milli), (2, 1000));
+        let table = MigTable::of_model("A30").unwrap();
+        assert_eq!(on_gpus(&table, &[("4g.24gb", 3)], Some(2)), None);
+        assert_eq!(on_gpus(&table, &[("3g.20gb", 1)], None), None);
+    }
+}

@@ -1,0 +1,21 @@
+//! The GPUs of a node as its device plugins offer them: the one reading of whole GPUs, MIG
+//! instances, replicas and the devices of every vendor, for the scheduler, the audit and bills.
+//!
+//! | module | what |
+//! |---|---|
+//! | `count` | how many physical GPUs there are, and who says so |
+//! | `units` | what plugins offer of them, unit by unit |
+//! | `mig` | which GPU an instance lies on, its share, and what a layout leaves over |
+//! | `share` | replicas, HAMi, devices under several names |
+
+mod count;
+mod mig;
+mod share;
+mod units;
+
+pub use count::{CountSource, GpuCount};
+pub use share::{counted_as, is_of_shares, slice_of};
+pub(crate) use units::MOST_UNITS;
+pub use units::{
+    GpuUnits, NodeGpus, discovered_gpus, model_label, model_of_product, node_gpus, offered,
+};

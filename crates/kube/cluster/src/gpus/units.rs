@@ -1,0 +1,319 @@
+//! What device plugins offer of the GPUs of a node, unit by unit.
+
+use dovetail_model::{MigTable, Parts, Resources, Slice, is_gpu_resource};
+use dovetail_objects::{GpuLabels, Labels, Node, labels};
+
+use super::count::{CountSource, GpuCount, stated};
+use super::mig::{OnGpus, on_gpus};
+use super::share::{counted_as, hami_gpus, is_of_shares, single_mig, slice_of};
+
+/// Labels that name the GPU model, the most precise first.
+const MODEL_LABELS: [&str; 6] = [
+    labels::NVIDIA_PRODUCT,
+    labels::AMD_PRODUCT,
+    labels::AMD_OLD_PRODUCT,
+    labels::GKE_ACCELERATOR,
+    labels::KARPENTER_GPU,
+    labels::AWS_ACCELERATOR,
+];
+
+/// Units of a resource on one node; more are a slip of whoever wrote the number, and the engine
+/// counts devices in 16 bits.
+pub(crate) const MOST_UNITS: i64 = 4096;
+
+/// Names of whole GPUs, under which plugins offer parts of them, too.
+const WHOLE: [&str; 2] = [labels::NVIDIA_GPU, labels::AMD_GPU];
+
+/// The GPUs of a node, and the units in which pods ask for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeGpus {
+    /// The model as a label names it, without what follows it of a MIG profile.
+    pub model: Option<String>,
+    /// Physical GPUs, with who counts them.
+    pub count: GpuCount,
+    /// What plugins offer, in the order of the resources' names.
+    pub units: Vec<GpuUnits>,
+    /// What MIG layouts leave over, in milli-GPU.
+    pub layout_rest_milli: i64,
+    /// GPUs that are counted and that no plugin offers: lost devices.
+    pub missing: i64,
+}
+
+/// Units of one resource on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuUnits {
+    /// Resource name, for example `nvidia.com/mig-1g.10gb`.
+    pub resource: String,
+    /// What is there, also what pods cannot ask for because it is broken.
+    pub built_in: i64,
+    /// What pods can ask for.
+    pub usable: i64,
+    /// What each unit is of the node's GPUs.
+    pub parts: Parts,
+    /// Whether several pods have one device together by such units (time-slicing, MPS, HAMi).
+    pub is_shared: bool,
+}
+
+impl NodeGpus {
+    /// How much of the GPUs cannot be asked for, in milli-GPU: units that are not allocatable, and
+    /// GPUs that nobody offers.
+    pub fn unavailable_milli(&self) -> i64 {
+        let broken = self.units.iter().map(|of| of.parts.milli(of.usable, of.built_in));
+        broken.sum::<i64>() + 1000 * self.missing
+    }
+}
+
+/// The model as a label of the node names it.
+pub fn model_label(of: &Labels) -> Option<&str> {
+    MODEL_LABELS.iter().find_map(|label| of.get(label).filter(|model| !model.is_empty()))
+}
+
+/// The model without what follows it where plugins offer parts of it under the name of whole GPUs.
+pub fn model_of_product(product: &str) -> &str {
+    single_mig(product).map_or(product, |(model, _)| model)
+}
+
+/// Physical GPUs as GPU Feature Discovery counts them; 0 where no label says.
+pub fn discovered_gpus(of: &Labels) -> i64 {
+    let discovered = GpuLabels::read(|key| of.get(key));
+    match discovered.product.and_then(single_mig) {
+        // There the label counts instances.
+        Some(_) => 0,
+        None => discovered.count.map_or(0, i64::from),
+    }
+}
+
+/// The GPUs of a node; `None` if it has none. `hami` is HAMi's annotation of it.
+pub fn node_gpus(node: &Node, hami: Option<&str>) -> Option<NodeGpus> {
+    let of = &node.meta.labels;
+    let reader = Reader::new(node, hami);
+    let found = reader.units();
+    let stated = stated(of, hami_gpus(hami), reader.single.is_some());
+    let main = found.main_gpus();
+    let is_offered = main + found.other_gpus > 0;
+    // What nobody offers is there only where discovery saw it: a node may come up without a plugin.
+    let trusted = |(by, _): &&(CountSource, i64)| is_offered || *by == CountSource::Discovery;
+    let first = stated.iter().find(trusted).cloned();
+    // A machine's type says how many GPUs a plugin shares out, and does not prove that some are
+    // lost that no label counts.
+    let is_type = |by: &CountSource| matches!(by, CountSource::InstanceType(_));
+    let first = first.filter(|(by, said)| !is_type(by) || *said <= main || found.cut.is_some());
+    let (by, counted) = match first {
+        Some((by, counted)) if counted >= main => (by, counted),
+        _ if found.cut.is_some() => (CountSource::Layouts, main),
+        _ => (CountSource::Offered, main),
+    };
+    let gpus = (counted + found.other_gpus).min(MOST_UNITS);
+    if gpus == 0 {
+        return None;
+    }
+    let mut others: Vec<_> = stated.into_iter().filter(|(_, said)| *said != counted).collect();
+    let beyond = found.offered_as_whole.filter(|offered| *offered > counted);
+    others.extend(beyond.map(|offered| (CountSource::Offered, offered)));
+    let model = model_label(of).map(|product| model_of_product(product).to_owned());
+    Some(NodeGpus {
+        model,
+        count: GpuCount { gpus, by, others },
+        layout_rest_milli: found.cut.as_ref().map_or(0, |cut| cut.rest_milli),
+        missing: if found.is_cut_unknown { 0 } else { (counted - main).max(0) },
+        units: found.units,
+    })
+}
+
+/// How many units of a resource pods can ask for on a node, and how many are there.
+pub fn offered(node: &Node, resource: &str) -> (i64, i64) {
+    let amount = |of: &Resources| of.extended.get(resource).copied().unwrap_or(0);
+    let usable = amount(&node.allocatable).clamp(0, MOST_UNITS);
+    (usable, amount(&node.capacity).clamp(usable, MOST_UNITS))
+}
+
+/// What is looked up while the units of a node are read.
+struct Reader<'n> {
+    node: &'n Node,
+    product: Option<&'n str>,
+    /// Model and profile where instances are offered under the name of whole GPUs.
+    single: Option<(&'n str, &'n str)>,
+    /// Replicas of each unit by the name of whole GPUs.
+    replicas: i64,
+    /// GPUs that somebody counts.
+    counted: Option<i64>,
+    hami: Option<i64>,
+}
+
+/// Units, and the GPUs that they are of.
+#[derive(Default)]
+struct Found {
+    units: Vec<GpuUnits>,
+    /// Milli-GPU of units of whole GPUs of the vendor whose GPUs are counted.
+    main_milli: i64,
+    /// GPUs of other vendors.
+    other_gpus: i64,
+    cut: Option<OnGpus>,
+    /// Units by the name of whole GPUs where no label says how they are shared.
+    offered_as_whole: Option<i64>,
+    /// Whether no table says how the GPUs are cut: then the rest of them is unknown, not missing.
+    is_cut_unknown: bool,
+}
+
+impl Found {
+    fn main_gpus(&self) -> i64 {
+        (self.main_milli + 999) / 1000 + self.cut.as_ref().map_or(0, |cut| cut.gpus)
+    }
+}
+
+/// MIG instances of one profile as a resource offers them.
+struct Instances<'n> {
+    resource: &'n str,
+    profile: &'n str,
+    usable: i64,
+    built_in: i64,
+    replicas: i64,
+}
+
+impl Instances<'_> {
+    fn count(&self) -> i64 {
+        (self.built_in + self.replicas - 1) / self.replicas
+    }
+
+    /// Units in the order of their instances, each its part of one.
+    fn units(&self, instances: &[i64]) -> GpuUnits {
+        let each = |milli: &i64| {
+            let at = |place: i64| milli * place / self.replicas;
+            (0..self.replicas).map(|place| at(place + 1) - at(place)).collect::<Vec<i64>>()
+        };
+        GpuUnits {
+            resource: self.resource.to_owned(),
+            built_in: self.built_in,
+            usable: self.usable,
+            parts: Parts::Each(instances.iter().flat_map(each).collect()),
+            is_shared: self.replicas > 1 || is_of_shares(self.resource),
+        }
+    }
+}
+
+impl<'n> Reader<'n> {
+    fn new(node: &'n Node, hami: Option<&str>) -> Self {
+        let of = &node.meta.labels;
+        let discovered = GpuLabels::read(|key| of.get(key));
+        let product = model_label(of);
+        let on_gke = || Some((product?, of.get(labels::GKE_PARTITION)?));
+        let single = product.and_then(single_mig).or_else(on_gke);
+        let clients = || of.get(labels::GKE_SHARED_CLIENTS)?.parse::<u32>().ok();
+        let replicas = discovered.replicas.or_else(clients).map_or(1, i64::from).clamp(1, 4096);
+        let hami = hami_gpus(hami);
+        let counted = stated(of, None, single.is_some()).first().map(|(_, gpus)| *gpus);
+        Self { node, product, single, replicas, counted, hami }
+    }
+
+    fn offered(&self) -> impl Iterator<Item = (&'n str, i64, i64)> + use<'n> {
+        let node = self.node;
+        let built_in = move |name: &str| offered(node, name).1;
+        let names = node.capacity.extended.keys().filter(|name| is_gpu_resource(name));
+        let names = names.filter(move |name| counted_as(built_in, name).is_none());
+        names.map(move |name| {
+            let (usable, built_in) = offered(node, name);
+            (&**name, usable, built_in)
+        })
+    }
+
+    fn units(&self) -> Found {
+        let is_nvidia = |name: &str| name.starts_with("nvidia.com/");
+        let has_nvidia = self.offered().any(|(name, _, built_in)| is_nvidia(name) && built_in > 0);
+        let mut found = Found::default();
+        let mut instances = Vec::new();
+        for (resource, usable, built_in) in self.offered() {
+            if let Some(of) = self.instances(resource, usable, built_in) {
+                instances.push(of);
+                continue;
+            }
+            let units = self.whole(resource, usable, built_in, &mut found);
+            let milli = units.parts.milli(0, built_in);
+            match has_nvidia && !is_nvidia(resource) {
+                true => found.other_gpus += (milli + 999) / 1000,
+                false => found.main_milli += milli,
+            }
+            found.units.push(units);
+        }
+        self.lay_out(&instances, &mut found);
+        found.units.sort_by(|one, other| one.resource.cmp(&other.resource));
+        found
+    }
+
+    /// What a resource offers of MIG instances, if it does.
+    fn instances(&self, resource: &'n str, usable: i64, built_in: i64) -> Option<Instances<'n>> {
+        if let Some(profile) = resource.strip_prefix(labels::NVIDIA_MIG) {
+            let own = resource.strip_suffix(".shared").unwrap_or(resource);
+            let replicas = self.node.meta.labels.get(&format!("{own}.replicas"));
+            let replicas = replicas.and_then(|text| text.parse::<u32>().ok()).unwrap_or(1);
+            let replicas = i64::from(replicas).clamp(1, MOST_UNITS);
+            let profile = profile.strip_suffix(".shared").unwrap_or(profile);
+            return Some(Instances { resource, profile, usable, built_in, replicas });
+        }
+        let (_, profile) = self.single.filter(|_| resource.starts_with(labels::NVIDIA_GPU))?;
+        let replicas = self.replicas;
+        Some(Instances { resource, profile, usable, built_in, replicas })
+    }
+
+    /// Units of whole GPUs, or of replicas of them.
+    fn whole(&self, resource: &str, usable: i64, built_in: i64, found: &mut Found) -> GpuUnits {
+        let is_plain = WHOLE.contains(&resource) && self.replicas == 1;
+        // A plugin may offer parts of GPUs that no label counts.
+        let counted = match self.hami {
+            Some(gpus) if gpus > 0 => Some(gpus),
+            _ => self.counted.filter(|_| is_plain),
+        };
+        let parted =
+            counted.filter(|gpus| WHOLE.contains(&resource) && (1..built_in).contains(gpus));
+        if is_plain && self.hami.is_none() {
+            found.offered_as_whole = Some(found.offered_as_whole.unwrap_or(0) + built_in);
+        }
+        let is_nvidia = resource.starts_with(labels::NVIDIA_GPU);
+        let parts = match parted {
+            Some(gpus) => Slice { part: gpus, of: built_in },
+            None => slice_of(resource, self.replicas, self.product),
+        };
+        // A partition of an AMD GPU is a device of its own.
+        let is_shared = is_nvidia && (parted.is_some() || self.replicas > 1);
+        GpuUnits {
+            resource: resource.to_owned(),
+            built_in,
+            usable,
+            parts: Parts::Equal(parts),
+            is_shared: is_shared || is_of_shares(resource),
+        }
+    }
+
+    /// Puts instances on GPUs; where no table says how these are cut, each is its compute slices,
+    /// and what is left of the GPUs is unknown.
+    fn lay_out(&self, instances: &[Instances<'_>], found: &mut Found) {
+        let model = self.single.map(|(model, _)| model).or(self.product);
+        let table = model.and_then(MigTable::of_model).filter(|_| !instances.is_empty());
+        let whole = (found.main_milli + 999) / 1000;
+        let counts: Vec<(&str, i64)> =
+            instances.iter().map(|of| (of.profile, of.count())).collect();
+        let left = self.counted.map(|gpus| gpus - whole).filter(|gpus| *gpus > 0);
+        let laid_out = table.and_then(|table| {
+            let on = |gpus| on_gpus(&table, &counts, gpus);
+            left.and_then(|gpus| on(Some(gpus))).or_else(|| on(None))
+        });
+        match laid_out {
+            Some(on) => {
+                let each = instances.iter().zip(&on.instances);
+                found.units.extend(each.map(|(of, milli)| of.units(milli)));
+                found.cut = Some(on);
+            }
+            None => {
+                found.is_cut_unknown = !instances.is_empty();
+                for of in instances {
+                    let product = self.product.unwrap_or_default();
+                    let model = model.unwrap_or(product);
+                    let name = format!("{}{}", labels::NVIDIA_MIG, of.profile);
+                    let slice = slice_of(&name, of.replicas, Some(model));
+                    found.main_milli += slice.milli(of.built_in);
+                    let parts = Parts::Equal(slice);
+                    found.units.push(GpuUnits { parts, ..of.units(&[]) });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! GPUs of which nobody can say whether they are held: pods and nodes that could not be read, and
+//! pods on nodes that were not handed over.
+
+use std::collections::BTreeMap;
+
+use dovetail_audit::{Demand, NodeGpus, Untold};
+use dovetail_model::is_gpu_resource;
+use serde_json::Value;
+
+use super::inventory::Inventory;
+use crate::dump::RawObject;
+
+/// More GPUs of one object are a slip.
+const MOST: i64 = 4096;
+
+/// How many GPUs are neither held nor free as far as anybody knows, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnknownGpus {
+    /// Held by pods on nodes that were not read.
+    pub on_unread_nodes: i64,
+    /// Those pods.
+    pub pods_on_unread_nodes: usize,
+    /// Asked for by pods that could not be read.
+    pub of_unread_pods: i64,
+    /// Pods that could not be read and may hold GPUs, also those that say no number.
+    pub unread_pods: usize,
+    /// Of nodes that could not be read.
+    pub of_unread_nodes: i64,
+    /// Nodes that could not be read and may have GPUs.
+    pub unread_nodes: usize,
+}
+
+impl UnknownGpus {
+    /// All of them.
+    pub fn gpus(&self) -> i64 {
+        self.on_unread_nodes + self.of_unread_pods + self.of_unread_nodes
+    }
+
+    /// Whether there is an object that may hold or have GPUs and was not understood.
+    pub fn is_any(&self) -> bool {
+        self.pods_on_unread_nodes + self.unread_pods + self.unread_nodes > 0
+    }
+}
+
+/// A pod that could not be read, as far as it can be told.
+pub(super) struct UnreadPod {
+    /// Its node; `None` if it says none.
+    pub(super) node: Option<String>,
+    /// Units that it asks for, by resource.
+    pub(super) units: BTreeMap<String, i64>,
+}
+
+/// Objects that could not be read and may be about GPUs.
+#[derive(Default)]
+pub(super) struct Unread {
+    pub(super) pods: Vec<UnreadPod>,
+    /// GPUs of nodes, as far as they say a number.
+    pub(super) nodes: Vec<i64>,
+}
+
+impl Unread {
+    /// Notes what an object that could not be read says of GPUs.
+    pub(super) fn note(&mut self, raw: &RawObject<'_>) {
+        let object = || serde_json::from_str::<Value>(raw.json).unwrap_or_default();
+        match raw.kind {
+            "Pod" => {
+                let object = object();
+                if !is_over(&object) {
+                    self.pods.extend(pod(&object));
+                }
+            }
+            "Node" => {
+                let status = &object()["status"];
+                let of = |field: &str| amounts(&status[field]);
+                let (capacity, allocatable) = (of("capacity"), of("allocatable"));
+                let named = capacity.keys().chain(allocatable.keys()).next().is_some();
+                let most = capacity.values().chain(allocatable.values()).copied().max();
+                if named {
+                    self.nodes.push(most.unwrap_or(0).max(0));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Unread {
+    /// GPUs of which nobody can say whether they are held. Those on nodes that are known are marked
+    /// there.
+    pub(super) fn unknown_gpus(&self, all: &Inventory, gpus: &mut [NodeGpus]) -> UnknownGpus {
+        let mut unknown = UnknownGpus {
+            unread_pods: self.pods.len(),
+            unread_nodes: self.nodes.len(),
+            of_unread_nodes: self.nodes.iter().sum(),
+            ..UnknownGpus::default()
+        };
+        let placed = all.pods.list.iter().filter(|record| !record.pod.node.is_empty());
+        for record in placed.filter(|record| !all.nodes.contains_key(&*record.pod.node)) {
+            let held = record.pod.holds().extended.iter();
+            let units = held.filter(|(name, count)| **count > 0 && is_gpu_resource(name));
+            let units: i64 = units.map(|(_, count)| (*count).min(MOST)).sum();
+            unknown.on_unread_nodes += units;
+            unknown.pods_on_unread_nodes += usize::from(units > 0);
+        }
+        let mut places: BTreeMap<String, &mut NodeGpus> =
+            gpus.iter_mut().map(|of| (of.node.clone(), of)).collect();
+        for pod in &self.pods {
+            unknown.of_unread_pods += pod.units.values().sum::<i64>();
+            let node = pod.node.as_deref().and_then(|node| places.get_mut(node));
+            for of in node.into_iter().flat_map(|node| &mut node.units) {
+                of.unknown += pod.units.get(&of.resource).copied().unwrap_or(0);
+            }
+        }
+        unknown
+    }
+
+    /// A pod without a node may want what nothing else does.
+    pub(super) fn may_want(&self, demand: &mut [Demand]) {
+        for pod in self.pods.iter().filter(|pod| pod.node.is_none()) {
+            for of in &mut *demand {
+                let units = pod.units.get(&of.resource).copied().unwrap_or(0);
+                of.untold = of.untold.and(Untold::AtMost(units));
+            }
+        }
+    }
+}
+
+fn is_over(pod: &Value) -> bool {
+    ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase)
+}
+
+/// What a pod says, if a container of it names a resource of GPUs.
+fn pod(object: &Value) -> Option<UnreadPod> {
+    let spec = &object["spec"];
+    let mut units: BTreeMap<String, i64> = BTreeMap::new();
+    for container in spec["containers"].as_array().into_iter().flatten() {
+        let mut of_container = amounts(&container["resources"]["requests"]);
+        of_container.extend(amounts(&container["resources"]["limits"]));
+        for (resource, count) in of_container {
+            let sum = units.entry(resource).or_default();
+            *sum = (*sum + count.max(0)).min(MOST);
+        }
+    }
+    let node = spec["nodeName"].as_str().filter(|node| !node.is_empty()).map(str::to_owned);
+    (!units.is_empty()).then_some(UnreadPod { node, units })
+}
+
+/// Amounts of resources of GPUs; what is no number is none.
+fn amounts(of: &Value) -> BTreeMap<String, i64> {
+    let amounts = of.as_object().into_iter().flatten();
+    let gpus = amounts.filter(|(name, _)| is_gpu_resource(name));
+    let number = |value: &Value| match value {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_i64(),
+    };
+    gpus.map(|(name, value)| (name.clone(), number(value).unwrap_or(0).clamp(-1, MOST))).collect()
+}
