@@ -19,7 +19,7 @@ cargo build --quiet --locked --release --package dovetail
 prometheus=$(sh make/prometheus.sh)
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus
 export PATH
-for figure in usage audit first; do
+for figure in usage audit first partition; do
     cargo bench --quiet --locked --package dovetail --bench figures -- "$figure"
 done
 for figure in phases stock util; do

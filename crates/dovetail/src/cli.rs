@@ -10,7 +10,8 @@ use dovetail_settings::{SettingFlags, Settings};
 
 use crate::commands::live;
 use crate::commands::{
-    audit, collect, completion, config, cost, demo, markdown_help, sim, trace, usage, version,
+    audit, collect, completion, config, cost, demo, markdown_help, partition, sim, trace, usage,
+    version,
 };
 use crate::exit::EXIT_CODES;
 use crate::form_flag::{with_forms, with_required};
@@ -54,6 +55,9 @@ enum Command {
     Trace(trace::Command),
     /// Simulate a month of a large GPU cluster and write a report.
     Demo(Box<demo::DemoFlags>),
+    /// Plan MIG layouts from demand, size fleets of shared GPUs.
+    #[command(subcommand)]
+    Partition(partition::Command),
     /// Schedule the pods of a Kubernetes cluster.
     Scheduler(Box<crate::commands::scheduler::SchedulerFlags>),
     /// Print every setting with its value and where the value comes from.
@@ -115,6 +119,7 @@ impl Cli {
             Command::Sim(command) => command.run(&app),
             Command::Trace(command) => command.run(&app),
             Command::Usage(command) => command.run(&app),
+            Command::Partition(command) => command.run(&app),
             Command::Audit(flags) => audit::run(&app, &flags),
             Command::Cost(flags) => cost::run(&app, &flags),
             Command::Collect(flags) => collect::run(&app, &flags),

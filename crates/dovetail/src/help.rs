@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Look", &["audit", "cost", "usage", "top", "why", "queue"]),
     ("Watch", &["serve", "collect"]),
     ("Prove", &["sim", "trace", "demo"]),
-    ("Run", &["scheduler"]),
+    ("Run", &["partition", "scheduler"]),
 ];
 
 /// Where everything else is.

@@ -28,6 +28,8 @@ const FORMS: &[(&str, &[Output])] = &[
     ("collect", &[]),
     ("completion", &[]),
     ("demo", &[Table, Json, Yaml, Html]),
+    ("partition plan", &[Table, Json, Yaml]),
+    ("partition size", &[Table, Json, Yaml]),
     ("scheduler", &[Table, Json, Yaml]),
     ("serve", &[]),
     ("why", &[Table, Json, Yaml]),

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use dovetail_model::MigTable;
 use serde::Deserialize;
 use toml::de::DeTable;
 
@@ -33,6 +34,15 @@ pub struct FileSettings {
     pub prices: Option<PriceSection>,
     pub audit: Option<AuditSection>,
     pub notices: Option<NoticeSection>,
+    /// There is a section `[mig]`. It is read by itself, as its mistakes are those of data.
+    #[serde(default, rename = "mig", deserialize_with = "is_there")]
+    pub has_mig: bool,
+    #[serde(skip)]
+    pub mig_tables: Vec<MigTable>,
+}
+
+fn is_there<'de, D: serde::Deserializer<'de>>(section: D) -> Result<bool, D::Error> {
+    serde::de::IgnoredAny::deserialize(section).map(|_| true)
 }
 
 /// The named file, or the one of the current folder; its name comes with it.
@@ -48,7 +58,11 @@ pub(crate) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)>
     };
     let settings = parse(&text);
     let at = |problem| UsageError(format!("{}: {problem}", path.display()));
-    Ok((path.clone(), settings.map_err(at)?))
+    let mut settings = settings.map_err(at)?;
+    if settings.has_mig {
+        settings.mig_tables = super::mig::tables(&path, &text)?;
+    }
+    Ok((path, settings))
 }
 
 fn parse(text: &str) -> Result<FileSettings, String> {

@@ -12,6 +12,7 @@ pub mod audit;
 pub mod cost;
 pub mod file;
 pub mod kubernetes_names;
+mod mig;
 pub mod notices;
 pub mod prices;
 pub mod scheduler;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use dovetail_model::MigTable;
 
 use crate::errors::UsageError;
 use crate::form::Color;
@@ -112,6 +114,8 @@ pub struct Settings {
     pub audit: AuditSection,
     /// Which reports go where.
     pub notices: NoticeSection,
+    /// How GPUs are cut that the built-in tables lack.
+    pub mig_tables: Vec<MigTable>,
 }
 
 impl Settings {
@@ -155,6 +159,7 @@ impl Settings {
             prices: file.prices.clone().unwrap_or_default(),
             audit: file.audit.clone().unwrap_or_default(),
             notices: file.notices.clone().unwrap_or_default(),
+            mig_tables: file.mig_tables.clone(),
         })
     }
 }

@@ -32,6 +32,7 @@ pub mod images;
 pub mod job;
 pub mod labels;
 pub mod mig_layout;
+mod mig_rules;
 mod mig_tables;
 pub mod money;
 pub mod node;
@@ -59,6 +60,7 @@ pub use ids::{HoldingId, JobId, NodeId, NodeName, PodId, QueueName, ReservationI
 pub use images::{ImageName, Images};
 pub use job::{Estimate, Job, PodSet, TopologyRequest};
 pub use mig_layout::Layout;
+pub use mig_rules::MigTableError;
 pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
 pub use preemption::{Budget, Claim, Place, PreemptionCost, PreemptionRules};

@@ -9,6 +9,7 @@ pub(crate) mod demo;
 mod demo_traces;
 pub(crate) mod live;
 pub(crate) mod markdown_help;
+pub(crate) mod partition;
 pub(crate) mod scheduler;
 pub(crate) mod serve;
 pub(crate) mod sim;

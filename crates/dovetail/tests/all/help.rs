@@ -2,7 +2,7 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 31] = [
     "",
     "sim",
     "sim run",
@@ -24,6 +24,8 @@ const COMMANDS: [&str; 29] = [
     "cost digest",
     "collect",
     "demo",
+    "partition plan",
+    "partition size",
     "scheduler",
     "serve",
     "why",

@@ -44,6 +44,7 @@ mod help;
 mod ledger_world;
 mod live;
 mod live_gangs;
+mod partition;
 mod patches;
 mod program;
 mod real_traces;

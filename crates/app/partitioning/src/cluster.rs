@@ -1,0 +1,307 @@
+//! A cluster as a world: GPUs of its nodes, and pods that wait for MIG instances.
+//!
+//! Device plugins say how many instances a node has, not where they lie, and which pod has which is
+//! not in the API. So a node on which pods use GPUs stays as it is, and the layouts of the others
+//! are those that their counts allow.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use dovetail_cluster::gpus::{GpuUnits, node_gpus};
+use dovetail_console::app::App;
+use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
+use dovetail_model::{MigTable, is_gpu_resource};
+use dovetail_objects::{Pod, labels};
+use dovetail_partition::{Change, Demand, Gpu, Instance};
+use dovetail_sources::objects::ObjectFlags;
+
+use crate::eligible::{Target, holders, requirement};
+use crate::fleet::{Fleet, model_of};
+use crate::layout::{placed, spread};
+use crate::objects::{Objects, SeenNode};
+use crate::policy::Policy;
+
+/// Label by which nos takes nodes.
+const NOS_LABEL: &str = "nos.nebuly.com/gpu-partitioning";
+
+/// The layout of a node whose GPUs are not in MIG mode.
+const NO_MIG: &str = "all-disabled";
+
+/// Demand that is younger is not acted for.
+const YOUNG_MS: i64 = 60_000;
+
+/// The fleet of the objects that flags name.
+///
+/// # Errors
+/// Objects that cannot be read.
+pub fn read(app: &App, flags: &ObjectFlags, policy: &Policy, tables: &[MigTable]) -> Result<Fleet> {
+    let mut objects = Objects::default();
+    let now_ms = flags.now_ms()?;
+    let complete = flags.read_into(app, &mut objects)?;
+    let is_hidden = |kind: &&&str| !complete.contains(*kind);
+    if let Some(kind) = ["Node", "Pod"].iter().find(is_hidden).filter(|_| flags.server().is_some())
+    {
+        bail!("the credentials may not list objects of kind {kind}: what is in use is not known");
+    }
+    for skipped in objects.skipped.iter().take(10) {
+        app.note(&format!("left out {}", dovetail_console::plain::plain(&skipped.to_string())));
+    }
+    let holders = holders(&objects);
+    let fleet = Fleet::default();
+    Ok(Reader { objects: &objects, holders, policy, tables, fleet }.read(now_ms))
+}
+
+fn is_pending(pod: &Pod) -> bool {
+    use dovetail_objects::Phase::{Pending, Unknown};
+    pod.node.is_empty() && matches!(pod.phase, Pending | Unknown)
+}
+
+struct Reader<'o> {
+    objects: &'o Objects,
+    /// Pods that hold something, by node.
+    holders: BTreeMap<&'o str, Vec<&'o Pod>>,
+    policy: &'o Policy,
+    tables: &'o [MigTable],
+    fleet: Fleet,
+}
+
+impl Reader<'_> {
+    fn read(mut self, now_ms: u64) -> Fleet {
+        self.fleet.world.tables = self.tables.to_vec();
+        let mut targets = Vec::new();
+        let mut node_of_gpu = Vec::new();
+        let objects = self.objects;
+        for (name, seen) in &objects.nodes {
+            let first = self.fleet.world.gpus.len();
+            self.node(name, seen);
+            let gpus = self.fleet.world.gpus.len() - first;
+            if gpus > 0 {
+                node_of_gpu.extend(std::iter::repeat_n(targets.len(), gpus));
+                targets.push(Target::of(seen, name, objects, self.held_on(name)));
+            }
+        }
+        self.demand(now_ms, &targets, &node_of_gpu);
+        self.keep_whole();
+        self.fleet
+    }
+
+    fn leave(&mut self, why: &str, gpus: i64) {
+        let gpus = usize::try_from(gpus).unwrap_or(0);
+        *self.fleet.left_alone.entry(why.to_owned()).or_default() += gpus;
+    }
+
+    fn node(&mut self, name: &str, seen: &SeenNode) {
+        let Some(gpus) = node_gpus(&seen.node, seen.hami.as_deref()) else { return };
+        let known = gpus.model.as_deref().and_then(|model| model_of(self.tables, model));
+        let Some((model, table)) = known else {
+            return self.leave("no MIG table is known for the model", gpus.count.gpus);
+        };
+        let is_mig = |units: &&GpuUnits| units.resource.starts_with(NVIDIA_MIG);
+        if gpus.units.iter().any(|units| units.is_shared) {
+            return self.leave("the GPUs are shared by replicas", gpus.count.gpus);
+        }
+        let whole: i64 =
+            gpus.units.iter().filter(|units| !is_mig(units)).map(|units| units.built_in).sum();
+        // GPUs that nobody offers are lost, or in MIG mode without instances.
+        let config = seen.node.meta.labels.get(NVIDIA_MIG_CONFIG);
+        let lost = if config.is_some_and(|config| config != NO_MIG) { 0 } else { gpus.missing };
+        let cut = (gpus.count.gpus - whole - lost).max(0);
+        if whole > gpus.count.gpus {
+            let why = "instances are offered under the name of whole GPUs (MIG strategy `single`)";
+            return self.leave(why, gpus.count.gpus);
+        }
+        let table_place = self.tables.iter().position(|known| known.name == table.name);
+        let table_place = table_place.expect("it is one of them");
+        let mut counts = vec![0u16; table.profiles.len()];
+        let mut used = vec![0i64; table.profiles.len()];
+        for units in gpus.units.iter().filter(is_mig) {
+            let Some(place) = table.profile(&units.resource[NVIDIA_MIG.len()..]) else {
+                return self.leave("an instance is of no profile of the model", gpus.count.gpus);
+            };
+            counts[place] += u16::try_from(units.usable).unwrap_or(0);
+            used[place] += self.used(name, &units.resource);
+        }
+        let stays = self.stays(name, seen);
+        if let Some(why) = &stays {
+            self.leave(why, gpus.count.gpus);
+        }
+        let may_change = stays.is_none();
+        let layouts = if cut > 0 { spread(table, &counts, cut as usize) } else { Some(Vec::new()) };
+        let Some(layouts) = layouts else {
+            return self.leave("its instances do not fit on its GPUs by the model's table", cut);
+        };
+        for layout in layouts {
+            let Some(instances) = placed(table, &layout) else { continue };
+            let (held, idle) = instances.into_iter().partition(|instance: &Instance| {
+                let left = &mut used[instance.profile];
+                *left -= 1;
+                *left >= 0
+            });
+            let change = if may_change { Change::WhenEmpty } else { Change::Never };
+            let gpu = Gpu { table: table_place, pool: 0, is_whole: false, held, idle, change };
+            self.gpu(name, &model, gpu);
+        }
+        let may_cut = may_change && self.policy.allow_mode_change;
+        if may_change && whole > 0 && !may_cut {
+            self.leave("whole GPUs: the policy does not set allowModeChange", whole);
+        }
+        for _ in 0..whole {
+            let change = if may_cut { Change::WhenEmpty } else { Change::Never };
+            let (held, idle) = (Vec::new(), Vec::new());
+            let gpu = Gpu { table: table_place, pool: 0, is_whole: true, held, idle, change };
+            self.gpu(name, &model, gpu);
+        }
+    }
+
+    fn gpu(&mut self, node: &str, model: &str, gpu: Gpu) {
+        let number = self.fleet.names.iter().rev().take_while(|(name, _)| name == node).count();
+        self.fleet.names.push((node.to_owned(), number));
+        self.fleet.models.push(model.to_owned());
+        self.fleet.starts_known.push(false);
+        self.fleet.world.gpus.push(gpu);
+    }
+
+    fn held_on(&self, node: &str) -> &[&Pod] {
+        self.holders.get(node).map_or(&[], Vec::as_slice)
+    }
+
+    fn used(&self, node: &str, resource: &str) -> i64 {
+        let of = |pod: &&Pod| pod.holds().extended.get(resource).copied().unwrap_or(0);
+        self.held_on(node).iter().map(of).sum()
+    }
+
+    /// Why the GPUs of a node stay as they are, if they do.
+    fn stays(&self, name: &str, seen: &SeenNode) -> Option<String> {
+        let labels = &seen.node.meta.labels;
+        let selected = &self.policy.node_selector;
+        if seen.hami.as_deref().is_some_and(|text| !text.is_empty()) {
+            return Some(format!("HAMi parts the GPUs of the node ({})", labels::HAMI_REGISTER));
+        }
+        if labels.get(NOS_LABEL).is_some() {
+            return Some(format!("nos parts the GPUs of the node ({NOS_LABEL})"));
+        }
+        if !selected.iter().all(|(key, value)| labels.get(key) == Some(value)) {
+            return Some("the policy's nodeSelector does not select the node".to_owned());
+        }
+        if seen.node.unschedulable {
+            return Some("the node is cordoned".to_owned());
+        }
+        let state = labels.get(NVIDIA_MIG_STATE).filter(|state| *state != "success");
+        if let Some(state) = state {
+            return Some(format!("mig-manager reports `{state}` ({NVIDIA_MIG_STATE})"));
+        }
+        let has_gpus = |pod: &&Pod| {
+            let amounts = pod.holds().extended.iter();
+            amounts.filter(|(name, _)| is_gpu_resource(name)).any(|(_, count)| *count > 0)
+                || pod.has_resource_claims
+        };
+        let why = "pods use GPUs of the node, and the API does not say which";
+        self.held_on(name).iter().any(has_gpus).then(|| why.to_owned())
+    }
+
+    fn not_planned(&mut self, why: String) {
+        *self.fleet.not_planned.entry(why).or_default() += 1;
+    }
+
+    /// Pending pods that ask for whole GPUs get them before any is cut, besides those that the
+    /// policy keeps.
+    fn keep_whole(&mut self) {
+        let asked = self.objects.pods.values().filter(|pod| is_pending(pod));
+        let asked = asked.map(|pod| pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0));
+        let asked = u32::try_from(asked.sum::<i64>()).unwrap_or(u32::MAX);
+        let kept = self.policy.keep_whole.saturating_add(asked);
+        let world = &self.fleet.world;
+        let names = world.gpus.iter().map(|gpu| world.tables[gpu.table].name.clone());
+        self.fleet.keep_whole = names.map(|name| (name, kept)).collect();
+    }
+
+    /// Pending pods by profile, priority and the nodes they may go to. Nodes that the same pods may
+    /// go to are one pool.
+    fn demand(&mut self, now_ms: u64, targets: &[Target], node_of_gpu: &[usize]) {
+        let mut grouped: BTreeMap<(Vec<bool>, String, i32, bool), u32> = BTreeMap::new();
+        let objects = self.objects;
+        for pod in objects.pods.values().filter(|pod| is_pending(pod)) {
+            let profile = match self.asked(pod) {
+                Some(Ok(profile)) => profile,
+                Some(Err(why)) => {
+                    self.not_planned(why);
+                    continue;
+                }
+                None => continue,
+            };
+            let needs = match requirement(pod, objects) {
+                Ok(needs) => needs,
+                Err(why) => {
+                    self.not_planned(why);
+                    continue;
+                }
+            };
+            let nodes: Vec<bool> = targets.iter().map(|target| target.takes(&needs)).collect();
+            if !nodes.contains(&true) {
+                self.not_planned("no node with such GPUs takes the pod".to_owned());
+                continue;
+            }
+            let waiting_ms = now_ms.saturating_sub(pod.meta.created_ms).cast_signed();
+            let is_due = waiting_ms >= YOUNG_MS;
+            if !is_due {
+                self.not_planned("pending for less than a minute".to_owned());
+            }
+            *grouped.entry((nodes, profile, pod.priority, is_due)).or_default() += 1;
+        }
+        let groups: Vec<Vec<bool>> = grouped.keys().map(|(nodes, ..)| nodes.clone()).collect();
+        let signature =
+            |node: usize| -> Vec<bool> { groups.iter().map(|nodes| nodes[node]).collect() };
+        let mut numbers: BTreeMap<Vec<bool>, u16> = BTreeMap::new();
+        let mut pools = Vec::new();
+        for node in 0..targets.len() {
+            let next = u16::try_from(numbers.len()).unwrap_or(u16::MAX);
+            pools.push(*numbers.entry(signature(node)).or_insert(next));
+        }
+        for (gpu, node) in self.fleet.world.gpus.iter_mut().zip(node_of_gpu) {
+            gpu.pool = pools[*node];
+        }
+        let demand = grouped.into_iter().map(|((nodes, profile, priority, is_due), count)| {
+            let allowed = (0..targets.len()).filter(|node| nodes[*node]).map(|node| pools[node]);
+            let pools = Some(allowed.collect());
+            let waiting_ms = if is_due { YOUNG_MS } else { 0 };
+            Demand { profile, count, priority, waiting_ms, pools }
+        });
+        self.fleet.world.demand = demand.collect();
+    }
+
+    /// The profile of which a pod asks for one instance, or why nothing is planned for it; `None`
+    /// if it asks for none.
+    fn asked(&self, pod: &Pod) -> Option<Result<String, String>> {
+        let asked = pod.requests.extended.iter();
+        let asked = asked.filter(|(name, count)| name.starts_with(NVIDIA_MIG) && **count > 0);
+        let asked: Vec<(&String, &i64)> = asked.collect();
+        let [(resource, count)] = asked[..] else {
+            let why = "asks for instances of several profiles: not planned yet";
+            return (!asked.is_empty()).then(|| Err(why.to_owned()));
+        };
+        if *count != 1 {
+            return Some(Err("asks for several instances: not planned yet".to_owned()));
+        }
+        if pod.gated {
+            return Some(Err("has scheduling gates".to_owned()));
+        }
+        let name = &resource[NVIDIA_MIG.len()..];
+        let allowed = &self.policy.profiles;
+        let used = |gpu: &Gpu| gpu.table;
+        let here: std::collections::BTreeSet<usize> =
+            self.fleet.world.gpus.iter().map(used).collect();
+        let known = here.into_iter().find_map(|place| {
+            let table = &self.tables[place];
+            table.profile(name).map(|profile| (table, table.profiles[profile].name.clone()))
+        });
+        let Some((table, profile)) = known else {
+            return Some(Err(format!("no GPU of the cluster has a profile `{name}`")));
+        };
+        let is_allowed = allowed.is_empty()
+            || allowed.iter().any(|name| table.profile(name) == table.profile(&profile));
+        if !is_allowed {
+            return Some(Err(format!("the policy does not list the profile `{profile}`")));
+        }
+        Some(Ok(profile))
+    }
+}

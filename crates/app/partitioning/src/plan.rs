@@ -1,0 +1,264 @@
+//! `dovetail partition plan` as a document, and as text.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_console::table::{facts, plural, table, whole, wrapped};
+use dovetail_model::MigTable;
+use dovetail_partition::{GpuPlan, Instance, PartitionPlan, Rules, plan};
+use dovetail_settings::errors::BadInput;
+use dovetail_units::amount::usd;
+use serde::Serialize;
+
+use crate::fleet::Fleet;
+
+/// Hours of the month of every figure in dollars.
+const HOURS_PER_MONTH: i64 = 720;
+
+/// Dollars of a GPU-hour by model, in micro-USD.
+pub type HourPrices = BTreeMap<String, Option<i64>>;
+
+#[derive(Debug, Serialize)]
+pub struct Document {
+    pub gpus: Vec<GpuRow>,
+    /// Pods served by profile.
+    pub accepted: BTreeMap<String, u64>,
+    pub accepted_compute_slices: i64,
+    pub upper_bound_compute_slices: i64,
+    pub created: usize,
+    pub removed: usize,
+    pub unavailable_gpu_s: f64,
+    /// List price of the GPU-time that the served pods use in a month; null if a price is unknown.
+    pub usd_per_month: Option<f64>,
+    pub demand: BTreeMap<String, u64>,
+    pub steps: u64,
+    pub is_proved_best: bool,
+    pub left_alone: BTreeMap<String, usize>,
+    pub not_planned: BTreeMap<String, usize>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct GpuRow {
+    pub node: String,
+    pub index: usize,
+    pub model: String,
+    pub from: Vec<InstanceRow>,
+    pub to: Vec<InstanceRow>,
+    /// Pods served by profile.
+    pub served: BTreeMap<String, u64>,
+    pub unavailable_s: f64,
+    /// Work that the new instances can do within the planning horizon, in GPU-seconds.
+    pub gain_gpu_s: f64,
+    pub usd_per_month: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InstanceRow {
+    pub profile: String,
+    /// First memory slice; null where the driver has not said it.
+    pub start: Option<u8>,
+    pub state: InstanceState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InstanceState {
+    /// In use.
+    Held,
+    /// Not in use.
+    Idle,
+    /// To be created.
+    New,
+}
+
+/// Plans, and writes down what comes of it.
+///
+/// # Errors
+/// A world whose instances cannot be on its GPUs.
+pub fn document(fleet: &Fleet, rules: &Rules, prices: &HourPrices) -> Result<Document> {
+    let planned = plan(&fleet.world, rules).map_err(|error| BadInput(error.to_string()))?;
+    let gpus: Vec<GpuRow> = (0..fleet.world.gpus.len())
+        .map(|number| row(fleet, number, &planned.gpus[number], prices))
+        .collect();
+    let mut demand: BTreeMap<String, u64> = BTreeMap::new();
+    for asked in &fleet.world.demand {
+        *demand.entry(asked.profile.clone()).or_default() += u64::from(asked.count);
+    }
+    let priced: Option<Vec<f64>> = gpus.iter().map(|row| row.usd_per_month).collect();
+    Ok(Document {
+        accepted: accepted(fleet, &planned),
+        accepted_compute_slices: planned.accepted_compute_slices,
+        upper_bound_compute_slices: planned.upper_bound_compute_slices,
+        created: planned.created(),
+        removed: planned.removed(),
+        unavailable_gpu_s: planned.unavailable_gpu_ms() as f64 / 1e3,
+        usd_per_month: priced.map(|priced| priced.iter().sum()),
+        demand,
+        steps: planned.steps,
+        is_proved_best: planned.is_best,
+        left_alone: fleet.left_alone.clone(),
+        not_planned: fleet.not_planned.clone(),
+        gpus,
+    })
+}
+
+fn accepted(fleet: &Fleet, planned: &PartitionPlan) -> BTreeMap<String, u64> {
+    let mut accepted: BTreeMap<String, u64> = BTreeMap::new();
+    for (demand, count) in fleet.world.demand.iter().zip(&planned.accepted) {
+        *accepted.entry(demand.profile.clone()).or_default() += u64::from(*count);
+    }
+    accepted
+}
+
+fn row(fleet: &Fleet, number: usize, planned: &GpuPlan, prices: &HourPrices) -> GpuRow {
+    let gpu = &fleet.world.gpus[number];
+    let table = &fleet.world.tables[gpu.table];
+    let (node, index) = fleet.names[number].clone();
+    let starts_known = fleet.starts_known[number];
+    let rows = |instances: &[Instance], state| -> Vec<InstanceRow> {
+        let one = |instance: &Instance| InstanceRow {
+            profile: table.profiles[instance.profile].name.clone(),
+            start: Some(instance.start).filter(|_| starts_known),
+            state,
+        };
+        instances.iter().map(one).collect()
+    };
+    let sorted = |lists: [Vec<InstanceRow>; 3]| {
+        let mut all = lists.concat();
+        let size = |row: &InstanceRow| {
+            table.profile(&row.profile).map(|p| table.profiles[p].compute_slices)
+        };
+        all.sort_by(|one, other| (one.start, size(other)).cmp(&(other.start, size(one))));
+        all
+    };
+    let mut served: BTreeMap<String, u64> = BTreeMap::new();
+    for (entry, count) in &planned.served {
+        let profile = fleet.world.demand[*entry].profile.clone();
+        *served.entry(profile).or_default() += u64::from(*count);
+    }
+    GpuRow {
+        node,
+        index,
+        model: fleet.models[number].clone(),
+        from: sorted([
+            rows(&gpu.held, InstanceState::Held),
+            rows(&gpu.idle, InstanceState::Idle),
+            Vec::new(),
+        ]),
+        to: sorted([
+            rows(&gpu.held, InstanceState::Held),
+            rows(&planned.kept, InstanceState::Idle),
+            rows(&planned.created, InstanceState::New),
+        ]),
+        usd_per_month: usd_per_month(table, &served, prices.get(&fleet.models[number])),
+        served,
+        unavailable_s: planned.unavailable_gpu_ms as f64 / 1e3,
+        gain_gpu_s: planned.gain_gpu_ms as f64 / 1e3,
+    }
+}
+
+/// The GPU's price for the compute slices that are served, in a month.
+fn usd_per_month(
+    table: &MigTable,
+    served: &BTreeMap<String, u64>,
+    price: Option<&Option<i64>>,
+) -> Option<f64> {
+    let slices: u64 = served
+        .iter()
+        .filter_map(|(name, count)| {
+            let profile = &table.profiles[table.profile(name)?];
+            Some(u64::from(profile.compute_slices) * count)
+        })
+        .sum();
+    if slices == 0 {
+        return Some(0.0);
+    }
+    let micros = price.copied().flatten()?;
+    let share = slices as f64 / f64::from(table.compute_slices);
+    Some(share * micros as f64 / 1e6 * HOURS_PER_MONTH as f64)
+}
+
+/// A layout as people read it: `[3g][2g][1g]`; a GPU without instances is `-`.
+fn drawn(instances: &[InstanceRow], is_whole: bool) -> String {
+    if is_whole && instances.is_empty() {
+        return "whole".to_owned();
+    }
+    if instances.is_empty() {
+        return "-".to_owned();
+    }
+    // Profiles of one compute slice differ in memory.
+    let short = |row: &InstanceRow| {
+        let (compute, memory) = row.profile.split_once('.').unwrap_or((&row.profile, ""));
+        let is_plain = compute != "1g"
+            || !instances
+                .iter()
+                .any(|other| other.profile.starts_with("1g.") && other.profile != row.profile);
+        if is_plain && !memory.contains('+') { compute.to_owned() } else { row.profile.clone() }
+    };
+    instances.iter().map(|row| format!("[{}]", short(row))).collect()
+}
+
+/// The document as text.
+pub fn text(document: &Document, fleet: &Fleet) -> String {
+    let mut rows = Vec::new();
+    let mut unchanged = 0;
+    for (row, gpu) in document.gpus.iter().zip(&fleet.world.gpus) {
+        if row.from == row.to && row.served.is_empty() {
+            unchanged += 1;
+            continue;
+        }
+        let served = row.served.iter().map(|(profile, count)| format!("{count} × {profile}"));
+        rows.push(vec![
+            row.node.clone(),
+            row.index.to_string(),
+            row.model.clone(),
+            drawn(&row.from, gpu.is_whole),
+            drawn(&row.to, gpu.is_whole),
+            served.collect::<Vec<_>>().join(", "),
+            format!("{:.0}", row.unavailable_s),
+            dollars(row.usd_per_month),
+        ]);
+    }
+    let mut text = String::new();
+    if !rows.is_empty() {
+        let header =
+            ["node", "GPU", "model", "before", "after", "serves", "seconds lost", "USD a month"];
+        text += &table(&header, rows);
+    }
+    if unchanged > 0 {
+        text += &format!("{} as before\n", plural(unchanged, "GPU stays", "GPUs stay"));
+    }
+    text.push('\n');
+    let asked: u64 = document.demand.values().sum();
+    let served: u64 = document.accepted.values().sum();
+    let bound = document.upper_bound_compute_slices;
+    let proof = match bound - document.accepted_compute_slices {
+        0 => "no plan serves more".to_owned(),
+        _ => format!("no plan serves more than {bound}"),
+    };
+    text += &facts(vec![
+        ("pods served", format!("{} of {}", whole(served), whole(asked))),
+        ("compute slices", format!("{} ({proof})", document.accepted_compute_slices)),
+        ("instances", format!("{} created, {} removed", document.created, document.removed)),
+        ("unavailable", format!("{:.0} GPU-seconds", document.unavailable_gpu_s)),
+        ("put to use", format!("{} a month", dollars(document.usd_per_month))),
+    ]);
+    for (why, gpus) in &document.left_alone {
+        text +=
+            &wrapped(&format!("{}: {why}", plural(*gpus, "GPU left alone", "GPUs left alone")), 0);
+    }
+    for (why, pods) in &document.not_planned {
+        text += &wrapped(
+            &format!("{}: {why}", plural(*pods, "pod not served", "pods not planned for")),
+            0,
+        );
+    }
+    text
+}
+
+fn dollars(amount: Option<f64>) -> String {
+    match amount {
+        Some(amount) => usd(Some((amount * 1e6).round() as i64)),
+        None => "unknown".to_owned(),
+    }
+}

@@ -1,0 +1,88 @@
+//! A world in one file: instances in use on each GPU, and pending pods by profile.
+//!
+//! `{"gpus": [[["1g.5gb", 5], ["2g.10gb", 2]], []], "demand": {"1g.5gb": 13}, "model":
+//! "A100-40GB"}`; without a model it is the first whose table has all profiles. Other keys are
+//! allowed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use dovetail_console::plain::plain;
+use dovetail_model::MigTable;
+use dovetail_partition::{Change, Demand, Gpu, Instance, World};
+use dovetail_settings::errors::BadInput;
+use serde::Deserialize;
+
+use crate::fleet::{Fleet, model_of};
+
+/// The name of the nodes of a world without nodes.
+const NODE: &str = "world";
+
+#[derive(Deserialize)]
+struct WorldJson {
+    gpus: Vec<Vec<(String, u8)>>,
+    demand: BTreeMap<String, u32>,
+    model: Option<String>,
+}
+
+/// Reads a world.
+///
+/// # Errors
+/// A file that cannot be read, or a field with what it must be.
+pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{}: cannot be read", path.display()))?;
+    let wrong = |problem: String| BadInput(format!("{}: {}", path.display(), plain(&problem)));
+    if text.trim_start().starts_with('[') {
+        let problem = "a list: write one of its worlds into a file of its own".to_owned();
+        return Err(wrong(problem).into());
+    }
+    let mut json = serde_json::Deserializer::from_str(&text);
+    let world: WorldJson = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let field = error.path().to_string();
+        wrong(format!("field `{field}`: {}", error.into_inner()))
+    })?;
+    fleet(world, tables).map_err(|problem| wrong(problem).into())
+}
+
+fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
+    let names = world.gpus.iter().flatten().map(|(name, _)| name).chain(world.demand.keys());
+    let names: Vec<&String> = names.collect();
+    let has_all = |table: &&MigTable| names.iter().all(|name| table.profile(name).is_some());
+    let (model, table) = match &world.model {
+        Some(model) => model_of(tables, model)
+            .ok_or_else(|| format!("field `model`: `{model}` is no GPU that MIG can cut"))?,
+        None => tables.iter().find(has_all).map(|table| (table.name.clone(), table)).ok_or_else(
+            || "field `model`: no GPU has all of these profiles: name the model".to_owned(),
+        )?,
+    };
+    let place = |name: &str, field: String| {
+        table
+            .profile(name)
+            .ok_or_else(|| format!("{field}: {} has no profile `{name}`", table.name))
+    };
+    let mut gpus = Vec::new();
+    for (number, held) in world.gpus.iter().enumerate() {
+        let held = held.iter().enumerate().map(|(slot, (name, start))| {
+            let profile = place(name, format!("field `gpus[{number}][{slot}]`"))?;
+            Ok(Instance { profile, start: *start })
+        });
+        let held = held.collect::<Result<Vec<Instance>, String>>()?;
+        let (idle, change) = (Vec::new(), Change::Idle);
+        gpus.push(Gpu { table: 0, pool: 0, is_whole: false, held, idle, change });
+    }
+    let demand = world.demand.iter().map(|(name, count)| {
+        let profile = place(name, "field `demand`".to_owned())?;
+        let profile = table.profiles[profile].name.clone();
+        let (priority, waiting_ms, pools) = (0, i64::MAX, None);
+        Ok(Demand { profile, count: *count, priority, waiting_ms, pools })
+    });
+    let demand = demand.collect::<Result<Vec<Demand>, String>>()?;
+    let names = (0..gpus.len()).map(|number| (NODE.to_owned(), number)).collect();
+    let starts_known = vec![true; gpus.len()];
+    let models = vec![model; gpus.len()];
+    let world = World { tables: vec![table.clone()], gpus, demand };
+    world.check().map_err(|error| error.to_string())?;
+    Ok(Fleet { world, names, models, starts_known, ..Fleet::default() })
+}

@@ -1,0 +1,236 @@
+//! `dovetail partition`: plans and sizes, and bad input.
+
+use serde_json::{Value, json};
+
+use crate::program::Folder;
+
+const WORLD: &str = r#"{"gpus": [[["1g.5gb", 5], ["2g.10gb", 2]], [["3g.20gb", 0]], []],
+ "demand": {"1g.5gb": 3, "3g.20gb": 2, "4g.20gb": 1}, "mix": "ignored"}"#;
+
+#[test]
+fn fifty_tenants_need_eight_gpus() {
+    let folder = Folder::new();
+    let call = "partition size --gpu A100-80GB --demand 1g.10gb=50 --gpu-price A100-80GB=0.66";
+    let size = folder.json(call);
+    assert_eq!((&size["gpus"], &size["lower_bound"]), (&json!(8), &json!(8)));
+    let dollars = |key: &str| (size[key].as_f64().unwrap() * 100.0).round();
+    assert_eq!(
+        (dollars("usd_per_month"), dollars("whole_usd_per_month")),
+        (380_160.0, 2_376_000.0)
+    );
+    let text = folder.call(call).out;
+    assert!(text.contains("8 × A100-80GB (no fewer can hold it): $3,801.60 a month"), "{text}");
+}
+
+#[test]
+fn a_world_is_planned_around_what_is_in_use() {
+    let folder = Folder::new();
+    folder.write("world.json", WORLD);
+    let call = "partition plan --world world.json --gpu-price A100-40GB=2";
+    let plan = folder.json(call);
+    assert_eq!(plan["accepted"], json!({"1g.5gb": 3, "3g.20gb": 2, "4g.20gb": 1}));
+    assert_eq!(plan["accepted_compute_slices"], plan["upper_bound_compute_slices"]);
+    assert_eq!((&plan["created"], &plan["removed"]), (&json!(6), &json!(0)));
+    for gpu in plan["gpus"].as_array().unwrap() {
+        for held in gpu["from"].as_array().unwrap() {
+            assert!(gpu["to"].as_array().unwrap().contains(held), "{gpu}");
+        }
+    }
+    // 13 of 21 slices of GPUs at two dollars, for 720 hours.
+    let dollars = plan["usd_per_month"].as_f64().unwrap();
+    assert!((dollars - 13.0 / 7.0 * 2.0 * 720.0).abs() < 0.01, "{dollars}");
+    let text = folder.call(call).out;
+    for told in ["6 of 6", "13 (no plan serves more)", "6 created, 0 removed", "[3g]"] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}
+
+fn node(name: &str, offers: &Value, labels: &Value) -> Value {
+    let mut all = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
+    all.as_object_mut().unwrap().extend(offers.as_object().unwrap().clone());
+    let mut of_node = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+        "nvidia.com/gpu.count": "2", "kubernetes.io/hostname": name});
+    of_node.as_object_mut().unwrap().extend(labels.as_object().unwrap().clone());
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": of_node},
+        "status": {"capacity": all, "allocatable": all,
+            "conditions": [{"type": "Ready", "status": "True"}]}})
+}
+
+fn pod(name: &str, resource: &str, count: u32, node: Option<&str>, more: &Value) -> Value {
+    let amounts = json!({"cpu": "1", "memory": "1Gi", (resource): count.to_string()});
+    let mut spec = json!({"containers": [{"name": "c", "image": "i",
+        "resources": {"requests": amounts, "limits": amounts}}]});
+    if let Some(node) = node {
+        spec["nodeName"] = json!(node);
+    }
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team", "creationTimestamp": "2026-11-20T11:00:00Z"},
+        "spec": spec, "status": {"phase": if node.is_some() { "Running" } else { "Pending" }}})
+}
+
+/// Two nodes that are cut for small pods, one of them in use; one with whole GPUs.
+fn cluster(folder: &Folder, pods: Vec<Value>) {
+    let small = json!({"nvidia.com/mig-1g.10gb": "14"});
+    let whole = json!({"nvidia.com/gpu": "2"});
+    let mut items = vec![
+        node("empty", &small, &json!({"nvidia.com/mig.config.state": "success"})),
+        node("busy", &small, &json!({})),
+        node("whole", &whole, &json!({"pool": "shared"})),
+        pod("runs", "nvidia.com/mig-1g.10gb", 1, Some("busy"), &json!({})),
+    ];
+    items.extend(pods);
+    folder.write("dump.json", &json!({"kind": "List", "items": items}).to_string());
+}
+
+const CALL: &str = "partition plan --from dump.json --at 2026-11-20T12:00:00Z";
+
+fn row<'p>(plan: &'p Value, node: &str, index: u64) -> &'p Value {
+    let mut rows = plan["gpus"].as_array().unwrap().iter();
+    rows.find(|row| row["node"] == node && row["index"] == index).unwrap()
+}
+
+fn profiles(row: &Value, layout: &str) -> Vec<String> {
+    let instances = row[layout].as_array().unwrap().iter();
+    instances.map(|one| one["profile"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_cluster_is_planned_on_nodes_without_gpu_pods() {
+    let folder = Folder::new();
+    let elsewhere = json!({"nodeSelector": {"kubernetes.io/hostname": "busy"}});
+    cluster(
+        &folder,
+        vec![
+            pod("large-0", "nvidia.com/mig-3g.40gb", 1, None, &json!({})),
+            pod("large-1", "nvidia.com/mig-3g.39gb", 1, None, &json!({})),
+            pod("large-2", "nvidia.com/mig-3g.40gb", 1, None, &elsewhere),
+            pod("small", "nvidia.com/mig-1g.10gb", 1, None, &elsewhere),
+            pod("two", "nvidia.com/mig-1g.10gb", 2, None, &json!({})),
+            pod("strange", "nvidia.com/mig-1g.5gb", 1, None, &json!({})),
+        ],
+    );
+    let plan = folder.json(CALL);
+    // Both on one GPU of the empty node; the small one has an instance where it may go.
+    assert_eq!(plan["accepted"], json!({"1g.10gb": 1, "3g.40gb": 2}));
+    assert_eq!(plan["demand"], json!({"1g.10gb": 1, "3g.40gb": 3}));
+    let changed: Vec<&Value> =
+        plan["gpus"].as_array().unwrap().iter().filter(|row| row["from"] != row["to"]).collect();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    assert_eq!(changed[0]["node"], "empty");
+    assert_eq!(profiles(changed[0], "from"), ["1g.10gb"; 7]);
+    assert_eq!(profiles(changed[0], "to")[..2], ["3g.40gb", "3g.40gb"]);
+    assert_eq!(plan["unavailable_gpu_s"], 180.0);
+    assert!(profiles(row(&plan, "whole", 0), "to").is_empty());
+    let text = folder.call(CALL).out;
+    for told in
+        ["3 of 4", "180 GPU-seconds", "no GPU of the cluster has a profile `1g.5gb`", "whole"]
+    {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+}
+
+#[test]
+fn whole_gpus_are_cut_where_the_policy_allows_it_and_nobody_waits_for_them() {
+    let folder = Folder::new();
+    let half = |name| pod(name, "nvidia.com/mig-4g.40gb", 1, None, &json!({}));
+    let policy = |spec: Value| {
+        let object = json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "SharingPolicy",
+            "metadata": {"name": "p"}, "spec": spec});
+        folder.write("policy.json", &object.to_string());
+        folder.json(&format!("{CALL} --policy policy.json"))
+    };
+    cluster(&folder, vec![half("a"), half("b"), half("c")]);
+    let shared =
+        json!({"mode": "mig", "nodeSelector": {"pool": "shared"}, "allowModeChange": true});
+    let plan = policy(shared.clone());
+    assert_eq!(plan["accepted"], json!({"4g.40gb": 2}));
+    assert_eq!(profiles(row(&plan, "whole", 0), "to"), ["4g.40gb"]);
+    let mut kept = shared.clone();
+    kept["keepWhole"] = json!(1);
+    assert_eq!(policy(kept)["accepted"], json!({"4g.40gb": 1}));
+    let mut other = shared.clone();
+    other["profiles"] = json!(["3g.40gb"]);
+    assert_eq!(policy(other)["accepted"], json!({}));
+    cluster(&folder, vec![half("a"), half("b"), pod("w", "nvidia.com/gpu", 1, None, &json!({}))]);
+    assert_eq!(policy(shared)["accepted"], json!({"4g.40gb": 1}));
+}
+
+#[test]
+fn bad_input_ends_with_exit_code_three_and_names_the_field() {
+    let folder = Folder::new();
+    cluster(&folder, Vec::new());
+    for (file, text, call, told) in [
+        (
+            "w.json",
+            r#"{"gpus": [[["1g.5gb", "x"]]], "demand": {}}"#,
+            "--world w.json",
+            "w.json: field `gpus[0][0][1]`",
+        ),
+        (
+            "w.json",
+            r#"{"gpus": [[["1g.5gb", 0], ["7g.40gb", 0]]], "demand": {}}"#,
+            "--world w.json",
+            "w.json: GPU number 0: `7g.40gb` at memory slice 0",
+        ),
+        (
+            "w.json",
+            r#"{"gpus": [], "demand": {"9g.99gb": 1}}"#,
+            "--world w.json",
+            "w.json: field `model`: no GPU has",
+        ),
+        ("w.json", "[{}]", "--world w.json", "w.json: a list: write one"),
+        (
+            "p.json",
+            r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "mps"}}"#,
+            "--from dump.json --policy p.json",
+            "p.json: field `spec.mode`: `mps`",
+        ),
+        (
+            "p.json",
+            r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "mig", "kepWhole": 1}}"#,
+            "--from dump.json --policy p.json",
+            "unknown field `kepWhole`",
+        ),
+        (
+            "dovetail.toml",
+            "[[mig.table]]\nname = \"X\"\nmemory_slices = 0\ncompute_slices = 4\nprofiles = []\n",
+            "--from dump.json",
+            "dovetail.toml:3: mig.table, number 1: memory_slices: 0: expected 1 to 15",
+        ),
+    ] {
+        folder.write(file, text);
+        let done = folder.call(&format!("partition plan {call}"));
+        assert_eq!(done.code, Some(3), "{file}: {done:?}");
+        assert!(done.err.contains(told), "{told}: {}", done.err);
+    }
+    folder.write("dovetail.toml", "");
+    for (call, told) in [
+        ("partition size --gpu T4 --demand 1g.5gb=1", "--gpu T4: no table says how MIG cuts it"),
+        (
+            "partition size --gpu A100-40GB --demand 1g.10gb",
+            "--demand 1g.10gb: write PROFILE=COUNT",
+        ),
+        (
+            "partition size --gpu A30 --demand 1g.10gb=1",
+            "A30 has no profile `1g.10gb`; it has 1g.6gb",
+        ),
+    ] {
+        let done = folder.call(call);
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(done.err.contains(told), "{told}: {}", done.err);
+    }
+}
+
+#[test]
+fn a_table_of_the_settings_describes_another_gpu() {
+    let folder = Folder::new();
+    folder.write(
+        "dovetail.toml",
+        "[[mig.table]]\nname = \"X1\"\nmemory_slices = 4\ncompute_slices = 4\nprofiles = [\
+         { name = \"1g.6gb\", compute_slices = 1, memory_slices = 1, starts = [0, 1, 2, 3] }]\n",
+    );
+    let size = folder.json("partition size --gpu x1 --demand 1g.6gb=9");
+    assert_eq!((&size["gpus"], &size["lower_bound"]), (&json!(3), &json!(3)));
+    assert_eq!(size["usd_per_month"], Value::Null);
+}
