@@ -158,18 +158,12 @@ impl OwnPriceFlags {
         let mut used = PricesUsed::default();
         let (mut of_nodes, mut places, mut lists) = (Vec::new(), Vec::new(), Vec::new());
         for node in nodes {
-            let mut place = node_place(node.labels, node.provider_id);
+            let mut place = place_of(node);
             // What the provider may take back is not bought for a term, whatever pool it is in.
             let committing = settings.prices.committed_by(node.labels).map(str::to_owned);
             used.committing.extend(committing);
             if place.purchase == Purchase::OnDemand && settings.prices.is_committed(node.labels) {
                 place.purchase = Purchase::Committed;
-            }
-            // A node without an identity of its provider may have an instance type that only one
-            // has; one of another cloud is not what its labels copy.
-            if node.provider_id.is_empty() {
-                let of_type = || PriceBook::provider_of_instance(place.instance_type.as_deref()?);
-                place.provider = place.provider.or_else(of_type);
             }
             let by_type = || PriceBook::model_of_instance(place.instance_type.as_deref()?);
             let model = node.model.or_else(by_type).map(canonical_gpu_model);
@@ -303,6 +297,17 @@ impl OwnPriceFlags {
         }));
         notes
     }
+}
+
+/// Where a node stands. One without an identity of its provider may have an instance type that only
+/// one has; one of another cloud is not what its labels copy.
+fn place_of(node: &NodeToPrice<'_>) -> NodePlace {
+    let mut place = node_place(node.labels, node.provider_id);
+    if node.provider_id.is_empty() {
+        let of_type = || PriceBook::provider_of_instance(place.instance_type.as_deref()?);
+        place.provider = place.provider.or_else(of_type);
+    }
+    place
 }
 
 /// Model, place, price and source of GPUs that are told in one line.

@@ -1,6 +1,6 @@
 //! Small clusters as `kubectl get -o json` writes them, with their GPUs, states and dollars worked
-//! out by hand from list prices (us-east-1: p4d.24xlarge 2.7447, g5.12xlarge 1.418, p5.48xlarge 6.88
-//! a GPU-hour; us-central1: a3-highgpu-8g 11.06125). A month has 720 hours.
+//! out by hand from list prices (us-east-1: p4d.24xlarge 2.7447, g5.12xlarge 1.418, p5.48xlarge
+//! 6.88 a GPU-hour; us-central1: a3-highgpu-8g 11.06125). A month has 720 hours.
 
 use serde_json::{Value, json};
 

@@ -23,8 +23,8 @@
 //! 4. Where the caller named no purchase kind, it is on demand. A committed rate that nobody gave
 //!    is the price on demand, and the answer says so.
 //!
-//! 5. A node of a known provider in a region without a price has an estimate: on demand the price of
-//!    the same instance type in the nearest region that is known (same continent, else the
+//! 5. A node of a known provider in a region without a price has an estimate: on demand the price
+//!    of the same instance type in the nearest region that is known (same continent, else the
 //!    cheapest), spot in the same way, else the part of it that spot costs elsewhere. The answer
 //!    says so ([`Origin::Estimated`]). A node of no known provider has no price but the user's own.
 //!

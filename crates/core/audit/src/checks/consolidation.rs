@@ -1,10 +1,10 @@
 //! Nodes whose few pods fit elsewhere: which pods would move where, checked by the engine.
 //!
-//! Nodes are tried from the one with the fewest GPUs in use. Only pods that start again without loss
-//! move: owned by a controller, not kept from eviction, no training or batch that saves nothing, no
-//! data on the node. What is chosen is then asked of the engine as one world: the emptied nodes are
-//! gone, everybody else stands where he stands, the pods wait. A node whose pods do not all start
-//! stays, and the engine is asked again.
+//! Nodes are tried from the one with the fewest GPUs in use. Only pods that start again without
+//! loss move: owned by a controller, not kept from eviction, no training or batch that saves
+//! nothing, no data on the node. What is chosen is then asked of the engine as one world: the
+//! emptied nodes are gone, everybody else stands where he stands, the pods wait. A node whose pods
+//! do not all start stays, and the engine is asked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Since when a part of a GPU is what it is, and whether that may be taken for a month.
 //!
 //! A snapshot shows what is, not what comes. Only a state that has lasted for its threshold, and of
-//! a kind that somebody has to end, is taken for one that goes on: a broken GPU, a cordon, GPUs that
-//! nobody asks for or that waiting work cannot use, GPUs that were measured for long. What ends by
-//! itself (a node or a pod that starts, a pod that waits for its gang) is counted for the time that
-//! it has lasted, and what follows is unknown.
+//! a kind that somebody has to end, is taken for one that goes on: a broken GPU, a cordon, GPUs
+//! that nobody asks for or that waiting work cannot use, GPUs that were measured for long. What
+//! ends by itself (a node or a pod that starts, a pod that waits for its gang) is counted for the
+//! time that it has lasted, and what follows is unknown.
 
 use std::collections::BTreeMap;
 

@@ -121,20 +121,7 @@ pub fn report(
     let (settled_so_far, taken_so_far) = settle_and_tell(&states.so_far, &findings);
     let AllBrought { of_findings, returned } = brought(facts, moment, &states, &findings, &taken);
     let amounts = amounts(facts, moment, prices, &states);
-    let mut by_price = vec![[TimeByPrice::new(), TimeByPrice::new()]; findings.len()];
-    let mut since: Vec<Option<u64>> = vec![None; findings.len()];
-    for (when, taken) in [&taken, &taken_so_far].into_iter().enumerate() {
-        for Taken { finding, waste } in taken {
-            let of_price = by_price[*finding][when].entry(waste.usd_micros_per_gpu_hour);
-            *of_price.or_default() += waste.time();
-            let first = since[*finding].into_iter().chain(waste.since_ms).min();
-            since[*finding] = first;
-        }
-    }
-    let begins = Begins::of(facts);
-    for (since, finding) in since.iter_mut().zip(&findings) {
-        *since = since.or_else(|| begins.of_affected(finding));
-    }
+    let (since, by_price) = since_and_price(facts, &findings, [&taken, &taken_so_far]);
     let parts = settled.into_iter().zip(settled_so_far).zip(of_findings).zip(since).zip(by_price);
     let mut priced: Vec<Priced> = findings
         .into_iter()
@@ -176,6 +163,30 @@ pub fn report(
         ladder,
         findings: priced,
     }
+}
+
+/// Since when what each finding is about is so, and what it claims of the month and of the time so
+/// far, by price.
+fn since_and_price(
+    facts: &Facts,
+    findings: &[Finding],
+    taken: [&Vec<Taken>; 2],
+) -> (Vec<Option<u64>>, Vec<[TimeByPrice; 2]>) {
+    let mut by_price = vec![[TimeByPrice::new(), TimeByPrice::new()]; findings.len()];
+    let mut since: Vec<Option<u64>> = vec![None; findings.len()];
+    for (when, taken) in taken.into_iter().enumerate() {
+        for Taken { finding, waste } in taken {
+            let of_price = by_price[*finding][when].entry(waste.usd_micros_per_gpu_hour);
+            *of_price.or_default() += waste.time();
+            let first = since[*finding].into_iter().chain(waste.since_ms).min();
+            since[*finding] = first;
+        }
+    }
+    let begins = Begins::of(facts);
+    for (since, finding) in since.iter_mut().zip(findings) {
+        *since = since.or_else(|| begins.of_affected(finding));
+    }
+    (since, by_price)
 }
 
 /// All that findings claim of the month, by place of the node and state.

@@ -167,8 +167,8 @@ const INSTANCE_TYPES: [(i64, &[&str]); 5] = [
     (16, &["a2-megagpu-16g"]),
 ];
 
-/// GPUs of a node as labels, its instance type and HAMi count them, the most trusted first. With the
-/// MIG strategy `single` the label of GPU Feature Discovery counts instances.
+/// GPUs of a node as labels, its instance type and HAMi count them, the most trusted first. With
+/// the MIG strategy `single` the label of GPU Feature Discovery counts instances.
 pub(super) fn stated(of: &Labels, hami: Option<i64>, is_single: bool) -> Vec<(CountSource, i64)> {
     let positive = |text: &str| text.parse::<i64>().ok().filter(|count| (1..=MOST).contains(count));
     let discovered = GpuLabels::read(|key| of.get(key)).count.map(i64::from);

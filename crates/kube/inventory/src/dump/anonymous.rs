@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::devices::{is_of_a_kind, is_of_one_device};
+use super::domains::DOMAINS;
 use crate::facts::claims::class::BY_NAME;
 use crate::facts::claims::driver::GpuDriver;
 use crate::facts::claims::selector::reduced;
@@ -103,43 +104,6 @@ const REASONS: [&str; 17] = [
     "PreemptionByScheduler",
     "SchedulingGated",
     "Unschedulable",
-];
-
-/// Domains of label keys that everybody uses; other keys are names of somebody.
-const DOMAINS: [&str; 33] = [
-    "agentpool",
-    "alpha.eksctl.io",
-    "amd.com",
-    "argoproj.io",
-    "cloud.google.com",
-    "cloud.provider.com",
-    "dovetail.dev",
-    "eks.amazonaws.com",
-    "feature.node.kubernetes.io",
-    "fluxcd.io",
-    "gpu.intel.com",
-    "helm.sh",
-    "hub.jupyter.org",
-    "k8s.amazonaws.com",
-    "k8s.io",
-    "kai.scheduler",
-    "karpenter.k8s.aws",
-    "karpenter.sh",
-    "kubeflow.org",
-    "kubernetes.azure.com",
-    "kubernetes.io",
-    "llm-d.ai",
-    "nvidia.com",
-    "oci.oraclecloud.com",
-    "ray.io",
-    "run.ai",
-    "runai",
-    "serving.kserve.io",
-    "sigs.k8s.io",
-    "topograph.run",
-    "topology.k8s.aws",
-    "volcano.sh",
-    "x-k8s.io",
 ];
 
 /// Keys without a domain that checks read, and the field by which a pod names its node.

@@ -9,6 +9,7 @@
 
 mod anonymous;
 mod devices;
+mod domains;
 mod head;
 mod keep;
 mod lines;

@@ -116,7 +116,6 @@ impl Inventory {
         let is_whole = is_whole(&self.complete);
         let unread = std::mem::take(&mut self.unread);
         let Doubts { told: device_doubts, untold } = self.count_claimed();
-        let mut provider_ids = BTreeMap::new();
         let mut facts = Facts {
             now_ms: self.now_ms,
             scoring: self.cluster.scoring,
@@ -127,21 +126,8 @@ impl Inventory {
             advice: self.advice(),
             ..Facts::default()
         };
-        let mut gpus: Vec<NodeGpus> = Vec::new();
-        let (mut clamped, mut gpu_counts) = (Vec::new(), Vec::new());
-        let mut read_nodes: Vec<_> = std::mem::take(&mut self.read_nodes).into_iter().collect();
-        read_nodes.sort_by_key(|(name, _)| self.places.get(name).copied());
-        for (name, read) in read_nodes {
-            gpus.extend(read.gpus);
-            clamped.extend(read.clamped);
-            let doubted = read.count.filter(|count| !count.others.is_empty());
-            gpu_counts.extend(doubted.map(|count| (name.clone(), count)));
-            let numa_policy = self.cluster.numa_policies.get(&name).copied();
-            facts.nodes.push(Node { numa_policy, ..read.node });
-            if !read.provider_id.is_empty() {
-                provider_ids.insert(name, read.provider_id);
-            }
-        }
+        let OfNodes { mut gpus, mut clamped, gpu_counts, provider_ids } =
+            of_nodes(&mut self, &mut facts);
         let (workloads, of_group) = self.workloads();
         facts.workloads = workloads;
         facts.budgets = self.budgets(&facts.workloads, &of_group);
@@ -400,6 +386,34 @@ impl Inventory {
         let clamped = beyond_the_node(&said.collect::<Vec<_>>(), &facts.nodes);
         (held, clamped)
     }
+}
+
+/// What is told of nodes beside the facts.
+#[derive(Default)]
+struct OfNodes {
+    gpus: Vec<NodeGpus>,
+    clamped: Vec<Clamped>,
+    gpu_counts: Vec<(String, GpuCount)>,
+    provider_ids: BTreeMap<String, String>,
+}
+
+/// Puts nodes into the facts, in the order in which they came.
+fn of_nodes(all: &mut Inventory, facts: &mut Facts) -> OfNodes {
+    let mut told = OfNodes::default();
+    let mut read_nodes: Vec<_> = std::mem::take(&mut all.read_nodes).into_iter().collect();
+    read_nodes.sort_by_key(|(name, _)| all.places.get(name).copied());
+    for (name, read) in read_nodes {
+        told.gpus.extend(read.gpus);
+        told.clamped.extend(read.clamped);
+        let doubted = read.count.filter(|count| !count.others.is_empty());
+        told.gpu_counts.extend(doubted.map(|count| (name.clone(), count)));
+        let numa_policy = all.cluster.numa_policies.get(&name).copied();
+        facts.nodes.push(Node { numa_policy, ..read.node });
+        if !read.provider_id.is_empty() {
+            told.provider_ids.insert(name, read.provider_id);
+        }
+    }
+    told
 }
 
 /// Whether all nodes, pods and what makes pods were handed over.

@@ -1,5 +1,5 @@
-//! MIG: every way to cut every GPU whose placements the tables state, as a node offers it. The oracle
-//! places instances one by one and knows nothing of how the reader counts.
+//! MIG: every way to cut every GPU whose placements the tables state, as a node offers it. The
+//! oracle places instances one by one and knows nothing of how the reader counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
