@@ -7,6 +7,25 @@ use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd};
 
 use super::baseline::Object;
 use super::document::{Document, FindingOut, MethodOut, StateOut, hours, micros};
+use super::figures::FigureOut;
+
+/// Fewer GPU-hours are not worth a sentence.
+const LEAST_HOURS: f64 = 0.05;
+
+/// A figure in dollars with its range over split methods, or in GPU-hours without a price.
+fn figure_words(figure: &FigureOut) -> String {
+    let Some(micros) = figure.usd_micros_per_month else {
+        return format!("{} GPU-hours", rounded(figure.gpu_hours_per_month));
+    };
+    let amount = format!("about {}", rounded_usd(micros));
+    match (&figure.lowest, &figure.highest) {
+        (Some(low), Some(high)) if low.usd_micros_per_month != high.usd_micros_per_month => {
+            let (low, high) = (low.usd_micros_per_month, high.usd_micros_per_month);
+            format!("{amount} ({} to {})", rounded_usd(low), rounded_usd(high))
+        }
+        _ => amount,
+    }
+}
 
 impl Document {
     /// The headline: what is paid, what of it is wasted, and what was not measured.
@@ -99,31 +118,36 @@ impl Document {
         head.waste_usd_micros_per_month.filter(|_| is_priced)
     }
 
-    /// What fixes bring, and what no finding explains.
+    /// What fixes bring, what no finding explains, and what was wasted so far.
     pub fn outlook(&self) -> Option<String> {
-        let open = || self.findings.iter().filter(|finding| finding.suppressed.is_none());
-        let returned: i64 =
-            open().filter_map(|finding| finding.returned_usd_micros_per_month).sum();
-        let claimed: i64 = open().filter_map(|finding| finding.usd_micros_per_month).sum();
-        let freed: f64 = open().filter_map(|finding| finding.gpu_hours_per_month).sum();
-        let unexplained = self.unexplained_waste_gpu_hours_per_month;
-        let rest = match unexplained < 0.05 {
-            true => String::new(),
-            false => {
-                format!("No finding explains {} wasted GPU-hours a month.", rounded(unexplained))
-            }
-        };
-        if freed < 0.05 {
-            return (!rest.is_empty()).then_some(rest);
+        let head = &self.headline;
+        let (returned, freed) = (&head.returned, &head.freed);
+        let mut sentences = Vec::new();
+        if returned.gpu_hours_per_month + freed.gpu_hours_per_month >= LEAST_HOURS {
+            let money = match returned.gpu_hours_per_month >= LEAST_HOURS {
+                true => format!("return {} a month now", figure_words(returned)),
+                false => "return no money by themselves".to_owned(),
+            };
+            let hours = rounded(freed.gpu_hours_per_month);
+            sentences
+                .push(format!("Fixes {money} and free {hours} GPU-hours a month for other work."));
         }
-        let money = match (returned > 0, claimed > 0) {
-            (true, _) => format!("return about {} a month and ", rounded_usd(returned)),
-            (false, true) => "return no money by themselves and ".to_owned(),
-            (false, false) => String::new(),
-        };
-        let freed = rounded(freed);
-        let text = format!("Fixes {money}free {freed} GPU-hours a month for other work. {rest}");
-        Some(text.trim_end().to_owned())
+        if head.unexplained.gpu_hours_per_month >= LEAST_HOURS {
+            let waste = figure_words(&head.unexplained);
+            sentences.push(format!("No finding explains {waste} a month of the waste."));
+        }
+        if head.waste_gpu_hours_so_far >= LEAST_HOURS {
+            let waste = match head.waste_usd_micros_so_far {
+                Some(micros) => rounded_usd(micros),
+                None => format!("{} GPU-hours", rounded(head.waste_gpu_hours_so_far)),
+            };
+            sentences.push(format!("States too young or too short to last wasted {waste} so far."));
+        }
+        if head.estimated_gpus > 0.0 {
+            let gpus = tenths(head.estimated_gpus);
+            sentences.push(format!("The price of {gpus} GPUs is an estimate."));
+        }
+        (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
     /// How many objects could not be read; `None` where all were.

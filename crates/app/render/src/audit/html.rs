@@ -40,7 +40,6 @@ pub fn html(document: &Document) -> String {
 
 fn tiles(document: &Document) -> String {
     let head = &document.headline;
-    let open = || document.findings.iter().filter(|finding| finding.suppressed.is_none());
     let mut tiles: Vec<(String, &str, String)> = Vec::new();
     let share = percent(head.waste_share);
     match document.waste_usd_micros() {
@@ -54,15 +53,14 @@ fn tiles(document: &Document) -> String {
         }
         None => tiles.push((share, "of the GPU-time is wasted", "no price is known".to_owned())),
     }
-    let returned: i64 = open().filter_map(|finding| finding.returned_usd_micros_per_month).sum();
+    let returned = head.returned.usd_micros_per_month;
     tiles.push((
-        rounded_usd(returned),
-        "a month returned by fixes",
+        returned.map_or_else(|| rounded(head.returned.gpu_hours_per_month), rounded_usd),
+        if returned.is_some() { "a month returned by fixes" } else { "GPU-hours a month returned" },
         "a node can be removed, or pending work fits".to_owned(),
     ));
-    let freed: f64 = open().filter_map(|finding| finding.gpu_hours_per_month).sum();
     tiles.push((
-        rounded(freed),
+        rounded(head.freed.gpu_hours_per_month),
         "GPU-hours a month freed by fixes",
         "they save money only if other work uses them".to_owned(),
     ));
