@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use dovetail_audit::ObjectRef;
 use dovetail_console::plain::plain;
 use dovetail_settings::errors::BadInput;
 use serde::{Deserialize, Serialize};
 
-use super::document::SCHEMA;
+/// Name and version of the form.
+pub const SCHEMA: &str = "dovetail-audit/1";
 
 /// Findings of an earlier audit by what they are about.
 #[derive(Debug)]
@@ -32,6 +34,17 @@ pub struct Object {
     pub namespace: String,
     #[serde(default)]
     pub name: String,
+}
+
+/// An object of the facts, harmless to show.
+pub fn object(of: &ObjectRef) -> Object {
+    Object { kind: plain(&of.kind), namespace: plain(&of.namespace), name: plain(&of.name) }
+}
+
+/// An object as people write it.
+pub fn object_words(object: &Object) -> String {
+    let slash = if object.namespace.is_empty() { "" } else { "/" };
+    format!("{} {}{slash}{}", object.kind, object.namespace, object.name).trim_end().to_owned()
 }
 
 #[derive(Deserialize)]

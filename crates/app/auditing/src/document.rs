@@ -20,15 +20,12 @@ use dovetail_units::amount::{percent, usd};
 use dovetail_units::time::time;
 use serde::{Serialize, Serializer};
 
-use super::baseline::{Baseline, Object, Worth as OldWorth};
+use super::baseline::{Baseline, Object, SCHEMA, Worth as OldWorth, object};
 use super::confirmed::{ConfirmedOut, LedgerOut};
 use super::figures::{FigureOut, formula, unpriced_hours};
 use super::patch::{PatchOut, WithheldOut};
 use super::unconfirmed::why_unconfirmed;
 use super::words::{brings_words, fix_words, layer_words, severity_words};
-
-/// Name and version of the form.
-pub const SCHEMA: &str = "dovetail-audit/1";
 
 /// Objects that a finding lists by name.
 const MOST_AFFECTED: usize = 20;
@@ -498,11 +495,6 @@ fn name_teams(gathered: &Gathered, findings: &mut [FindingOut]) {
         facts.team_labels.iter().find_map(|label| labels.get(label)).map(|team| plain(team))
     };
     findings.iter_mut().for_each(|finding| finding.team = team(finding));
-}
-
-/// An object of the facts, harmless to show.
-pub fn object(of: &ObjectRef) -> Object {
-    Object { kind: plain(&of.kind), namespace: plain(&of.namespace), name: plain(&of.name) }
 }
 
 /// How the amounts of a finding come about: that of a month, then that so far.

@@ -8,8 +8,7 @@ use dovetail_console::plain::plain_sentence;
 use dovetail_settings::errors::BadInput;
 use serde::Deserialize;
 
-use super::document::object as object_out;
-use super::words::object_words;
+use super::baseline::{object as object_out, object_words};
 
 /// As written, in TOML.
 #[derive(Debug, Deserialize)]

@@ -7,9 +7,7 @@ use dovetail_inventory::patches::Withheld;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::baseline::Object;
-use super::document::object;
-use super::words::object_words;
+use super::baseline::{Object, object, object_words};
 
 /// A change that fixes a finding.
 #[derive(Debug, Serialize)]

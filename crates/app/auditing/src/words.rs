@@ -5,7 +5,7 @@ use dovetail_audit::{Brought, FixKind, Layer, PricedTime, Severity, Worth};
 use dovetail_console::table::counted;
 use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd};
 
-use super::baseline::Object;
+pub use super::baseline::object_words;
 use super::document::{Document, FindingOut, MethodOut, StateOut, hours, micros};
 use super::figures::FigureOut;
 
@@ -202,12 +202,6 @@ impl FindingOut {
     pub fn object_words(&self) -> String {
         object_words(&self.object)
     }
-}
-
-/// An object as people write it.
-pub fn object_words(object: &Object) -> String {
-    let slash = if object.namespace.is_empty() { "" } else { "/" };
-    format!("{} {}{slash}{}", object.kind, object.namespace, object.name).trim_end().to_owned()
 }
 
 /// The word for a severity.

@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn files_are_looked_for_where_kubectl_looks() {
-        let home = Path::new("/home/me");
+        let home = Path::new("/somewhere");
         let by_default = places(None, Some(home));
         assert_eq!(
             by_default.words(),
-            "$KUBECONFIG is not set, and the default is /home/me/.kube/config"
+            "$KUBECONFIG is not set, and the default is /somewhere/.kube/config"
         );
         let several = places(Some("/a:/b".as_ref()), Some(home));
         assert_eq!(several.words(), "$KUBECONFIG names /a, /b");
