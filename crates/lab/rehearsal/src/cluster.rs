@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::api::{Call, Query, Reply, Server, Verb};
+use crate::api::{Call, Query, Reply, Route, Server, Verb};
 use crate::books::{Books, is_over, pods};
 use crate::objects::{NAMESPACE, ORDINAL, OWNER, foreign, group, node, node_name, pod};
 use crate::scene::{NodeSpec, Workload};
@@ -26,6 +26,24 @@ pub(crate) fn direct(
     let call = Call { verb, kind, namespace, name, subresource, query: Query::default() };
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     server.perform(&call, "application/merge-patch+json", &body).ok()
+}
+
+/// One request to the server, from its line to its answer.
+pub(crate) fn serve(
+    server: &mut Server,
+    method: &str,
+    path: &str,
+    media_type: &str,
+    body: &[u8],
+) -> Reply {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let reply = match server.route(method, path, query) {
+        Some(Ok(Route::Call(call))) => server.perform(&call, media_type, body),
+        Some(Ok(other)) => Ok(server.describe(&other)),
+        Some(Err(failure)) => Err(failure),
+        None => return Reply::text(404, "404 page not found\n"),
+    };
+    reply.unwrap_or_else(|failure| Reply::failure(&failure))
 }
 
 /// Deletes a pod; `grace_s` instead of its own time to stop.

@@ -6,9 +6,9 @@ use dovetail_control::answer::Answered;
 use dovetail_control::request::Method;
 use serde_json::{Value, json};
 
-use crate::api::{self, Failure, Kind, Reply, Route, Server, Verb};
+use crate::api::{self, Failure, Kind, Reply, Server, Verb};
 use crate::books::Books;
-use crate::cluster::{Cluster, direct};
+use crate::cluster::{Cluster, direct, serve};
 use crate::course::Course;
 use crate::event::{Event, Flight};
 use crate::kubelets::{Identity, KubeletOptions, Kubelets, Step, Wish, Write};
@@ -206,18 +206,6 @@ fn see(
         (_, false) => kubelets.pod_applied(object, wishes),
         (_, true) => kubelets.pod_deleted(text("uid")),
     }
-}
-
-/// One request to the server, from its line to its answer.
-fn serve(server: &mut Server, method: &str, path: &str, media_type: &str, body: &[u8]) -> Reply {
-    let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let reply = match server.route(method, path, query) {
-        Some(Ok(Route::Call(call))) => server.perform(&call, media_type, body),
-        Some(Ok(other)) => Ok(server.describe(&other)),
-        Some(Err(failure)) => Err(failure),
-        None => return Reply::text(404, "404 page not found\n"),
-    };
-    reply.unwrap_or_else(|failure| Reply::failure(&failure))
 }
 
 /// An answer that says that something failed.
