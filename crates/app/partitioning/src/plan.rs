@@ -207,7 +207,7 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
             unchanged += 1;
             continue;
         }
-        let served = row.served.iter().map(|(profile, count)| format!("{count} × {profile}"));
+        let served = row.served.iter().map(|(profile, count)| format!("{profile} × {count}"));
         rows.push(vec![
             row.node.clone(),
             row.index.to_string(),

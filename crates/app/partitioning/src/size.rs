@@ -77,7 +77,7 @@ pub fn document(
 /// The document as text.
 pub fn text(document: &Document) -> String {
     let rows = document.layouts.iter().map(|row| {
-        let instances = row.instances.iter().map(|(profile, count)| format!("{count} × {profile}"));
+        let instances = row.instances.iter().map(|(profile, count)| format!("{profile} × {count}"));
         let instances: Vec<String> = instances.collect();
         let layout = if instances.is_empty() { "-".to_owned() } else { instances.join(", ") };
         vec![whole(row.gpus), layout]
