@@ -1,8 +1,8 @@
 //! Which MIG instances a GPU can hold together, and what they leave over.
 //!
 //! Device plugins say how many instances of each profile a node has, not where on which GPU they
-//! lie. So a layout is a number of instances for each profile of a [`MigTable`]; it is legal if they
-//! can lie beside each other at some of their starts within the compute slices of the GPU.
+//! lie. So a layout is a number of instances for each profile of a [`MigTable`]; it is legal if
+//! they can lie beside each other at some of their starts within the GPU's compute slices.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -149,6 +149,8 @@ pub const QUEUE: &str = "dovetail.dev/queue";
 
 /// What a pod runs.
 pub const APPLICATION: &str = "app.kubernetes.io/name";
+/// Part of an application that a pod is.
+pub const COMPONENT: &str = "app.kubernetes.io/component";
 /// Release of Helm that an object belongs to.
 pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 /// Application of Argo CD that an object belongs to.

@@ -12,13 +12,12 @@ mod thresholds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
+use dovetail_account::device_time::Span;
 use dovetail_model::{
-    Condition, FreeCause, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
+    Condition, NodeCondition, SelectorTerm, Taint, TaintEffect, Toleration, requirement,
 };
 
 use super::*;
-use crate::attribution::{DeviceWaste, settle};
 use crate::catalogue::CATALOGUE;
 use crate::facts::*;
 use crate::suppress::{Suppression, SuppressionPolicy, suppress};
@@ -754,32 +753,6 @@ fn ten_thousand_pods_of_one_owner_are_one_finding() {
     let shape: Vec<_> =
         found.iter().map(|f| (f.check.id, &*f.object.name, f.affected.len())).collect();
     assert_eq!(shape, [("SCH-01", "gpus", 2), ("SCH-02", "web", 10_000)]);
-}
-
-#[test]
-fn a_cordoned_node_claims_what_stood_free_on_it_since() {
-    let mut facts = healthy();
-    facts.nodes[0].cordoned_since_ms = Some(NOW_MS - 10 * HOUR_MS);
-    let found = audit(&facts);
-    // One device free for the whole day, one held all along.
-    let interval = |state, holder| DeviceInterval {
-        span: facts.period,
-        gpu_milli: 1000,
-        state,
-        holder,
-        signal: None,
-    };
-    let waste = |device, interval| DeviceWaste {
-        device,
-        interval,
-        usd_micros_per_gpu_hour: None,
-        since_ms: None,
-    };
-    let draining = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
-    let wasted =
-        [waste(0, interval(draining, None)), waste(1, interval(DeviceState::Idle, Some(1)))];
-    let settled = settle(&wasted, &found);
-    assert_eq!(settled[0].claimed.gpu_milli_ms, 1000 * 10 * i128::from(HOUR_MS));
 }
 
 #[test]

@@ -357,8 +357,9 @@ fn waiting_gangs(facts: &Facts, moment: &Moment) -> BTreeSet<usize> {
     waits.map(|(number, _)| number).collect()
 }
 
-/// Lays parts one behind the other on devices, for the month and for what has been; holders are workloads by their number. Answers with
-/// the devices of each part that was measured, by its place among what is held.
+/// Lays parts one behind the other on devices, for the month and for what has been; holders are
+/// workloads by their number. Returns the devices of each part that was measured, by its place
+/// among what is held.
 fn cut(
     parts: &[Part<'_>],
     moment: &Moment,

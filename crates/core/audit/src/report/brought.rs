@@ -71,7 +71,7 @@ pub(super) fn brought(
         let (node, holder) = (node_of(waste), waste.interval.holder);
         let of = &mut brought[taken.finding];
         let time = waste.time();
-        // The engine has looked at all of them together: the node goes, and what it held stays held.
+        // The engine checked all of them together: the node goes, what it held stays held.
         let is_verified = !findings[taken.finding].moves.is_empty();
         let returned = if is_verified {
             of.gone_gpu_milli_ms += time;

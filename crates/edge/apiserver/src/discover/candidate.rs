@@ -112,7 +112,7 @@ struct ServicePort {
 /// Labels that name an application, by which the charts of each name it.
 const APPLICATION: [&str; 2] = [labels::APPLICATION, "app"];
 /// Labels that name a part of it.
-const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "component"];
+const COMPONENT: [&str; 2] = [labels::COMPONENT, "component"];
 /// Ports that answer queries, in the order of preference; else the first port is taken.
 const PORT_NAMES: [&str; 7] =
     ["web", "http-web", "http", "http-query", "http-metrics", "query", "https"];

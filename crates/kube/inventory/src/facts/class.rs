@@ -113,8 +113,7 @@ pub(crate) fn known_part(image: &str) -> Option<&'static str> {
 }
 
 /// Labels by which people name what a pod is.
-const NAMED_BY: [&str; 4] =
-    ["app", "app.kubernetes.io/name", "app.kubernetes.io/component", "k8s-app"];
+const NAMED_BY: [&str; 4] = ["app", labels::APPLICATION, labels::COMPONENT, "k8s-app"];
 
 /// Whether the containers report what GPUs do: by their images, or, where these come from a
 /// registry of one's own under another name, by what labels call the pod.

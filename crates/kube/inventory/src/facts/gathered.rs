@@ -123,7 +123,7 @@ impl Inventory {
             team_labels,
             namespaces: self.namespaces(),
             autoscalers: std::mem::take(&mut self.cluster.autoscalers),
-            advice: self.advice(),
+            advice: advice(&self),
             ..Facts::default()
         };
         let OfNodes { mut gpus, mut clamped, gpu_counts, provider_ids } =
@@ -145,7 +145,7 @@ impl Inventory {
         // The lives share the pods, which the worlds change.
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
-        let (sources, reach) = (std::mem::take(&mut self.sources), self.reach(&facts, &of_group));
+        let (sources, reach) = (std::mem::take(&mut self.sources), reach(&self, &facts, &of_group));
         let resources = resources(&gpus);
         let (mut demand, unjudged) = worlds(self, &facts.nodes, &untold);
         unread.may_want(&mut demand);
@@ -172,33 +172,6 @@ impl Inventory {
             skipped,
             skipped_count,
         }
-    }
-
-    /// What decides which nodes pods could use.
-    fn reach(&self, facts: &Facts, of_group: &[usize]) -> Reach {
-        let mut reach = Reach::default();
-        let conditions: BTreeMap<&str, Condition> =
-            facts.nodes.iter().map(|node| (&*node.node.name, node.node.condition)).collect();
-        let condition = |name: &str| conditions.get(name).copied().unwrap_or_default();
-        reach.take_nodes(self.nodes.values().map(|node| (node, condition(&node.meta.name))));
-        reach.take_volumes(self.others.values());
-        let mut pods: Vec<Vec<&Pod>> = vec![Vec::new(); self.pods.groups.len()];
-        for record in &self.pods.list {
-            pods[record.group].push(&record.pod);
-        }
-        for (pods, workload) in pods.into_iter().zip(of_group) {
-            if let Some(first) = pods.first() {
-                reach.take_group(&facts.workloads[*workload], first, pods.iter().copied());
-            }
-        }
-        reach
-    }
-
-    /// What recommenders say, where they were read.
-    fn advice(&self) -> Option<BTreeMap<ObjectRef, Advice>> {
-        const KIND: &str = "VerticalPodAutoscaler";
-        let was_read = self.complete.contains(KIND) || self.kinds.contains_key(KIND);
-        was_read.then(|| self.cluster.advice.clone())
     }
 
     fn gpu_policy(&self) -> Option<bool> {
@@ -386,6 +359,33 @@ impl Inventory {
         let clamped = beyond_the_node(&said.collect::<Vec<_>>(), &facts.nodes);
         (held, clamped)
     }
+}
+
+/// What decides which nodes pods could use.
+fn reach(inventory: &Inventory, facts: &Facts, of_group: &[usize]) -> Reach {
+    let mut reach = Reach::default();
+    let conditions: BTreeMap<&str, Condition> =
+        facts.nodes.iter().map(|node| (&*node.node.name, node.node.condition)).collect();
+    let condition = |name: &str| conditions.get(name).copied().unwrap_or_default();
+    reach.take_nodes(inventory.nodes.values().map(|node| (node, condition(&node.meta.name))));
+    reach.take_volumes(inventory.others.values());
+    let mut pods: Vec<Vec<&Pod>> = vec![Vec::new(); inventory.pods.groups.len()];
+    for record in &inventory.pods.list {
+        pods[record.group].push(&record.pod);
+    }
+    for (pods, workload) in pods.into_iter().zip(of_group) {
+        if let Some(first) = pods.first() {
+            reach.take_group(&facts.workloads[*workload], first, pods.iter().copied());
+        }
+    }
+    reach
+}
+
+/// What recommenders say, where they were read.
+fn advice(inventory: &Inventory) -> Option<BTreeMap<ObjectRef, Advice>> {
+    const KIND: &str = "VerticalPodAutoscaler";
+    let was_read = inventory.complete.contains(KIND) || inventory.kinds.contains_key(KIND);
+    was_read.then(|| inventory.cluster.advice.clone())
 }
 
 /// What is told of nodes beside the facts.

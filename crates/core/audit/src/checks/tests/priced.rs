@@ -3,7 +3,9 @@
 use dovetail_account::device_time::{DeviceInterval, DeviceState};
 use dovetail_model::FreeCause;
 
-use super::{GIB, HOUR_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used};
+use super::{
+    GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used,
+};
 use crate::attribution::{DeviceWaste, settle};
 use crate::checks::audit;
 use crate::facts::{ContainerKind, Facts, Pod};
@@ -118,4 +120,30 @@ fn a_ledger_is_asked_for_the_time_that_findings_claim() {
         }
     }
     assert!(claims > 0);
+}
+
+#[test]
+fn a_cordoned_node_claims_what_stood_free_on_it_since() {
+    let mut facts = healthy();
+    facts.nodes[0].cordoned_since_ms = Some(NOW_MS - 10 * HOUR_MS);
+    let found = audit(&facts);
+    // One device free for the whole day, one held all along.
+    let interval = |state, holder| DeviceInterval {
+        span: facts.period,
+        gpu_milli: 1000,
+        state,
+        holder,
+        signal: None,
+    };
+    let waste = |device, interval| DeviceWaste {
+        device,
+        interval,
+        usd_micros_per_gpu_hour: None,
+        since_ms: None,
+    };
+    let draining = DeviceState::Free(Some(FreeCause::DrainingOrCordoned));
+    let wasted =
+        [waste(0, interval(draining, None)), waste(1, interval(DeviceState::Idle, Some(1)))];
+    let settled = settle(&wasted, &found);
+    assert_eq!(settled[0].claimed.gpu_milli_ms, 1000 * 10 * i128::from(HOUR_MS));
 }
