@@ -108,6 +108,9 @@ pub fn plan(world: &World, rules: &Rules) -> Result<PartitionPlan, WorldError> {
     })
 }
 
+/// Kinds of pods by number, with how many of each a GPU serves.
+type Counts = Vec<(usize, u32)>;
+
 /// Gives the columns of each class to its GPUs, those that change first, and the pods of each kind
 /// to the demand it stands for, in order.
 fn spread(
@@ -116,11 +119,11 @@ fn spread(
     problem: &Problem,
     assignment: Assignment,
 ) -> (Vec<GpuPlan>, Vec<u32>) {
-    let mut of_class: BTreeMap<usize, Vec<(usize, Vec<(usize, u32)>)>> = BTreeMap::new();
+    let mut of_class: BTreeMap<usize, Vec<(usize, Counts)>> = BTreeMap::new();
     for ((class, column), served) in assignment.chosen.into_iter().zip(assignment.served) {
         of_class.entry(class).or_default().push((column, served));
     }
-    let mut chosen: BTreeMap<usize, (usize, usize, Vec<(usize, u32)>)> = BTreeMap::new();
+    let mut chosen: BTreeMap<usize, (usize, usize, Counts)> = BTreeMap::new();
     for (class, mut columns) in of_class {
         let columns_of = &problem.classes[class].columns;
         columns.sort_by_key(|(column, _)| (columns_of[*column].created.is_empty(), *column));

@@ -24,11 +24,14 @@ impl Random {
     }
 }
 
+/// Memory slices in use, as a mask, compute slices in use, and instances by profile and start.
+type Gpu = (u16, u8, Vec<(usize, u8)>);
+
 /// A world in which half of all compute slices are in use, at random places.
 fn world(gpus: usize, pods: u32) -> String {
     let table = MigTable::of_model("A100-40GB").expect("a known model");
     let mut random = Random(gpus as u64);
-    let mut fleet: Vec<(u16, u8, Vec<(usize, u8)>)> = vec![(0, 0, Vec::new()); gpus];
+    let mut fleet: Vec<Gpu> = vec![(0, 0, Vec::new()); gpus];
     let mut left = gpus as i64 * 7 / 2;
     while left > 0 {
         let profile = table.profile(PROFILES[random.below(4)]).expect("a known profile");

@@ -92,7 +92,7 @@ impl Network {
     pub(crate) fn delay_ms(&self, dice: &mut Dice, what: &str, about: &str) -> u64 {
         let number = dice.draw(what, about).0;
         let (usual, most) = self.delay_ms;
-        let bound = if number % 8 == 0 { most } else { usual };
+        let bound = if number.is_multiple_of(8) { most } else { usual };
         1 + (number / 8) % bound
     }
 

@@ -11,8 +11,11 @@ use dovetail_units::amount::usd;
 use super::grouped::{CheckGroup, grouped};
 use crate::text::html as safe;
 
+/// The value of a finding by which it can be filtered.
+type Value = fn(&FindingOut) -> String;
+
 /// What findings can be filtered by: the name in the page, and the value of a finding.
-const FILTERS: [(&str, fn(&FindingOut) -> String); 4] = [
+const FILTERS: [(&str, Value); 4] = [
     ("severity", |finding| finding.severity.to_owned()),
     ("team", |finding| finding.team.clone().unwrap_or_default()),
     ("namespace", |finding| finding.object.namespace.clone()),
@@ -20,7 +23,7 @@ const FILTERS: [(&str, fn(&FindingOut) -> String); 4] = [
 ];
 
 /// The values of a filter, in order; a finding without one is in no choice but “all”.
-fn values(document: &Document, value: fn(&FindingOut) -> String) -> Vec<String> {
+fn values(document: &Document, value: Value) -> Vec<String> {
     let open = document.findings.iter().filter(|finding| finding.suppressed.is_none());
     let values: BTreeSet<String> = open.map(value).filter(|value| !value.is_empty()).collect();
     values.into_iter().collect()
@@ -46,12 +49,12 @@ pub(super) fn findings(document: &Document) -> String {
     if groups.is_empty() {
         return "<p>No check found anything to fix.</p>\n".to_owned();
     }
-    let choices: Vec<(&str, Vec<String>, fn(&FindingOut) -> String)> = FILTERS
+    let choices: Vec<(&str, Vec<String>, Value)> = FILTERS
         .into_iter()
         .map(|(name, value)| (name, values(document, value), value))
         .filter(|(_, values, _)| !values.is_empty())
         .collect();
-    let select = |(name, values, _): &(&str, Vec<String>, fn(&FindingOut) -> String)| {
+    let select = |(name, values, _): &(&str, Vec<String>, Value)| {
         let option = |(place, value): (usize, &String)| {
             format!("<option value=\"{place}\">{}</option>", safe(value))
         };
@@ -61,7 +64,7 @@ pub(super) fn findings(document: &Document) -> String {
         )
     };
     let classes = |finding: &FindingOut| {
-        let class = |(name, values, value): &(&str, Vec<String>, fn(&FindingOut) -> String)| {
+        let class = |(name, values, value): &(&str, Vec<String>, Value)| {
             let place = values.iter().position(|known| *known == value(finding))?;
             Some(format!(" {name}-{place}"))
         };

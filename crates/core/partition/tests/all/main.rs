@@ -1,4 +1,5 @@
 //! Tests of the planner: published tables and worlds, brute force, sizes.
+#![allow(clippy::print_stderr, reason = "what was compared is worth a look: --nocapture shows it")]
 
 mod brute;
 mod random_worlds;

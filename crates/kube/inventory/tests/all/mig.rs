@@ -244,6 +244,7 @@ fn with_the_strategy_single_as_many_gpus_count_as_the_instances_need() {
 
 /// The published tables: names, slices and starts of every GPU whose placements they state.
 #[test]
+#[allow(clippy::print_stderr, reason = "a skipped test must say why")]
 fn the_tables_say_what_is_published() {
     let Some(folder) = std::env::var_os("DOVETAIL_TRACES") else {
         eprintln!("skipped: the_tables_say_what_is_published: set DOVETAIL_TRACES");

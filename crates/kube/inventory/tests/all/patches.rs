@@ -493,9 +493,6 @@ fn no_first_part_of_the_patches_takes_the_last_node_of_a_pod() {
     let mut counts = Counts::default();
     (0..worlds).for_each(|seed| judge(seed, &mut counts));
     let Counts { harmless, written, harmful, withheld } = counts;
-    println!(
-        "{worlds} worlds: {harmless} harmless, {written} written, {harmful} harmful, {withheld} withheld"
-    );
     // Without the check the harmful ones would be written.
     assert!(harmful > 20 && withheld > 20, "{harmful} harmful, {withheld} withheld");
     assert!(written * 100 >= harmless * 95, "{written} of {harmless} harmless patches are written");

@@ -139,7 +139,7 @@ pub(crate) fn print() {
     let candidates = candidates();
     let all = regimes();
     let named = |name: &&str| all.iter().find(|regime| regime.name == **name).expect("a regime");
-    let chosen: Vec<&Regime> = REGIMES.iter().map(|name| named(&name)).collect();
+    let chosen: Vec<&Regime> = REGIMES.iter().map(named).collect();
     let costs: Vec<Vec<f64>> =
         chosen.iter().map(|regime| costs(&data, regime, &candidates)).collect();
     print_weights(&chosen, &candidates, &costs);

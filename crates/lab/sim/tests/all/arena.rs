@@ -121,7 +121,7 @@ fn published_jobs_that_no_node_can_hold_are_no_load() {
         submit_ms: number * HOUR_MS / 8,
         duration_ms: Some(3 * HOUR_MS),
         pod_count: 1,
-        gpu_count: if number % 5 == 0 { 16 } else { 8 },
+        gpu_count: if number.is_multiple_of(5) { 16 } else { 8 },
         gpu_milli: 1000,
         ..TraceJob::default()
     };
