@@ -27,8 +27,8 @@ use super::words::object_words;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct LedgerFlags {
-    /// Ledger (a file, or postgres://USER@HOST/DATABASE) that confirms the findings fixed since
-    /// --baseline: waste of their objects before and after
+    /// Ledger (a file, or postgres://USER@HOST/DATABASE) that confirms what was fixed since the
+    /// baseline: waste of the objects before and after
     #[arg(long, value_name = "LEDGER", requires = "baseline")]
     store: Option<String>,
     /// Which cluster of the ledger [default: that of dovetail.toml or of the objects, else the only

@@ -86,7 +86,7 @@ macro_rules! thresholds {
 }
 
 thresholds! {
-    /// Whoever was measured for less says too little.
+    /// A workload that was measured for less shows too little.
     least_measured_hours = 12, 1 to 720, &["REQ-04", "REQ-05", "REQ-06", "GOV-03"];
     /// Work fits a slice if 95 of 100 samples keep it busy to this part at most.
     slice_busy_percent = 80, 1 to 100, &["REQ-06"];
@@ -97,7 +97,7 @@ thresholds! {
     /// A GPU that computes for less of the time waits, where its container wants more CPU than it
     /// may use.
     starved_active_percent = 30, 1 to 100, &["REQ-09"];
-    /// Kills for memory in seven days that happen to anybody.
+    /// Kills for memory in seven days that are normal.
     tolerated_memory_kills = 2, 0 to 1_000, &["REQ-10"];
     /// The patch gives so much more memory than there was.
     memory_raise_percent = 10, 1 to 1_000, &["REQ-10"];
@@ -107,9 +107,9 @@ thresholds! {
     large_gpu_mib = 40_000, 1 to 10_000_000, &["SHR-02"];
     /// Pods that share a GPU and use more of its memory leave no room for a burst.
     full_memory_percent = 85, 1 to 100, &["SHR-05"];
-    /// A notebook that has not computed for longer waits for nobody.
+    /// A notebook that has not computed for longer is idle.
     idle_notebook_minutes = 60, 5 to 43_200, &["IDL-01"];
-    /// A server none of whose replicas has computed for longer is asked by nobody.
+    /// A server none of whose replicas has computed for longer has no requests.
     idle_server_minutes = 60, 5 to 43_200, &["IDL-02"];
     /// As long as a large image and its weights may take.
     starting_minutes = 10, 1 to 43_200, &["IDL-05"];

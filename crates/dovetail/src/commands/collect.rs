@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 pub(crate) struct CollectFlags {
     #[command(flatten)]
     objects: ObjectFlags,
-    /// File to write, one object per line, compressed if its name ends in .gz [required unless
-    /// --translate]
+    /// File to write, one object per line, compressed if its name ends in .gz [required without
+    /// `--translate`]
     #[arg(long, value_name = "FILE", required_unless_present = "translate")]
     to: Option<PathBuf>,
     /// Replace names by hashes; --names keeps the table to restore them

@@ -206,8 +206,8 @@ fn of_one_thing_it_is_said_in_the_singular() {
     let one = folder.json(&format!("cost questions {SOURCE}"));
     assert_eq!(
         sentence(&one, "top", "uncertainty"),
-        "these are all of which waste was seen; of 0 % of the held GPU-time nobody knows whether it is waste, and it \
-         is not counted"
+        "these are all of which waste was seen; of 0 % of the allocated GPU-time it is unknown \
+         whether it is waste, and it is not counted"
     );
     assert_eq!(sentence(&one, "low", "uncertainty"), "the one pod with GPUs could be judged");
     let beside = sentence(&one, "beside", "uncertainty");

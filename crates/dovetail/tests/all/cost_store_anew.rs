@@ -150,5 +150,5 @@ fn what_cannot_be_billed_anew_is_said() {
     let call = format!("cost --store ledger.db {PERIOD} --cluster west --focus 1.4");
     let done = folder.call(&call);
     assert_eq!(done.code, Some(1), "{}", done.err);
-    assert!(done.err.contains("what each GPU was is kept from"), "{}", done.err);
+    assert!(done.err.contains("states of single GPUs are stored from"), "{}", done.err);
 }

@@ -187,7 +187,7 @@ fn queue_and_top_show_who_waits_and_who_holds_what() {
     let holder = json!([{"pod": "team/foreign", "gpus": 4, "is_ending": false}]);
     assert_eq!(top["nodes"][1]["holders"], holder);
     let told = folder.call("top --kubeconfig kubeconfig").out;
-    assert!(told.starts_with("12 of 16 GPUs held, on 2 nodes\n"), "{told}");
+    assert!(told.starts_with("12 of 16 GPUs allocated, on 2 nodes\n"), "{told}");
     assert!(told.contains("team/large (8)"), "{told}");
 }
 
@@ -453,8 +453,7 @@ fn nobody_is_said_to_stop_who_was_not_let_go() {
     };
     assert_eq!(state("2999-01-01T00:00:00Z"), "Unschedulable");
     let told = folder.json("why first --kubeconfig kubeconfig")["message"].to_string();
-    let spared =
-        "It would start if pods of lower priority went that the server does not let go: team/large";
+    let spared = "It would start if pods of lower priority were evicted, which the server refuses: team/large";
     assert!(told.contains(spared), "{told}");
     assert_eq!(state("2020-01-01T00:00:00Z"), "WaitingForReservation");
 }

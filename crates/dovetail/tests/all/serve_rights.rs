@@ -325,7 +325,7 @@ fn the_command_line_of_the_manifests_is_read() {
     // It is understood as far as it can be where there is no pod.
     let done = folder.call(&words);
     assert_eq!(done.code, Some(1), "{}", done.err);
-    assert!(done.err.contains("this runs in no pod"), "{}", done.err);
+    assert!(done.err.contains("this process does not run in a pod"), "{}", done.err);
 }
 
 /// The settings of the manifests, with what is commented out.

@@ -122,7 +122,8 @@ impl<'f> Cluster<'f> {
             for pod in workload.pods.iter().filter(|_| gpus > 0) {
                 let node = pod.node.as_deref().and_then(|node| nodes.get_key_value(node));
                 if let Some((name, _)) = node {
-                    *used.entry(name).or_default() += gpus;
+                    let sum = used.entry(name).or_default();
+                    *sum = sum.saturating_add(gpus);
                 }
             }
         }
@@ -152,8 +153,9 @@ impl<'f> Cluster<'f> {
             .nodes
             .iter()
             .filter(|(_, node)| node.node.condition == Condition::Ready && self.offered(node) > 0);
-        let mut free: BTreeMap<&str, i64> =
-            ready.map(|(name, node)| (*name, self.offered(node) - self.used_of(name))).collect();
+        let mut free: BTreeMap<&str, i64> = ready
+            .map(|(name, node)| (*name, self.offered(node).saturating_sub(self.used_of(name))))
+            .collect();
         let mut nodes: Vec<(i64, &str)> = free
             .keys()
             .map(|name| (self.used_of(name), *name))
@@ -161,10 +163,10 @@ impl<'f> Cluster<'f> {
                 let node = self.nodes[name];
                 let pods: Vec<_> = self.pods_of(name).map(|place| &self.standing[place]).collect();
                 *used > 0
-                    && used * 100 <= self.offered(node) * half
+                    && i128::from(*used) * 100 <= i128::from(self.offered(node)) * i128::from(half)
                     && node.scale_down_held_by.is_none()
                     && pods.iter().all(|of| can_move(of))
-                    && pods.iter().map(|of| of.gpus).sum::<i64>() == *used
+                    && pods.iter().fold(0_i64, |sum, of| sum.saturating_add(of.gpus)) == *used
             })
             .collect();
         nodes.sort_unstable();

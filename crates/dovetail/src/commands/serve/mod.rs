@@ -55,7 +55,7 @@ pub(crate) struct ServeFlags {
     log_json: bool,
     #[command(flatten)]
     collect: CollectFlags,
-    /// Address and port of the HTTP server; an address that is not loopback needs --tls-certificate
+    /// Address and port of the HTTP server; other addresses than loopback need `--tls-certificate`
     /// or a token
     #[arg(
         long,
