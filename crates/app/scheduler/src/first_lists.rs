@@ -1,5 +1,5 @@
-//! Which kinds the server does not list, and since when: who cannot read the cluster must not keep the lease from
-//! others.
+//! Which kinds the server does not list, and since when: who cannot read the cluster must not keep
+//! the lease from others.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use super::look::{OTHERS_WITHIN_MS, resource};
 /// How long lists may fail, and what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListPatience {
-    /// After it has the lease and as long as not everything is listed: the lease is given up when a kind has failed
-    /// for so long without an object of it.
+    /// After it has the lease and as long as not everything is listed: the lease is given up when a
+    /// kind has failed for so long without an object of it.
     pub fails_for_ms: u64,
     /// For so long it does not run for the leadership then.
     pub pause_ms: u64,
@@ -60,7 +60,8 @@ impl FirstLists {
         problem.clone_into(&mut failing.problem);
     }
 
-    /// The server does not let the user see a kind. [`Self::refusals`] tells it together with others.
+    /// The server does not let the user see a kind. [`Self::refusals`] tells it together with
+    /// others.
     pub(super) fn refused(&mut self, kind: Kind, message: String, now_ms: u64) {
         self.fails(&resource(kind), &message, now_ms);
         self.refused.insert(resource(kind), message);

@@ -3,7 +3,7 @@
 use dovetail_cluster::world::{self, PodKey};
 use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome};
-use dovetail_control::control::{Output, Told};
+use dovetail_control::control::{LogEntry, Output};
 use dovetail_control::order::{StepNews, Went};
 use dovetail_control::schedule::{News, Preempts, shown};
 use tracing::{debug, error, info, warn};
@@ -14,7 +14,7 @@ use super::Metrics;
 pub(super) fn show(output: &Output, metrics: &Metrics) {
     metrics.searched(output.searches);
     metrics.recording_broken(output.is_recording_broken);
-    for told in &output.told {
+    for told in &output.log {
         metrics.told(told);
         log(told);
     }
@@ -22,23 +22,23 @@ pub(super) fn show(output: &Output, metrics: &Metrics) {
     metrics.owed(events, given_up);
 }
 
-fn log(told: &Told) {
+fn log(told: &LogEntry) {
     match told {
-        Told::News { news, is_known } => log_news(news, *is_known),
-        Told::GivenUp { gang, placed, min } => {
+        LogEntry::News { news, is_known } => log_news(news, *is_known),
+        LogEntry::GivenUp { gang, placed, min } => {
             warn!(%gang, placed, min, "a gang stayed below its smallest size: it is given up");
         }
-        Told::Step(step) => log_step(step),
-        Told::Announced { what, written: Written::Refused { code, message }, is_new } => {
+        LogEntry::Step(step) => log_step(step),
+        LogEntry::Announced { what, written: Written::Refused { code, message }, is_new } => {
             let what = what.shown();
             match is_new {
                 true => warn!(code, message, "the server refuses the {what}"),
                 false => debug!(code, message, "the server refuses the {what}"),
             }
         }
-        Told::Announced { .. } => {}
-        Told::WouldWait { who, pods, reason, message } => {
-            info!(%who, pods, reason, "would wait: {message}");
+        LogEntry::Announced { .. } => {}
+        LogEntry::WouldBePending { who, pods, reason, message } => {
+            info!(%who, pods, reason, "would be pending: {message}");
         }
     }
 }
@@ -91,15 +91,15 @@ fn log_news(news: &News, is_known: bool) {
             let (victims, nodes) = (victims.join(", "), nodes.join(", "));
             let preemptor = shown(preemptor);
             let (violations, highest) = (cost.budget_violations, cost.highest_priority);
-            let what = if *is_dry_run { "would stop" } else { "is to stop" };
+            let what = if *is_dry_run { "would preempt" } else { "preempts" };
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
         }
         // Who carries out orders has said so.
-        News::StopRefused(_)
-        | News::Stopped(_)
+        News::EvictionRefused(_)
+        | News::Evicted(_)
         | News::GangGivenUp { .. }
         | News::Preempted { .. } => {}
-        News::Waits { pod, reason, .. } => debug!(pod = shown(pod), ?reason, "waits"),
+        News::Pending { pod, reason, .. } => debug!(pod = shown(pod), ?reason, "waits"),
         News::Object(
             report @ (world::Report::WaitsForMembers { .. }
             | world::Report::WaitsForVolumes { .. }

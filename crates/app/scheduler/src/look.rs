@@ -48,7 +48,8 @@ pub enum LookError {
     },
 }
 
-/// The cluster as it is at `now_ms`, with every decision that the scheduler of these options would take about it.
+/// The cluster as it is at `now_ms`, with every decision that the scheduler of these options would
+/// take about it.
 ///
 /// # Errors
 /// When the server cannot be reached or refuses to list something.

@@ -16,7 +16,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome, Report};
-use dovetail_control::control::{self, Told};
+use dovetail_control::control::{self, LogEntry};
 use dovetail_control::schedule::{Counts, News};
 
 /// All metrics of one process.
@@ -42,7 +42,7 @@ pub struct Metrics {
     preemption_attempts: Counter,
     preemption_victims: Histogram,
     budget_violations: Counter,
-    stops_refused: Counter,
+    evictions_refused: Counter,
     inconsistencies: Counter,
     differences: Counter,
     recording_broken: Gauge,
@@ -118,7 +118,7 @@ impl Default for Metrics {
             preemption_attempts: Counter::default(),
             preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
             budget_violations: Counter::default(),
-            stops_refused: Counter::default(),
+            evictions_refused: Counter::default(),
             inconsistencies: Counter::default(),
             differences: Counter::default(),
             recording_broken: Gauge::default(),
@@ -173,7 +173,7 @@ impl Metrics {
         let help = "Pods preempted beyond what PodDisruptionBudgets allow";
         self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
         let help = "Pods whose eviction the server refused or did not answer";
-        self.add("dovetail_stops_refused", help, self.stops_refused.clone());
+        self.add("dovetail_stops_refused", help, self.evictions_refused.clone());
         let help = "One decision over all that changed";
         self.add("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
     }
@@ -237,17 +237,17 @@ impl Metrics {
             News::Preempts(preempts) if preempts.is_dry_run => {
                 self.preempted(preempts.victims.len() as u64, preempts.cost.budget_violations);
             }
-            News::Preempted { stopped, budget_violations } => {
-                self.preempted(*stopped, *budget_violations);
+            News::Preempted { evicted, budget_violations } => {
+                self.preempted(*evicted, *budget_violations);
             }
             // Counted when it is known what became of all of them.
-            News::Preempts(_) | News::Stopped(_) => {}
+            News::Preempts(_) | News::Evicted(_) => {}
             // Counted as a gang.
             News::GangGivenUp { .. } => {}
-            News::StopRefused(_) => {
-                self.stops_refused.inc();
+            News::EvictionRefused(_) => {
+                self.evictions_refused.inc();
             }
-            News::Waits { .. } => self.attempt(AttemptResult::unschedulable),
+            News::Pending { .. } => self.attempt(AttemptResult::unschedulable),
             News::Object(report) => {
                 if let Some(problem) = problem(report) {
                     self.objects.get_or_create(&OfReport { problem }).inc();
@@ -288,12 +288,12 @@ impl Metrics {
     }
 
     /// Counts what a step tells.
-    pub(super) fn told(&self, told: &Told) {
+    pub(super) fn told(&self, told: &LogEntry) {
         match told {
-            Told::News { news, .. } => self.count(news),
-            Told::GivenUp { .. } => _ = self.given_up.inc(),
-            Told::Announced { what, written, .. } => self.announced(*what, written),
-            Told::Step(_) | Told::WouldWait { .. } => {}
+            LogEntry::News { news, .. } => self.count(news),
+            LogEntry::GivenUp { .. } => _ = self.given_up.inc(),
+            LogEntry::Announced { what, written, .. } => self.announced(*what, written),
+            LogEntry::Step(_) | LogEntry::WouldBePending { .. } => {}
         }
     }
 
@@ -432,8 +432,9 @@ mod tests {
         assert!(missing.is_empty() && reference.lines().count() > 15, "{missing:?}\n{reference}");
     }
 
-    /// Reads the text as its format says: what is described stands before its samples, once, and every sample is
-    /// described under its very name, or without the ending of a histogram. Which names, with their types.
+    /// Reads the text as its format says: what is described stands before its samples, once, and
+    /// every sample is described under its very name, or without the ending of a histogram. Which
+    /// names, with their types.
     fn read(text: &str) -> BTreeMap<String, String> {
         let mut types = BTreeMap::new();
         let (mut helped, mut current) = (BTreeSet::new(), String::new());

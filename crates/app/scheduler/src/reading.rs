@@ -45,7 +45,8 @@ impl Reading {
     /// Watches all kinds that the server has.
     ///
     /// # Errors
-    /// When it has not said which for longer than there is patience; without a limit it is tried for ever.
+    /// When it has not said which for longer than there is patience; without a limit it is tried
+    /// for ever.
     pub(super) async fn begin(&mut self, patience: Option<ListPatience>) -> Result<(), Unlisted> {
         let kinds = loop {
             match served(&self.shared.clients.watches).await {
@@ -64,7 +65,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Waits for what comes next, and not for long: what has failed for long must be seen without news, too.
+    /// Waits for what comes next, and not for long: what has failed for long must be seen without
+    /// news, too.
     pub(super) async fn next_or_pause(&mut self) -> Option<Input> {
         // Watches never end.
         tokio::time::timeout(RETRY, self.next()).await.ok().flatten()

@@ -33,8 +33,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Who may write; `None`: this process, always. Not looked at in a dry run.
     pub election: Option<Election>,
-    /// What the pods' own scheduler does is compared with what this one decides; for a dry run that looks at the
-    /// pods of another scheduler.
+    /// What the pods' own scheduler does is compared with what this one decides; for a dry run that
+    /// looks at the pods of another scheduler.
     pub comparison: Option<Arc<Mutex<Comparison>>>,
     /// Where everything that is decided is written down.
     pub recording: Option<Recording>,
@@ -99,8 +99,8 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// Runs a scheduler until `stop` says true or is dropped; then every bind that was begun is over, and
-/// the leadership is given up.
+/// Runs a scheduler until `stop` says true or is dropped; then every bind that was begun is over,
+/// and the leadership is given up.
 ///
 /// # Errors
 /// When it cannot start. What goes wrong later is logged, counted and tried again.

@@ -62,7 +62,8 @@ impl Term {
     /// Reads the world until everything is listed.
     ///
     /// # Errors
-    /// When a list has failed for longer than there is patience; without a limit it is tried for ever.
+    /// When a list has failed for longer than there is patience; without a limit it is tried for
+    /// ever.
     pub(super) async fn begin(&mut self, patience: Option<ListPatience>) -> Result<(), Unlisted> {
         self.shared.status.set(Standing::Listing);
         self.reading.begin(patience).await?;

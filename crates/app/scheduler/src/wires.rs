@@ -1,4 +1,5 @@
-//! Performs the requests of one leadership, each while this process leads and no longer than it may.
+//! Performs the requests of one leadership, each while this process leads and no longer than it
+//! may.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -79,7 +79,7 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     assert_eq!(states, expected.map(str::to_owned));
     let first = why("pod/first");
     // A scheduler of these settings stops what is less important.
-    let kept = "room is kept for it on n0 until 1 pod has gone that is to be stopped for it";
+    let kept = "room is reserved for it on n0 until 1 pod that is to be evicted for it is gone";
     assert_eq!(first["message"], kept);
     assert_eq!((&first["in_line"]["place"], &first["line_length"]), (&json!(1), &json!(2)));
     assert_eq!(first["in_line"]["priority"], 5);
@@ -468,7 +468,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
         pod
     };
     let api = cluster(&[member("one"), member("two"), pod("refused", 1), pod("new", 1)]);
-    let room = "room is kept for it on n0 until claim c of its gang has its volume";
+    let room = "room is reserved for it on n0 until claim c of its gang has its volume";
     let refused = "the server does not bind it to node n0 (422): a policy; it is tried again";
     let said = [
         ("one", "WaitingForVolumes", room),
@@ -507,7 +507,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
 #[test]
 fn who_waits_for_room_that_is_kept_for_others_says_so() {
     let api = cluster(&[pod("fits", 1), pod("large", 9)]);
-    let kept = "the room for it is kept for what gang team/train has lost: it starts when that has \
+    let kept = "the room for it is reserved for what gang team/train has lost: it starts when that has \
                 started elsewhere, or is not created again in time";
     for name in ["fits", "large"] {
         let condition = json!({"type": "PodScheduled", "status": "False",
@@ -657,14 +657,14 @@ fn a_dry_run_says_who_would_wait_and_why() {
     let mut scheduler = Running::start(&mut command);
     let mut log = scheduler.log();
     let mut lines = log.by_ref().lines().map_while(Result::ok);
-    let told = lines.find(|line| line.contains("would wait")).expect("a line");
-    let why = "would wait: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu";
+    let told = lines.find(|line| line.contains("would be pending")).expect("a line");
+    let why = "would be pending: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu";
     assert!(told.contains(why) && told.contains("who=team/p2 pods=1"), "{told}");
     assert!(told.contains("reason=\"Unschedulable\""), "{told}");
     scheduler.stop();
     let mut rest = String::new();
     log.read_to_string(&mut rest).expect("text");
-    assert!(!rest.contains("would wait"), "{rest}");
+    assert!(!rest.contains("would be pending"), "{rest}");
 }
 
 #[test]

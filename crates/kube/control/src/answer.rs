@@ -1,4 +1,5 @@
-//! The answer to one request, and what it says of missing rights and other objects of the same name.
+//! The answer to one request, and what it says of missing rights and other objects of the same
+//! name.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -24,8 +25,9 @@ pub fn message(bytes: &[u8]) -> String {
     }
 }
 
-/// Which right of which account is missing, where a refusal says so and is the same for whatever object: such are the
-/// words of API servers when their authorizers say no. Those of admission are others.
+/// Which right of which account is missing, where a refusal says so and is the same for whatever
+/// object: such are the words of API servers when their authorizers say no. Those of admission are
+/// others.
 pub fn lacked_right(code: u16, message: &str) -> Option<&str> {
     let (_, verdict) = message.split_once("forbidden: ").filter(|_| code == 403)?;
     let is_about_rights = verdict.starts_with("User \"") && verdict.contains("\" cannot ");

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::pause::doubled;
 
-/// Failures of keys that are gone are forgotten when there are twice as many as after the last time.
+/// Failures of keys that are gone are forgotten when there are twice as many as after the last
+/// time.
 const LEAST_SWEPT: usize = 64;
 
 /// Keys that have failed, and until when each is left alone.

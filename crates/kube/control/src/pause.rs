@@ -13,8 +13,8 @@ pub(crate) struct ServerPause {
 }
 
 impl ServerPause {
-    /// The server is in trouble, or asks for a pause. What was on its way together fails together, which is
-    /// one failure.
+    /// The server is in trouble, or asks for a pause. What was on its way together fails together,
+    /// which is one failure.
     pub(crate) fn begin(&mut self, range: (u64, u64), now_ms: u64, retry_after_ms: Option<u64>) {
         if now_ms < self.until_ms {
             return;

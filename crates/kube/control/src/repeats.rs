@@ -1,11 +1,12 @@
-//! Warnings about what goes on going wrong: told once, and again after a while.
+//! Warnings about what goes on going wrong: reported once, and again after a while.
 
 use std::collections::BTreeMap;
 
-/// The same warning is told again after so long, unless something else is wanted.
+/// The same warning is reported again after so long, unless something else is wanted.
 const AGAIN_MS: u64 = 60_000;
 
-/// What was told of late, about what. What stays wrong is tried again with pauses, so that few texts are kept.
+/// What was reported lately, about what. What stays wrong is tried again with pauses, so that few
+/// texts are kept.
 #[derive(Debug)]
 pub struct Repeats<K> {
     again_ms: u64,
@@ -19,12 +20,13 @@ impl<K: Ord> Default for Repeats<K> {
 }
 
 impl<K: Ord> Repeats<K> {
-    /// The same is told again after so long.
+    /// The same is reported again after so long.
     pub fn every(again_ms: u64) -> Self {
         Self { again_ms, told: BTreeMap::new() }
     }
 
-    /// Whether this is to be told now: it has not been told of late. The caller then tells it.
+    /// Whether this is to be reported now: it has not been reported lately. The caller then reports
+    /// it.
     pub fn is_due(&mut self, about: K, text: &str, now_ms: u64) -> bool {
         let again_ms = self.again_ms;
         self.told.retain(|_, told_ms| now_ms < told_ms.saturating_add(again_ms));
@@ -37,7 +39,8 @@ impl<K: Ord> Repeats<K> {
     }
 }
 
-/// A text about an object as it would be about another one: without these names where they stand as words.
+/// A text about an object as it would be about another one: without these names where they stand as
+/// words.
 pub fn without_names(text: &str, names: [&str; 2]) -> String {
     // Names have letters, digits, dashes and dots.
     let is_of_name = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '.');

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use dovetail_cluster::world::{self, Patience};
 use dovetail_control::answer::{Answered, NoAnswer};
-use dovetail_control::control::{Credits, Input, Settings, Told};
+use dovetail_control::control::{Credits, Input, LogEntry, Settings};
 use dovetail_control::lead::{Phase, Step as LeaseStep};
 use dovetail_control::request::{Answer, Class, Request};
 use dovetail_control::schedule::News;
@@ -312,7 +312,7 @@ impl Processes {
             course.say(format_args!("{} decides", replica.identity));
             self.wake(course, slot, 0);
         }
-        self.hear(course, slot, &out.told);
+        self.hear(course, slot, &out.log);
         for request in out.requests {
             self.send(course, (slot, epoch), request);
         }
@@ -339,18 +339,18 @@ impl Processes {
         }
     }
 
-    fn hear(&mut self, course: &mut Course<'_>, slot: usize, told: &[Told]) {
+    fn hear(&mut self, course: &mut Course<'_>, slot: usize, told: &[LogEntry]) {
         for told in told {
-            let Told::News { news, .. } = told else { continue };
+            let LogEntry::News { news, .. } = told else { continue };
             match news {
-                News::Waits { .. } => continue,
+                News::Pending { .. } => continue,
                 News::Inconsistent(error) => {
                     self.problem = Some(format!("world and engine disagree: {error}"));
                 }
                 News::Differs(differences) => {
                     self.problem = Some(format!("the engine differs: {differences:?}"));
                 }
-                News::StopRefused(_) => self.refusals += 1,
+                News::EvictionRefused(_) => self.refusals += 1,
                 _ => {}
             }
             course.say(format_args!("{slot} {news:?}"));

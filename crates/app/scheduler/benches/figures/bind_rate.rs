@@ -27,8 +27,9 @@ struct Rates {
     told: Option<f64>,
 }
 
-/// All take turns. The bare client takes two: one binds alone, and is the limit of binding; the other writes
-/// the event of each pod behind its bind, as the schedulers always do, and is the limit of both.
+/// All take turns. The bare client takes two: one binds alone, and is the limit of binding; the
+/// other writes the event of each pod behind its bind, as the schedulers always do, and is the
+/// limit of both.
 fn compare(nodes: usize, pods: usize) {
     let stage = Stage::with_nodes(nodes);
     // Caches of the server, connections.

@@ -46,8 +46,8 @@ impl Contestant {
         }
     }
 
-    /// Begins to bind; ends when the answer is dropped. The bare client binds `pods`, and posts the event
-    /// of each behind it if it `tells`, as the others always do.
+    /// Begins to bind; ends when the answer is dropped. The bare client binds `pods`, and posts the
+    /// event of each behind it if it `tells`, as the others always do.
     pub(crate) fn begin(self, stage: &Stage, pods: Vec<String>, tells: bool) -> Binding<'_> {
         let mut process = None;
         match self {

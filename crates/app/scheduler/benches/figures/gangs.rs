@@ -52,7 +52,8 @@ pub(crate) fn print() {
     println!("dovetail to kube-scheduler: {peer:.1} (target 3)");
 }
 
-/// Pods per second, and for each gang of a turn the milliseconds from its first bound member to its last.
+/// Pods per second, and for each gang of a turn the milliseconds from its first bound member to its
+/// last.
 fn timed(contestant: Contestant, turn: &str, stage: &Stage) -> (f64, Vec<f64>) {
     let gangs: Vec<String> = (0..GANGS).map(|at| format!("{turn}.{at}")).collect();
     stage.runtime.block_on(create(&groups(stage), gangs.iter().map(|name| group(name))));
@@ -97,7 +98,8 @@ fn member(scheduler: &str, name: &str) -> Value {
     pod
 }
 
-/// Names of gangs are new each turn, because the server keeps a group until its protection is lifted.
+/// Names of gangs are new each turn, because the server keeps a group until its protection is
+/// lifted.
 fn gang_of(pod: &str) -> &str {
     pod.rsplit_once('-').map_or(pod, |(gang, _)| gang)
 }

@@ -1,7 +1,8 @@
-//! Figures of docs/benchmarks.md that need a real API server: `cargo bench -p dovetail-scheduler --bench figures -- NAME...`.
+//! Figures of docs/benchmarks.md that need a real API server: `cargo bench -p dovetail-scheduler
+//! --bench figures -- NAME...`.
 //!
-//! Who is compared takes turns on one server, and each figure is the median over the turns. The server,
-//! its store and this program share the machine, so run it where nothing else does.
+//! Who is compared takes turns on one server, and each figure is the median over the turns. The
+//! server, its store and this program share the machine, so run it where nothing else does.
 #![allow(missing_docs, clippy::print_stdout, clippy::print_stderr)]
 
 mod bind_rate;

@@ -1,4 +1,5 @@
-//! How long a scheduler takes from its start to its first bind in a full cluster, and what it holds then.
+//! How long a scheduler takes from its start to its first bind in a full cluster, and what it holds
+//! then.
 
 use std::time::Instant;
 
@@ -47,8 +48,8 @@ fn start_to_first_bind(stage: &Stage, name: &str) -> (f64, SchedulerProcess) {
     ((first - begun).as_secs_f64(), process)
 }
 
-/// Memory after the first lists, and after and during each time that everything is listed again because
-/// the API server was killed.
+/// Memory after the first lists, and after and during each time that everything is listed again
+/// because the API server was killed.
 fn print_memory(stage: &Stage) {
     let (_, process) = start_to_first_bind(stage, "waiting-memory");
     println!("| memory of dovetail | MB resident then | most since the row above |\n|---|---|---|");

@@ -61,7 +61,8 @@ impl Seen {
         taken
     }
 
-    /// Waits for so many, or until nothing more comes: how many there were, and the moment of the last.
+    /// Waits for so many, or until nothing more comes: how many there were, and the moment of the
+    /// last.
     pub(crate) async fn until_silence(&mut self, count: usize) -> (usize, Option<Instant>) {
         let (mut seen, mut last) = (0, None);
         while seen < count {

@@ -42,7 +42,8 @@ impl Stage {
 
     /// Creates pods.
     pub(crate) fn create_pods(&self, pods: impl Iterator<Item = Value>) {
-        // As they are written: the types of the client know no groups of pods, and would drop them without a word.
+        // As they are written: the types of the client know no groups of pods, and would drop them
+        // without a word.
         let resource = ApiResource::erase::<Pod>(&());
         let api = Api::<DynamicObject>::default_namespaced_with(self.client.clone(), &resource);
         self.runtime.block_on(create(&api, pods));

@@ -32,8 +32,9 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// A keeper that has not asked yet. `identity` must be unique among all processes ever; `client`
-    /// should serve the lease alone, so that nothing delays a renewal. `server` is its address, for people.
+    /// A keeper that has not asked yet. `identity` must be unique among all processes ever;
+    /// `client` should serve the lease alone, so that nothing delays a renewal. `server` is its
+    /// address, for people.
     ///
     /// # Errors
     /// When the terms are not safe.
@@ -75,7 +76,8 @@ impl Keeper {
         self.lock().holder().map(str::to_owned)
     }
 
-    /// What has kept this process from reading or writing the lease since it last could, for people.
+    /// What has kept this process from reading or writing the lease since it last could, for
+    /// people.
     pub fn trouble(&self) -> Option<String> {
         self.troubles().0.clone()
     }
@@ -86,8 +88,8 @@ impl Keeper {
         self.tell();
     }
 
-    /// Gives the leadership up, so that another need not wait for the lease to end. To be called when
-    /// [`Keeper::run`] was cancelled and the last write is over.
+    /// Gives the leadership up, so that another need not wait for the lease to end. To be called
+    /// when [`Keeper::run`] was cancelled and the last write is over.
     pub async fn resign(&self) {
         let step = self.lock().resign();
         self.tell();
@@ -105,7 +107,8 @@ impl Keeper {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes whether the server has said something about the lease; warns if not, but not at each attempt.
+    /// Notes whether the server has said something about the lease; warns if not, but not at each
+    /// attempt.
     fn note(&self, what: &str, answer: &LeaseAnswer) {
         let (known, repeats) = &mut *self.troubles();
         let LeaseAnswer::Nothing(trouble) = answer else {

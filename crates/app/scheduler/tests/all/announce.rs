@@ -196,8 +196,8 @@ fn a_text_that_keeps_changing_is_an_event_once_in_five_minutes() {
     assert!(play.written.iter().all(|note| note.reason == "FailedScheduling" && note.is_warning));
 }
 
-/// Whoever names the node that is freed for a pod writes the message with it: the book tells it, and writes only what is
-/// not there after a second.
+/// Whoever names the node that is freed for a pod writes the message with it: the book tells it,
+/// and writes only what is not there after a second.
 #[test]
 fn what_another_write_makes_a_pod_say_is_told_and_written_if_it_is_not_there() {
     let on = |node: &str| Waiting::pending(PendingReason::WaitingForReservation, node.to_owned());
@@ -264,8 +264,8 @@ fn condition(pod: &Value) -> Option<[String; 3]> {
     Some([text("status"), text("reason"), text("message")])
 }
 
-/// Pods for which Cluster Autoscaler and Karpenter buy nodes: a condition `PodScheduled` that is false for
-/// the reason `Unschedulable` (`pod.ConditionStatus`, `pod.FailedToSchedule`).
+/// Pods for which Cluster Autoscaler and Karpenter buy nodes: a condition `PodScheduled` that is
+/// false for the reason `Unschedulable` (`pod.ConditionStatus`, `pod.FailedToSchedule`).
 fn autoscalers_act(pod: &Value) -> bool {
     condition(pod).is_some_and(|[status, reason, _]| status == "False" && reason == "Unschedulable")
 }
@@ -278,7 +278,8 @@ fn expected(rows: &[[&str; 3]]) -> Vec<(String, String, String)> {
 const NO_GPU: &str = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.";
 const TURN: &str = "others that ask for the same go first";
 
-/// Everything that a run of three pods of eight GPUs on one node of eight says, whatever goes wrong.
+/// Everything that a run of three pods of eight GPUs on one node of eight says, whatever goes
+/// wrong.
 async fn one_after_the_other(api: &FakeApi) {
     let client = Client::try_from(config(api)).expect("a client");
     for name in ["a", "b", "c"] {
@@ -365,8 +366,8 @@ async fn nothing_is_said_of_another_pod_of_the_name_nor_of_one_that_has_a_node_b
     assert_ne!(says("replaced").map(|[_, reason, _]| reason).as_deref(), Some("Unschedulable"));
 }
 
-/// What is left untouched does not go on saying what held before: autoscalers would buy nodes for it. Who said nothing
-/// is not written to.
+/// What is left untouched does not go on saying what held before: autoscalers would buy nodes for
+/// it. Who said nothing is not written to.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_left_untouched_from_now_on_is_unschedulable_no_longer() {
     let api = fake_cluster(1, 0);
@@ -405,7 +406,8 @@ fn one_of_two(name: &str) -> Value {
     member
 }
 
-/// A gang of two starts: the pod that is there first says for how many it waits, then the other one comes.
+/// A gang of two starts: the pod that is there first says for how many it waits, then the other one
+/// comes.
 async fn pairs_up(api: &FakeApi) -> Running {
     api.create("pods", "default", &one_of_two("a")).expect("a new pod");
     let patience = Patience { quiet_ms: 50, ..Patience::default() };

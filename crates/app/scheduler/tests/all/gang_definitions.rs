@@ -1,4 +1,5 @@
-//! Groups and workloads on a real server: definitions of our own with the real groups, versions and names.
+//! Groups and workloads on a real server: definitions of our own with the real groups, versions and
+//! names.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
-//! Gangs while everything goes wrong: a server that fails, nodes that go, another scheduler that binds to the same
-//! nodes, and kubelets that reject what does not fit. Owners make anew what they lose. In half of the runs less
-//! important pods hold most nodes at first.
+//! Gangs while everything goes wrong: a server that fails, nodes that go, another scheduler that
+//! binds to the same nodes, and kubelets that reject what does not fit. Owners make anew what they
+//! lose. In half of the runs less important pods hold most nodes at first.
 //!
-//! `DOVETAIL_FAULT_SEEDS` sets how many runs there are; each is the same for the same seed but for the order of threads.
+//! `DOVETAIL_FAULT_SEEDS` sets how many runs there are; each is the same for the same seed but for
+//! the order of threads.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +25,8 @@ const GANGS: usize = 4;
 const SIZE: usize = 4;
 /// Pods of one GPU that the other scheduler binds.
 const FOREIGN: usize = 4;
-/// Pods of whole nodes that are less important than any gang: beside the gangs there is no room for one.
+/// Pods of whole nodes that are less important than any gang: beside the gangs there is no room for
+/// one.
 const LOW: usize = 4;
 
 /// A pod by its name, as its owner makes it.

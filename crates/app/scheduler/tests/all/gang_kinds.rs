@@ -1,4 +1,5 @@
-//! Gangs of workloads: the labels of pods name them, and objects of their controllers say how many pods there will be.
+//! Gangs of workloads: the labels of pods name them, and objects of their controllers say how many
+//! pods there will be.
 
 use dovetail_objects::{Kind, WorkloadKind};
 use serde_json::{Value, json};
@@ -159,7 +160,8 @@ fn what_follows_in_a_later_stage_starts_together_and_ahead_of_others() {
     assert_eq!(cluster.run(), names(&["w9"]));
 }
 
-/// Every pod of one that started in stages was replaced, each by itself; then nobody leads, and two are lost.
+/// Every pod of one that started in stages was replaced, each by itself; then nobody leads, and two
+/// are lost.
 #[test]
 fn one_that_started_in_stages_ran_though_only_replacements_are_left() {
     let mut cluster = Cluster::of(5);

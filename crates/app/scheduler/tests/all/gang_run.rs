@@ -124,7 +124,8 @@ async fn a_gang_that_cannot_be_completed_is_deleted_pod_by_pod() {
     scheduler.stop().await;
 }
 
-/// Pods that are sent as they are written: the types of the client know no groups, and would drop them without a word.
+/// Pods that are sent as they are written: the types of the client know no groups, and would drop
+/// them without a word.
 pub(crate) fn pods_as_written(client: &Client) -> Api<DynamicObject> {
     Api::default_namespaced_with(client.clone(), &ApiResource::erase::<Pod>(&()))
 }
@@ -170,7 +171,8 @@ fn gang_decided_together(pod: &Pod) -> Option<String> {
     decision.contains('/').then(|| gang.to_owned())
 }
 
-/// Eight groups of eight on a real server, native ones where it has them; the leader is killed when some of them run.
+/// Eight groups of eight on a real server, native ones where it has them; the leader is killed when
+/// some of them run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangs_are_whole_after_the_leader_was_killed() {
     let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");

@@ -545,7 +545,8 @@ fn the_place_of_a_lost_member_is_kept_for_a_while() {
     assert_eq!(cluster.run(), names(&["late"]));
 }
 
-/// A gang of two of which one was lost, and made anew, while nobody led; another pod waits for the room.
+/// A gang of two of which one was lost, and made anew, while nobody led; another pod waits for the
+/// room.
 fn replaced_while_nobody_led(nodes: usize) -> Cluster {
     let mut server = Server::default();
     (0..nodes).for_each(|at| node(&mut server, at));

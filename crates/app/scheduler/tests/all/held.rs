@@ -1,4 +1,5 @@
-//! Pods that somebody else holds back: scheduling gates of anybody, those of Kueue, gangs of which some pods are held.
+//! Pods that somebody else holds back: scheduling gates of anybody, those of Kueue, gangs of which
+//! some pods are held.
 
 use dovetail_objects::Kind;
 use serde_json::{Value, json};

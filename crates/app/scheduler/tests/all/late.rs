@@ -52,7 +52,7 @@ fn preemption() -> EngineConfig {
 fn stopped(cluster: &mut Cluster) -> Vec<String> {
     let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
     let stops = orders.filter_map(|order| match order {
-        Order::Stop { pod, .. } => Some(pod.name.to_string()),
+        Order::Evict { pod, .. } => Some(pod.name.to_string()),
         _ => None,
     });
     stops.collect()

@@ -1,4 +1,5 @@
-//! Topology levels: labels of nodes, HyperNodes and Topologies of Kueue say where nodes are; gangs ask for levels.
+//! Topology levels: labels of nodes, HyperNodes and Topologies of Kueue say where nodes are; gangs
+//! ask for levels.
 
 use std::collections::BTreeSet;
 
@@ -88,8 +89,8 @@ fn a_level_that_no_node_carries_is_named_and_the_pods_wait() {
     assert!(is_one_rack(&nodes_of(&cluster, &["p0", "p1"])));
 }
 
-/// Two labels of one level that group the nodes differently are not one level: who names the second is not served by the
-/// first. Where they group them alike either does.
+/// Two labels of one level that group the nodes differently are not one level: who names the second
+/// is not served by the first. Where they group them alike either does.
 #[test]
 fn a_label_that_groups_nodes_otherwise_than_the_first_of_its_level_is_refused() {
     let (first, second) = ("topology.kubernetes.io/rack", "cloud.google.com/gce-topology-subblock");
@@ -181,7 +182,8 @@ fn labels_of_a_kueue_topology_are_levels_and_each_set_of_pods_asks_for_its_own()
     assert_eq!(cluster.run(), names(&["d0", "w0", "w1"]));
     let workers = nodes_of(&cluster, &["w0", "w1"]);
     assert!(is_one_rack(&workers), "{workers:?}");
-    // A worker that is replaced follows the one that runs: it waits while its row is full, though another is not.
+    // A worker that is replaced follows the one that runs: it waits while its row is full, though
+    // another is not.
     let freed = nodes_of(&cluster, &["w1"]).into_iter().next().expect("a node");
     let mut filler = pod(8);
     filler["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": freed});
@@ -313,7 +315,8 @@ fn assert_share_a_node(mut cluster: Cluster, pods: [Value; 2], what: &str) {
     assert_eq!(nodes_of(&cluster, &["p0", "p1"]), ["n2".to_owned()].into(), "{what}");
 }
 
-/// The node is the narrowest level in every way of asking, also where an object names its label below others.
+/// The node is the narrowest level in every way of asking, also where an object names its label
+/// below others.
 #[test]
 fn a_gang_that_requires_one_node_is_on_one_node() {
     let host = "kubernetes.io/hostname";

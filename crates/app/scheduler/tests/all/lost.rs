@@ -27,7 +27,8 @@ fn pass(server: &mut Server) {
     (0..60).for_each(|_| server.apply(Kind::Namespace, "", "blue", json!({})));
 }
 
-/// A gang of three pods with a node each that lost one, and a gang of two that would fit into the room.
+/// A gang of three pods with a node each that lost one, and a gang of two that would fit into the
+/// room.
 fn lost_one() -> Server {
     let mut server = Server::default();
     (0..3).for_each(|at| node(&mut server, at));
@@ -320,7 +321,8 @@ async fn the_next_leader_keeps_room_for_who_was_lost_before_it_began() {
     second.stop().await;
 }
 
-/// The only one that is left came by itself, in place of one that was lost: that is done where the gang has its size.
+/// The only one that is left came by itself, in place of one that was lost: that is done where the
+/// gang has its size.
 #[test]
 fn a_gang_of_which_only_replacements_are_left_ran() {
     let mut server = Server::default();

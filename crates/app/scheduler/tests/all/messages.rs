@@ -1,4 +1,5 @@
-//! What pods of gangs say that no node takes: the cause that their owners know, and not the means by which it is kept.
+//! What pods of gangs say that no node takes: the cause that their owners know, and not the means
+//! by which it is kept.
 
 use dovetail_cluster::translate::Rules;
 use dovetail_cluster::world::Settings;
@@ -28,7 +29,8 @@ fn filler(gpus: usize, node: &str) -> Value {
     filler
 }
 
-/// Two members of a gang run in one domain of a level; one is lost, and `filler` takes its place before another is made.
+/// Two members of a gang run in one domain of a level; one is lost, and `filler` takes its place
+/// before another is made.
 fn replaced(cluster: &mut Cluster, level: &str, gpus: usize) {
     let member = || {
         let mut member = member(gpus, 2, 2);

@@ -1,5 +1,5 @@
-//! Pods of higher priority stop others: on a server that fails, across leaders, and on a real one with its
-//! controllers and kubelets.
+//! Pods of higher priority stop others: on a server that fails, across leaders, and on a real one
+//! with its controllers and kubelets.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -219,7 +219,8 @@ fn write_faults() -> impl Strategy<Value = Vec<FaultRule>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(fault_runs(8)))]
 
-    /// Eight full nodes, and three pods of a higher priority: exactly three of those that run are stopped.
+    /// Eight full nodes, and three pods of a higher priority: exactly three of those that run are
+    /// stopped.
     #[test]
     fn whatever_goes_wrong_as_many_are_stopped_as_must(seed in any::<u64>(), rules in write_faults()) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -296,8 +297,8 @@ async fn all_when_high_run(pods: &Api<Pod>) -> Vec<Pod> {
     }
 }
 
-/// A Job of low priority fills the cluster; a pod, then a gang of two, take the room they need. The Job counts
-/// no failure and makes its pods anew, which wait.
+/// A Job of low priority fills the cluster; a pod, then a gang of two, take the room they need. The
+/// Job counts no failure and makes its pods anew, which wait.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_does_not_count_it_as_a_failure() {
     let options = cluster::Options { controller_manager: true, ..cluster::Options::default() };

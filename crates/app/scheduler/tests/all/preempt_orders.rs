@@ -1,4 +1,5 @@
-//! What is ordered when pods of higher priority stop others: the loop of the scheduler without its wires.
+//! What is ordered when pods of higher priority stop others: the loop of the scheduler without its
+//! wires.
 
 use dovetail_control::announce::Condition;
 use dovetail_control::order::{Order, OrderEnd};
@@ -30,13 +31,13 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
     cluster.run();
     let told = std::iter::from_fn(|| cluster.scheduler.next_order());
     let said = told.map(|order| match order {
-        Order::Stop { pod, .. } => format!("stop {}", pod.name),
+        Order::Evict { pod, .. } => format!("stop {}", pod.name),
         Order::Nominate { pod, node, says } => {
             assert_says_the_node(&node, says.as_deref());
             format!("{} to {node}", pod.name)
         }
-        Order::TakeBack { pod } => format!("take back {}", pod.name),
-        Order::MayStop { pod } => format!("ask about {}", pod.name),
+        Order::Unmark { pod } => format!("take back {}", pod.name),
+        Order::MayEvict { pod } => format!("ask about {}", pod.name),
         Order::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
     });
     said.collect()
@@ -46,7 +47,7 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
 pub(crate) fn assert_says_the_node(node: &str, says: Option<&Condition>) {
     let says = says.map(|says| (says.waiting.word(), says.waiting.message.as_str()));
     let (word, message) = says.unwrap_or_default();
-    let kept = format!("room is kept for it on {node} until ");
+    let kept = format!("room is reserved for it on {node} until ");
     let agrees = word == "WaitingForReservation" && message.starts_with(&kept);
     assert_eq!(agrees, !node.is_empty(), "{node} is freed, and it says: {message}");
 }
@@ -126,7 +127,8 @@ fn a_gang_goes_with_the_pods_that_replaced_lost_ones() {
     assert_eq!(ordered, ["stop p0", "stop p9"]);
 }
 
-/// The room of the one that replaced another is needed, too: with what the gang had at first it is not enough.
+/// The room of the one that replaced another is needed, too: with what the gang had at first it is
+/// not enough.
 #[test]
 fn all_room_of_a_gang_is_found_that_has_replaced_pods() {
     for asked in [7, 8] {
@@ -203,8 +205,7 @@ fn a_gang_of_which_one_has_gone_goes_whole_though_who_it_was_for_has_started() {
     let mut pods = (0..4).map(|at| format!("p{at}"));
     let is_there = |name: &String| cluster.server.objects[&key(name)]["spec"]["nodeName"] == **node;
     let gone = pods.find(is_there).expect("a pod on that node");
-    let is_of =
-        |order: &&Order, name: &str| matches!(order, Order::Stop { pod, .. } if *pod.name == *name);
+    let is_of = |order: &&Order, name: &str| matches!(order, Order::Evict { pod, .. } if *pod.name == *name);
     let done = first.iter().find(|order| is_of(order, &gone)).expect("a stop");
     cluster.scheduler.order_ended(done, OrderEnd::Done, cluster.now_ms);
     let mark =

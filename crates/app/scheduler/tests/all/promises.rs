@@ -46,8 +46,8 @@ fn no_more_are_promised_what_is_freed_than_can_have_it() {
     assert_eq!(says(&mut cluster, "top"), promised);
     assert!(all(&mut cluster).iter().all(|says| *says == unschedulable));
     // When that has gone which was waited for, all are asked again.
-    cluster.scheduler.take_somebody_leaves();
+    cluster.scheduler.take_recheck();
     cluster.delete(Kind::Pod, "blue", "first");
     assert_eq!(cluster.run(), ["top"]);
-    assert!(cluster.scheduler.take_somebody_leaves());
+    assert!(cluster.scheduler.take_recheck());
 }

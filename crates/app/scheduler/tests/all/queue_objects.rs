@@ -66,7 +66,8 @@ pub(crate) fn create(control_plane: &ControlPlane, object: &Value) {
     assert!(is_taken, "{said}");
 }
 
-/// A pod of a native group. It is not made through a typed client, whose types do not know of groups.
+/// A pod of a native group. It is not made through a typed client, whose types do not know of
+/// groups.
 pub(crate) fn member(name: &str, gpus: u32, group: &str) -> Value {
     let mut pod = pod(name, gpus);
     (pod["apiVersion"], pod["kind"]) = (json!("v1"), json!("Pod"));

@@ -29,7 +29,7 @@ fn set_queue(cluster: &mut Cluster, name: &str, spec: Value) {
 fn says(cluster: &mut Cluster) -> BTreeMap<String, String> {
     let mut said = BTreeMap::new();
     for news in cluster.scheduler.news() {
-        let News::Waits { pod, job, reason } = news else { continue };
+        let News::Pending { pod, job, reason } = news else { continue };
         let waiting = cluster.scheduler.ask().waiting(job, reason);
         said.extend(waiting.map(|waiting| {
             (pod.name.to_string(), format!("{}: {}", waiting.word(), waiting.message))
@@ -171,7 +171,8 @@ fn the_label_of_a_namespace_or_of_a_group_names_the_queue_of_its_pods() {
     assert_eq!(cluster.reports(), [told]);
 }
 
-/// `org` is guaranteed twelve GPUs, and `vision` and `text` below it share them; two nodes of eight.
+/// `org` is guaranteed twelve GPUs, and `vision` and `text` below it share them; two nodes of
+/// eight.
 fn org() -> Cluster {
     let mut cluster = Cluster::of(2);
     let gpus = |count: usize| json!({"nvidia.com/gpu": count});
@@ -205,7 +206,8 @@ fn a_queue_that_is_deleted_counts_above_it_as_long_as_pods_run_in_it() {
                 more would be needed";
     assert_eq!(says(&mut cluster)["t0"], full);
     assert_eq!(["vision", "org"].map(|queue| gpus_in(&mut cluster, queue)), [7, 7]);
-    // Made again with another limit, it takes over what runs there; deleted again, that is said again.
+    // Made again with another limit, it takes over what runs there; deleted again, that is said
+    // again.
     set_queue(&mut cluster, "vision", json!({"parent": "org", "namespaceSelector": {}}));
     assert_eq!(cluster.run(), names(&["v1"]));
     delete_queue(&mut cluster, "vision");
@@ -304,7 +306,7 @@ fn without_the_kind_there_is_one_queue_whatever_labels_say() {
     let reasons: Vec<PendingReason> = said
         .iter()
         .filter_map(|news| match news {
-            News::Waits { reason, .. } => Some(*reason),
+            News::Pending { reason, .. } => Some(*reason),
             _ => None,
         })
         .collect();

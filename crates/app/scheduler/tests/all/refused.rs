@@ -1,8 +1,9 @@
-//! What the server refuses for good: stops of pods, and binds. Those concerned say so, and others are tried.
+//! What the server refuses for good: stops of pods, and binds. Those concerned say so, and others
+//! are tried.
 
 use dovetail_cluster::world;
 use dovetail_control::bind::{Cause, Outcome, Report};
-use dovetail_control::order::{Order, OrderEnd, Stop};
+use dovetail_control::order::{EvictionCause, Order, OrderEnd};
 use dovetail_control::schedule::News;
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
@@ -29,7 +30,7 @@ fn refused(cluster: &mut Cluster) -> Vec<String> {
         if let Order::Nominate { node, says, .. } = &order {
             assert_says_the_node(node, says.as_deref());
         }
-        let Order::Stop { pod, why: Stop::Preempted, .. } = &order else { continue };
+        let Order::Evict { pod, why: EvictionCause::Preempted, .. } = &order else { continue };
         victims.push(pod.name.to_string());
         let end = OrderEnd::Refused { code: 422, message: "a policy".to_owned() };
         cluster.scheduler.order_ended(&order, end, cluster.now_ms);
@@ -61,7 +62,7 @@ fn who_cannot_be_stopped_is_not_tried_again_for_a_while_and_others_are() {
     // It is left in peace anew; the other one may be stopped.
     assert_eq!(cluster.run(), names(&[]));
     let next = std::iter::from_fn(|| cluster.scheduler.next_order());
-    let stops = next.filter(|order| matches!(order, Order::Stop { .. }));
+    let stops = next.filter(|order| matches!(order, Order::Evict { .. }));
     assert_eq!(stops.count(), 1);
 }
 
@@ -201,7 +202,7 @@ async fn a_policy_that_keeps_a_victim_costs_another_its_place() {
 fn assert_names_one_node(pod: &Value) {
     let node = pod["status"]["nominatedNodeName"].as_str().unwrap_or_default();
     let says = condition(pod, "PodScheduled").and_then(|says| says["message"].as_str());
-    let kept = says.and_then(|text| text.strip_prefix("room is kept for it on "));
+    let kept = says.and_then(|text| text.strip_prefix("room is reserved for it on "));
     if let Some(kept) = kept.filter(|_| !node.is_empty()) {
         assert!(
             kept.starts_with(&format!("{node} until ")),
@@ -249,8 +250,8 @@ async fn create_pod(pods: &Api<Pod>, name: &str, node: &str, gang: Option<&str>,
     pods.create(&PostParams::default(), &pod).await.expect("a new pod");
 }
 
-/// `v0` cannot be deleted, and would be the cheaper one to stop; so would be the gang of `g0` and `g1`, of which the
-/// second cannot.
+/// `v0` cannot be deleted, and would be the cheaper one to stop; so would be the gang of `g0` and
+/// `g1`, of which the second cannot.
 async fn create_kept(control_plane: &ControlPlane, client: &Client) {
     create_policy(control_plane);
     create_classes(client).await;
@@ -297,7 +298,8 @@ async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
     for name in ["v0", "g0", "g1"] {
         assert_eq!(get(name).await["metadata"]["deletionTimestamp"], json!(null), "{name}");
     }
-    // The gang was asked about as a whole, and nothing was done to the one that the server would let go.
+    // The gang was asked about as a whole, and nothing was done to the one that the server would
+    // let go.
     let reason = |pod: &Value| condition(pod, "DisruptionTarget").map(|one| one["reason"].clone());
     assert_eq!(reason(&get("g0").await), None);
     assert_eq!(reason(&get("g1").await), Some(json!("NotStopped")));
@@ -306,7 +308,7 @@ async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
     assert_names_one_node(&high);
     let events = Api::<Event>::default_namespaced(client);
     let refused = ListParams::default().fields("reason=FailedPreemption");
-    let begin = "pod default/v0 is not stopped for it, and others are looked for: the server refuses it (422): ";
+    let begin = "pod default/v0 is not evicted for it: the API server refuses it (422): ";
     let is_told = |event: &Event| {
         let told = event.message.as_deref().unwrap_or_default();
         told.starts_with(begin) && told.contains("pods with label keep stay")

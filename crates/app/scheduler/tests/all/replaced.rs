@@ -206,16 +206,16 @@ fn who_would_start_in_it_says_for_whom_it_is_kept() {
     assert_eq!(cluster.run(), names(&[]));
     let unschedulable = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu.";
     assert_eq!(said(&mut cluster, "later"), ("Unschedulable", unschedulable.to_owned()));
-    cluster.scheduler.take_somebody_leaves();
+    cluster.scheduler.take_recheck();
     lose(&mut cluster, "p1");
-    assert!(cluster.scheduler.take_somebody_leaves(), "it is asked again");
-    let kept = "the room for it is kept for what gang blue/train has lost: it starts when that has \
+    assert!(cluster.scheduler.take_recheck(), "it is asked again");
+    let kept = "the room for it is reserved for what gang blue/train has lost: it starts when that has \
                 started elsewhere, or is not created again in time";
     assert_eq!(said(&mut cluster, "later"), ("WaitingForReservation", kept.to_owned()));
     assert_eq!(said(&mut cluster, "large").0, "Unschedulable", "it would not start there");
     cluster.create("p9", member(8, 2, 2));
     assert_eq!(cluster.run(), names(&["p9"]));
-    assert!(cluster.scheduler.take_somebody_leaves(), "and when it is kept no longer");
+    assert!(cluster.scheduler.take_recheck(), "and when it is kept no longer");
     assert_eq!(said(&mut cluster, "later"), ("Unschedulable", unschedulable.to_owned()));
 }
 

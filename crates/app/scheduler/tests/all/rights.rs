@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dovetail_apiserver::client::Clients;
 use dovetail_cluster::world::PodKey;
 use dovetail_control::bind::{Bind, Outcome};
-use dovetail_control::order::{Order, Stop, StopDecision};
+use dovetail_control::order::{EvictionCause, EvictionDecision, Order};
 use dovetail_objects::SELECTED_NODE;
 use dovetail_scheduler::Options;
 use dovetail_scheduler::lead::{Alone, Clock, LeaseName};
@@ -192,8 +192,8 @@ async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
     let meta = &pod.metadata;
     let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
     let key = PodKey { namespace, name, uid };
-    let (why, decision) = (Stop::Preempted, StopDecision::alone());
-    sender.give(Given::Order(Order::Stop { pod: key, why, decision }));
+    let (why, decision) = (EvictionCause::Preempted, EvictionDecision::alone());
+    sender.give(Given::Order(Order::Evict { pod: key, why, decision }));
     let name = pod.metadata.name.as_deref().expect("a name");
     let going = async {
         while pods.get(name).await.expect("a pod").metadata.deletion_timestamp.is_none() {}

@@ -296,7 +296,8 @@ async fn who_gave_the_lease_up_runs_again_after_a_pause() {
     scheduler.stop().await;
 }
 
-/// How many runs with faults there are: `DOVETAIL_FAULT_SEEDS`, or what a test takes where it is not set.
+/// How many runs with faults there are: `DOVETAIL_FAULT_SEEDS`, or what a test takes where it is
+/// not set.
 pub(crate) fn fault_runs(unless_set: u32) -> u32 {
     let set = std::env::var("DOVETAIL_FAULT_SEEDS").ok();
     set.map_or(unless_set, |text| text.parse().expect("DOVETAIL_FAULT_SEEDS is a number"))

@@ -94,8 +94,8 @@ impl Server {
         self.delivered.get(choice % self.delivered.len().max(1))
     }
 
-    /// A list of a kind: everything there is. The watch before it delivers nothing more, the one after it
-    /// only what is newer.
+    /// A list of a kind: everything there is. The watch before it delivers nothing more, the one
+    /// after it only what is newer.
     pub(crate) fn list(&mut self, kind: Kind) -> Vec<Change> {
         self.waiting.remove(&kind);
         self.delivered.retain(|message| match message {

@@ -1,8 +1,9 @@
-//! A real server on which everything goes wrong: it is killed, leaders are killed and frozen while they bind, nodes go
-//! with their pods, and another scheduler binds to the same nodes. Owners make anew what they lose.
+//! A real server on which everything goes wrong: it is killed, leaders are killed and frozen while
+//! they bind, nodes go with their pods, and another scheduler binds to the same nodes. Owners make
+//! anew what they lose.
 //!
-//! `DOVETAIL_SERVER_FAULT_SEEDS` sets how many runs there are (2). In runs of an even seed the other scheduler has
-//! nodes of its own: then no kubelet may reject anything.
+//! `DOVETAIL_SERVER_FAULT_SEEDS` sets how many runs there are (2). In runs of an even seed the
+//! other scheduler has nodes of its own: then no kubelet may reject anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +23,8 @@ const NODES: usize = 10;
 /// Gangs of four pods of two GPUs each: 64 GPUs of 80.
 const GANGS: usize = 8;
 const SIZE: usize = 4;
-/// Pods of one GPU that the other scheduler binds. Wherever they go, there are pairs of GPUs left for all gangs.
+/// Pods of one GPU that the other scheduler binds. Wherever they go, there are pairs of GPUs left
+/// for all gangs.
 const FOREIGN: usize = 6;
 
 /// What happens to a run, once each, in the order that its seed gives.

@@ -1,5 +1,5 @@
-//! Claims that get their volumes after the decision: the loop of the scheduler without its wires, then a real server
-//! of which the test is the provisioner.
+//! Claims that get their volumes after the decision: the loop of the scheduler without its wires,
+//! then a real server of which the test is the provisioner.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ fn a_pod_is_bound_when_its_claim_has_its_volume_and_holds_its_room_until_then() 
     assert_eq!(
         said(&mut cluster),
         [
-            "pod blue/p waits for volumes: room is kept for it on n0 until its claim data has its volume there"
+            "pod blue/p waits for volumes: room is reserved for it on n0 until its claim data has its volume there"
         ]
     );
     cluster.create("other", pod(8));
@@ -147,8 +147,8 @@ fn all_of_a_gang_and_its_group_say_which_volumes_are_still_missing() {
     }
     cluster.create("p2", native(1));
     assert_eq!(choices(&mut cluster).len(), 2);
-    let room = "waits for volumes: room is kept for it on n0 until";
-    let group = "podgroup blue/train waits for volumes: room is kept for its pods until";
+    let room = "waits for volumes: room is reserved for it on n0 until";
+    let group = "podgroup blue/train waits for volumes: room is reserved for its pods until";
     assert_eq!(
         said(&mut cluster),
         [
@@ -171,7 +171,8 @@ fn all_of_a_gang_and_its_group_say_which_volumes_are_still_missing() {
             format!("{group} claim c1 of its gang has its volume"),
         ]
     );
-    // The provisioner takes it back: the pod is tried again, and its group does not say that it is left untouched.
+    // The provisioner takes it back: the pod is tried again, and its group does not say that it is
+    // left untouched.
     change(&mut cluster, "c1", |claim| claim["metadata"]["annotations"] = json!({}));
     assert_eq!(cluster.run(), names(&[]));
     let told = said(&mut cluster);
@@ -263,7 +264,7 @@ fn who_waits_for_volumes_makes_room_without_being_stopped() {
     let mut binds = cluster.run();
     binds.extend(cluster.run());
     let orders: Vec<Order> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
-    let stops = |order: &&Order| matches!(order, Order::Stop { .. } | Order::TakeBack { .. });
+    let stops = |order: &&Order| matches!(order, Order::Evict { .. } | Order::Unmark { .. });
     assert_eq!(orders.iter().filter(stops).count(), 0, "{orders:?}");
     assert_eq!(binds, names(&["high"]), "the room is there at once");
     // When it goes, the gang goes on.
@@ -422,7 +423,8 @@ async fn says(pods: &Api<Pod>, name: &str, word: &str) -> String {
     tokio::time::timeout(PATIENCE, said).await.expect("a condition in time")
 }
 
-/// A pod, a gang of which each pod has a claim, and a provisioner that fails once: on a real server.
+/// A pod, a gang of which each pod has a claim, and a provisioner that fails once: on a real
+/// server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provisioner_learns_the_nodes_and_pods_start_with_their_volumes() {
     let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");

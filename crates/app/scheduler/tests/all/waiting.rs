@@ -76,8 +76,8 @@ fn job(id: u64, pods: u32, gpus: u16) -> Job {
     job
 }
 
-/// When Cluster Autoscaler and Karpenter buy a node for a pending pod: a condition `PodScheduled` that is
-/// false for the reason `Unschedulable` (`pod.ConditionStatus`, `pod.FailedToSchedule`).
+/// When Cluster Autoscaler and Karpenter buy a node for a pending pod: a condition `PodScheduled`
+/// that is false for the reason `Unschedulable` (`pod.ConditionStatus`, `pod.FailedToSchedule`).
 fn autoscalers_act(waits: &Waiting) -> bool {
     waits.word() == "Unschedulable"
 }

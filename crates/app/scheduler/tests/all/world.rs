@@ -111,8 +111,8 @@ impl Scheduler {
     }
 }
 
-/// What two engines can agree in: names instead of numbers, no device numbers, and of jobs that run only what
-/// their pods hold, whatever job these belong to.
+/// What two engines can agree in: names instead of numbers, no device numbers, and of jobs that run
+/// only what their pods hold, whatever job these belong to.
 #[derive(Debug)]
 struct Comparable {
     nodes: BTreeMap<NodeName, dovetail_model::Node>,

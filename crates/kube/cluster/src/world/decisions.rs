@@ -70,24 +70,24 @@ impl World {
     }
 
     /// A bind that the engine decided was not carried out, and its pod is to be left alone until
-    /// [`World::let_back`]: meanwhile it neither holds nor wants anything, and is left untouched
+    /// [`World::resume_pod`]: meanwhile it neither holds nor wants anything, and is left untouched
     /// for the reason given, if one is. Nothing follows if the pod is meanwhile seen on a node, or
     /// gone.
-    pub fn hold_back(&mut self, pod: &PodKey, why: Option<NotYet>) -> Vec<Event> {
-        self.index.hold_back(pod, Some(Pause { why }))
+    pub fn pause_pod(&mut self, pod: &PodKey, why: Option<NotYet>) -> Vec<Event> {
+        self.index.pause_pod(pod, Some(Pause { why }))
     }
 
     /// A pod takes part again.
-    pub fn let_back(&mut self, pod: &PodKey) -> Vec<Event> {
-        self.index.hold_back(pod, None)
+    pub fn resume_pod(&mut self, pod: &PodKey) -> Vec<Event> {
+        self.index.pause_pod(pod, None)
     }
 
     /// As if these pods were gone: what a dry run would have preempted.
-    pub fn leave_out(&mut self, pods: &[PodId]) -> Vec<Event> {
+    pub fn assume_gone(&mut self, pods: &[PodId]) -> Vec<Event> {
         let objects = &mut self.index.objects;
         for pod in pods {
             if let Some(slot) = objects.pods.by_id(*pod) {
-                objects.pods.get_mut(slot).is_left_out = true;
+                objects.pods.get_mut(slot).is_assumed_gone = true;
                 objects.dirty.pods.insert(slot);
             }
         }
@@ -148,7 +148,11 @@ impl World {
     }
 
     /// Keeps room for lost members: for one of the pod set of this number on each of these nodes.
-    pub fn keep_for_lost(&mut self, lost: &LostMembers, places: &[(u16, NodeName)]) -> Vec<Event> {
+    pub fn reserve_for_lost(
+        &mut self,
+        lost: &LostMembers,
+        places: &[(u16, NodeName)],
+    ) -> Vec<Event> {
         let Index { objects, feed, .. } = &mut self.index;
         lost.keep_room(objects, feed, places);
         self.index.settle()

@@ -240,7 +240,7 @@ impl Index {
     }
 
     /// A pod is left alone for a while, or takes part again.
-    pub(crate) fn hold_back(&mut self, pod: &PodKey, pause: Option<Pause>) -> Vec<Event> {
+    pub(crate) fn pause_pod(&mut self, pod: &PodKey, pause: Option<Pause>) -> Vec<Event> {
         let objects = &mut self.objects;
         let Some(slot) = objects.pods.by_key(pod) else { return Vec::new() };
         objects.pods.get_mut(slot).held_back = pause;

@@ -231,7 +231,7 @@ impl Notices<'_> {
     }
 
     /// Whether other room is kept.
-    pub fn is_room_kept_anew(self) -> bool {
+    pub fn are_reservations_new(self) -> bool {
         self.index.feed.rooms.take_is_kept_anew()
     }
 }

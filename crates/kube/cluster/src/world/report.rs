@@ -59,12 +59,12 @@ pub fn waits_for_volumes(claims: &[String], node: &str) -> String {
         _ => ("its claims", "have their volumes"),
     };
     let shown = first_of(claims);
-    format!("room is kept for it on {node} until {its} {shown} {have} there")
+    format!("room is reserved for it on {node} until {its} {shown} {have} there")
 }
 
 /// What a pod without such claims says that starts with others that have some.
 pub fn waits_for_volumes_of_others(claims: &[String], node: &str) -> String {
-    format!("room is kept for it on {node} until {}", volumes_of_a_gang(claims))
+    format!("room is reserved for it on {node} until {}", volumes_of_a_gang(claims))
 }
 
 /// Until when a gang waits whose claims get their volumes.
@@ -78,7 +78,7 @@ fn volumes_of_a_gang(claims: &[String]) -> String {
 
 /// What a native group says whose pods wait for volumes.
 pub fn group_waits_for_volumes(claims: &[String]) -> String {
-    format!("room is kept for its pods until {}", volumes_of_a_gang(claims))
+    format!("room is reserved for its pods until {}", volumes_of_a_gang(claims))
 }
 
 fn first_of(claims: &[String]) -> String {

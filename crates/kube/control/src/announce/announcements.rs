@@ -17,9 +17,9 @@ const CHANGE_MS: u64 = 10_000;
 const NEW_REASON_MS: u64 = 1_000;
 /// A waiting event with another text but the same word comes at most so often.
 const REPEAT_MS: u64 = 300_000;
-/// After so long it is looked whether a pod still waits and still says what it should.
+/// After so long it is checked whether a pod is still pending and its condition is still right.
 const LOOK_MS: u64 = 600_000;
-/// A pod that changed is looked at again after so long.
+/// A pod that changed is checked again after so long.
 const CHANGED_MS: u64 = 1_000;
 /// First and longest pause of all writes when the server is in trouble; each failure doubles it.
 pub(super) const TROUBLE_MS: (u64, u64) = (200, 30_000);
@@ -53,7 +53,7 @@ pub struct Seen<'a> {
 pub struct Announcements {
     limits: Limits,
     pods: BTreeMap<String, Pod>,
-    /// By when a pod is to be looked at.
+    /// When a pod is to be checked.
     due: Due<String>,
     events: VecDeque<(Box<Note>, u32)>,
     given_up: u64,
@@ -96,7 +96,7 @@ impl Pod {
         }
     }
 
-    /// The event about what its object says, unless that was told.
+    /// The event about what its object says, unless that was announced.
     fn event(&mut self, says: &Waiting, now_ms: u64) -> Option<Note> {
         self.in_doubt = None;
         let word = says.word();
@@ -104,7 +104,7 @@ impl Pod {
         if self.told.is_some_and(is_told) {
             return None;
         }
-        // Who could not start is tried again: waiting for volumes anew is no news.
+        // A pod that could not start is tried again: that it waits for volumes again is no news.
         let is_retry = says.reason == Reason::Volumes;
         if is_retry && self.told.is_some_and(|(_, at_ms)| now_ms < at_ms + REPEAT_MS) {
             return None;
@@ -144,8 +144,9 @@ impl Announcements {
         self.set_due(&uid, due_ms);
     }
 
-    /// A pod waits, and a write of ours that is not this book's makes it say so: in a moment it is looked whether it does.
-    pub fn is_to_say(&mut self, pod: PodKey, waiting: Waiting, now_ms: u64) {
+    /// A pod is pending, and another write of ours sets its condition: in a moment it is checked
+    /// whether it has.
+    pub fn expect(&mut self, pod: PodKey, waiting: Waiting, now_ms: u64) {
         let uid = pod.uid.to_string();
         let new = || Pod::new(pod, waiting.clone(), now_ms);
         let entry = self.pods.entry(uid.clone()).or_insert_with(new);
@@ -156,8 +157,9 @@ impl Announcements {
         }
     }
 
-    /// A pod is left untouched: an event says so unless its owner wants it so or one told the cause of late
-    /// (`is_repeat`), and its condition does if it says something of ours that holds no longer.
+    /// A pod is left untouched: an event says so unless its owner wants it so or an event gave the
+    /// cause lately (`is_repeat`), and its condition does if it says something of ours that is out
+    /// of date.
     pub fn is_left_untouched(&mut self, pod: PodKey, why: &NotYet, is_repeat: bool, now_ms: u64) {
         let waiting = Waiting::left_untouched(why);
         if waiting.only_corrects() && !why.is_held_back() && !is_repeat {
@@ -173,7 +175,7 @@ impl Announcements {
     /// A pod was given a node.
     pub fn bound(&mut self, pod: PodKey, node: &str, decision: &str, now_ms: u64) {
         match self.pods.get_mut(&*pod.uid).filter(|entry| entry.is_on_its_way) {
-            // What it says by then is told when the answer comes.
+            // Its condition by then is announced when the answer comes.
             Some(entry) => entry.bound_ms = Some(now_ms),
             None => self.forget(&pod.uid),
         }
@@ -242,8 +244,8 @@ impl Announcements {
         self.events.len()
     }
 
-    /// Events that were given up because too many waited or because the server did not take them, since
-    /// the last call.
+    /// Events that were given up because too many waited or because the server did not take them,
+    /// since the last call.
     pub fn given_up(&mut self) -> u64 {
         std::mem::take(&mut self.given_up)
     }
@@ -272,7 +274,8 @@ impl Announcements {
                 continue;
             }
             if seen.says == Some((entry.waiting.word(), &*harmless(&entry.waiting.message))) {
-                // Somebody else's words are told already, but not ours whose answer was lost.
+                // The condition of another writer is announced already, but not ours whose answer
+                // was lost.
                 let waiting = entry.waiting.clone();
                 let is_ours = entry.in_doubt.take().is_some_and(|unsure| unsure == waiting);
                 let event = is_ours.then(|| entry.event(&waiting, now_ms)).flatten();

@@ -8,23 +8,26 @@ use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use serde_json::Value;
 
-use super::{Announcements, Limits, Look, Note, Report, Seen, StatusOf, Statuses, Write, Written};
-use crate::control::{Announced, Told};
-use crate::order::Stop;
+use super::{
+    Announcements, Limits, Note, Observed, Report, Seen, StatusOf, Statuses, Write, Written,
+};
+use crate::control::{Announced, LogEntry};
+use crate::order::EvictionCause;
 use crate::repeats::{Repeats, without_names};
-use crate::schedule::{Looks, News, Scheduler, StopRefused, Stopped, shown};
+use crate::schedule::{Evicted, EvictionRefused, News, Rechecks, Scheduler, shown};
 use crate::status::{self, Waiting};
 
-/// Who waits for less says nothing about it.
+/// A pod that is pending for less gets no condition.
 const SETTLE_MS: u64 = 500;
 /// While binds go out, explaining and writing wait, but not for longer than this.
 const OVERDUE_MS: u64 = 5_000;
-/// Jobs that are looked at in one round of the loop.
+/// Jobs that are checked in one round of the loop.
 const BATCH: usize = 256;
 /// What queues are to say is added up so often.
 const QUEUES_MS: u64 = 2_000;
-/// A pod hears again after so long that others are not stopped for it, for the same cause.
-const NOT_STOPPED_AGAIN_MS: u64 = 300_000;
+/// A pending pod gets another event about evictions that are refused for it, for the same cause,
+/// after so long.
+const NOT_EVICTED_AGAIN_MS: u64 = 300_000;
 /// Writes on their way while binds go out for longer than that.
 const BESIDE_BINDS: usize = 2;
 
@@ -32,16 +35,16 @@ const BESIDE_BINDS: usize = 2;
 pub(crate) struct Announcing {
     book: Announcements,
     statuses: Statuses,
-    /// When queues are looked at; `None` as long as there are none.
+    /// When queues are checked; `None` as long as there are none.
     queues_ms: Option<u64>,
-    looks: Looks,
+    rechecks: Rechecks,
     on_their_way: usize,
     /// Since when binds go out without a break.
     busy_since_ms: Option<u64>,
     /// Refusals that were logged: of what, and the code.
     warned: BTreeSet<(Announced, u16)>,
-    /// What waiting pods were told of late of those that are not stopped for them.
-    not_stopped: Repeats<String>,
+    /// Events that pending pods got lately about evictions that are refused for them.
+    not_evicted: Repeats<String>,
 }
 
 impl Default for Announcing {
@@ -50,36 +53,38 @@ impl Default for Announcing {
             book: Announcements::new(Limits::default()),
             statuses: Statuses::default(),
             queues_ms: None,
-            looks: Looks::default(),
+            rechecks: Rechecks::default(),
             on_their_way: 0,
             busy_since_ms: None,
             warned: BTreeSet::new(),
-            not_stopped: Repeats::every(NOT_STOPPED_AGAIN_MS),
+            not_evicted: Repeats::every(NOT_EVICTED_AGAIN_MS),
         }
     }
 }
 
 impl Announcing {
     /// Takes note of what is to be announced.
-    pub(crate) fn hear(&mut self, news: &News, now_ms: u64) {
+    pub(crate) fn take(&mut self, news: &News, now_ms: u64) {
         match news {
             News::Bound { report, .. } => {
                 let bind = &report.bind;
                 self.book.bound(bind.pod.clone(), &bind.node, &bind.tag, now_ms);
             }
-            News::Waits { job, reason, .. } => self.looks.at(now_ms + SETTLE_MS, *job, *reason),
-            News::Object(report) => self.hear_of_object(report, now_ms),
+            News::Pending { job, reason, .. } => {
+                self.rechecks.at(now_ms + SETTLE_MS, *job, *reason)
+            }
+            News::Object(report) => self.take_report(report, now_ms),
             News::Preempts(preempts) => {
                 for says in preempts.says.iter().cloned() {
-                    self.book.is_to_say(says.pod, says.waiting, now_ms);
+                    self.book.expect(says.pod, says.waiting, now_ms);
                 }
             }
-            News::Stopped(stopped) => self.stopped_for(stopped, now_ms),
+            News::Evicted(stopped) => self.preempted_for(stopped, now_ms),
             News::GangGivenUp { pod, gang } => {
-                let reason = Stop::GangGivenUp.reason();
+                let reason = EvictionCause::GangGivenUp.reason();
                 self.book.note(Note::gang_given_up(pod.clone(), gang, reason, now_ms));
             }
-            News::StopRefused(refused) => self.not_stopped(refused, now_ms),
+            News::EvictionRefused(refused) => self.not_evicted(refused, now_ms),
             News::NotBound(_)
             | News::WouldBind { .. }
             | News::Preempted { .. }
@@ -88,7 +93,7 @@ impl Announcing {
         }
     }
 
-    fn hear_of_object(&mut self, report: &world::Report, now_ms: u64) {
+    fn take_report(&mut self, report: &world::Report, now_ms: u64) {
         use world::Report as Said;
         match report {
             Said::Refused { namespace, name, uid, reason, is_repeat } => {
@@ -135,25 +140,25 @@ impl Announcing {
         }
     }
 
-    /// Tells a pod for whom it is stopped.
-    fn stopped_for(&mut self, stopped: &Stopped, now_ms: u64) {
-        let Stopped { victim, node, preemptor: Some(preemptor) } = stopped else { return };
+    /// Records for a pod an event about the pod that preempts it.
+    fn preempted_for(&mut self, stopped: &Evicted, now_ms: u64) {
+        let Evicted { victim, node, preemptor: Some(preemptor) } = stopped else { return };
         let (pod, uid) = (victim.clone(), &preemptor.uid);
         self.book.note(Note::preempted(pod, &shown(preemptor), uid, node, now_ms));
     }
 
-    /// Tells a pod that another one is not stopped for it.
-    fn not_stopped(&mut self, refused: &StopRefused, now_ms: u64) {
+    /// Records for a pending pod that another one is not evicted for it.
+    fn not_evicted(&mut self, refused: &EvictionRefused, now_ms: u64) {
         let Some(about) = refused.preemptor.clone() else { return };
         let (victim, message) = (&refused.victim, &refused.message);
-        // Who waits hears once of a policy that keeps many.
+        // A pending pod gets one event about a policy that refuses many.
         let names = [&*victim.namespace, &*victim.name];
-        if !self.not_stopped.is_due(about.uid.to_string(), &without_names(message, names), now_ms) {
+        if !self.not_evicted.is_due(about.uid.to_string(), &without_names(message, names), now_ms) {
             return;
         }
         let note = match refused.is_for_all {
-            true => Note::may_not_stop(about, victim, message, now_ms),
-            false => Note::not_stopped(about, victim, refused.code, message, now_ms),
+            true => Note::may_not_evict(about, victim, message, now_ms),
+            false => Note::not_evicted(about, victim, refused.code, message, now_ms),
         };
         self.book.note(note);
     }
@@ -168,11 +173,11 @@ impl Announcing {
         now_ms: u64,
     ) -> Vec<Write> {
         self.busy_since_ms = is_busy.then(|| self.busy_since_ms.unwrap_or(now_ms));
-        if scheduler.take_somebody_leaves() {
-            self.looks.somebody_leaves(now_ms);
+        if scheduler.take_recheck() {
+            self.rechecks.recheck(now_ms);
         }
         self.explain(scheduler, is_busy, now_ms);
-        self.look_at_queues(scheduler, is_busy, now_ms);
+        self.update_queues(scheduler, is_busy, now_ms);
         let mut writes = Vec::new();
         while self.on_their_way < self.room(room, now_ms) {
             let look = |pod: &PodKey| seen(scheduler, pod);
@@ -199,7 +204,7 @@ impl Announcing {
     }
 
     /// Takes the outcome of a write.
-    pub(crate) fn settle(&mut self, report: Report, now_ms: u64) -> Told {
+    pub(crate) fn settle(&mut self, report: Report, now_ms: u64) -> LogEntry {
         self.on_their_way = self.on_their_way.saturating_sub(1);
         let what = match &report.write {
             Write::Event(..) => Announced::Event,
@@ -216,13 +221,13 @@ impl Announcing {
             Write::Status(status) => self.statuses.outcome(&status.of, &report.written, now_ms),
             _ => self.book.outcome(report, now_ms),
         }
-        Told::Announced { what, written, is_new }
+        LogEntry::Announced { what, written, is_new }
     }
 
     /// When there is something to do that may be done.
     pub(crate) fn due_ms(&self, is_busy: bool, room: usize) -> Option<u64> {
         let wait_ms = if is_busy { OVERDUE_MS } else { 0 };
-        let job_ms = self.looks.due_ms().map(|due_ms| due_ms + wait_ms);
+        let job_ms = self.rechecks.due_ms().map(|due_ms| due_ms + wait_ms);
         let overdue_ms = self.overdue_ms();
         let has_room = self.on_their_way < self.room(room, overdue_ms);
         let write_ms = self.book.due_ms().into_iter().chain(self.statuses.due_ms());
@@ -250,8 +255,8 @@ impl Announcing {
         self.busy_since_ms.map_or(0, |since_ms| since_ms + OVERDUE_MS)
     }
 
-    /// Adds up what queues hold and who waits in them.
-    fn look_at_queues(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
+    /// Adds up what is allocated to queues and pending in them.
+    fn update_queues(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
         if scheduler.world().queues().all().next().is_none() {
             self.queues_ms = None;
@@ -263,11 +268,12 @@ impl Announcing {
         }
     }
 
-    /// Asks why jobs wait. For one that no node takes every node is looked at: one of these in a round.
+    /// Asks why jobs are pending. For an unschedulable one every node is checked: one of these in a
+    /// round.
     fn explain(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
         for _ in 0..BATCH {
-            let Some((job, reason)) = self.looks.pop_due(latest_ms) else { return };
+            let Some((job, reason)) = self.rechecks.pop_due(latest_ms) else { return };
             let Some(waiting) = scheduler.ask().waiting(job, reason) else { continue };
             let world = scheduler.world();
             for pod in world.pods().pending_pods(job) {
@@ -278,9 +284,9 @@ impl Announcing {
                 self.statuses.wants(of, status::group_waits(&waiting), now_ms);
             }
             match reason {
-                PendingReason::Unschedulable => return self.looks.again(now_ms, job, reason),
-                // Those that stop leave one by one.
-                PendingReason::WaitingForReservation => self.looks.again(now_ms, job, reason),
+                PendingReason::Unschedulable => return self.rechecks.again(now_ms, job, reason),
+                // The pods that make room for it leave one by one.
+                PendingReason::WaitingForReservation => self.rechecks.again(now_ms, job, reason),
                 _ => {}
             }
         }
@@ -293,7 +299,7 @@ fn key(namespace: &str, name: &str, uid: &str) -> PodKey {
 }
 
 /// An object beside what it is to say.
-fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -> Look {
+fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -> Observed {
     let world = scheduler.world();
     let patch = match of.kind {
         Kind::Queue => {
@@ -305,9 +311,9 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
             .map(|group| status::group_patch(group, wanted, now_ms)),
     };
     match patch {
-        None => Look::Gone,
-        Some(None) => Look::Says,
-        Some(Some(patch)) => Look::Differs(patch),
+        None => Observed::Gone,
+        Some(None) => Observed::Says,
+        Some(Some(patch)) => Observed::Differs(patch),
     }
 }
 

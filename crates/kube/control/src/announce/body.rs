@@ -13,8 +13,8 @@ const NOTE_LIMIT_BYTES: usize = 1_024;
 /// Longest name of an object, in bytes.
 const NAME_LIMIT_BYTES: usize = 253;
 
-/// What makes a pod say why it waits. The UID and the version make the server refuse it for another pod, and for one
-/// that has changed.
+/// What makes a pod say why it waits. The UID and the version make the server refuse it for another
+/// pod, and for one that has changed.
 pub(crate) fn condition_patch(condition: &Condition) -> Value {
     let Condition { pod, resource_version, waiting, since_ms } = condition;
     let mut scheduled = json!({

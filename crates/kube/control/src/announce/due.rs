@@ -1,8 +1,9 @@
-//! Who is to be looked at, and when.
+//! What is to be checked, and when.
 
 use std::collections::BTreeSet;
 
-/// Keys in the order of their moments. Each keeps its own moment in a slot beside it, so that it can be moved.
+/// Keys in the order of their moments. Each keeps its own moment in a slot beside it, so that it
+/// can be moved.
 #[derive(Debug)]
 pub(super) struct Due<K>(BTreeSet<(u64, K)>);
 
@@ -24,14 +25,14 @@ impl<K: Clone + Ord> Due<K> {
         self.0.first().map(|(due_ms, _)| *due_ms)
     }
 
-    /// It is to be looked at then, and not when it was to be before.
+    /// It is to be checked then, and not when it was to be before.
     pub(super) fn set(&mut self, slot: &mut Option<u64>, key: &K, due_ms: u64) {
         self.clear(slot, key);
         *slot = Some(due_ms);
         self.0.insert((due_ms, key.clone()));
     }
 
-    /// It is not to be looked at any more.
+    /// It is not to be checked any more.
     pub(super) fn clear(&mut self, slot: &mut Option<u64>, key: &K) {
         if let Some(due_ms) = slot.take() {
             self.0.remove(&(due_ms, key.clone()));

@@ -1,8 +1,9 @@
-//! What is written about pods, queues and groups, for people and for autoscalers: conditions, events, statuses.
+//! What is written about pods, queues and groups, for people and for autoscalers: conditions,
+//! events, statuses.
 //!
-//! [`Announcements`] keeps the book without wires: what each waiting pod is to say, what its object says
-//! already, which events are owed. [`Statuses`] does so for queues and groups. All stand behind the binds: what is
-//! announced is bounded, may come late, and is given up before a bind is.
+//! [`Announcements`] keeps the book without wires: what each waiting pod is to say, what its object
+//! says already, which events are owed. [`Statuses`] does so for queues and groups. All stand
+//! behind the binds: what is announced is bounded, may come late, and is given up before a bind is.
 
 mod announcements;
 mod announcing;
@@ -16,7 +17,7 @@ pub use announcements::{Announcements, Limits, Seen};
 pub(crate) use announcing::Announcing;
 pub(crate) use body::{condition_patch, timestamp};
 pub(crate) use request::request;
-pub use statuses::{Look, Statuses};
+pub use statuses::{Observed, Statuses};
 pub(crate) use written::judge;
 pub use written::{Report, Written};
 
@@ -26,7 +27,7 @@ use serde_json::Value;
 
 use crate::status::Waiting;
 
-/// Who announces, as events name it.
+/// The controller that announces, as events name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Name of the scheduler, as pods name it.
@@ -74,8 +75,8 @@ impl StatusOf {
 pub struct StatusWrite {
     /// Of what.
     pub of: StatusOf,
-    /// A JSON patch for queues, a strategic merge patch for groups. Both name the identity, so that nothing
-    /// is written about another object of the name.
+    /// A JSON patch for queues, a strategic merge patch for groups. Both name the identity, so that
+    /// nothing is written about another object of the name.
     pub patch: Value,
 }
 
@@ -84,8 +85,8 @@ pub struct StatusWrite {
 pub struct Condition {
     /// The pod.
     pub pod: PodKey,
-    /// The version of the pod that was seen waiting: of another version, which may have a node, nothing is
-    /// said.
+    /// The version of the pod that was seen waiting: of another version, which may have a node,
+    /// nothing is said.
     pub resource_version: String,
     /// Why it waits.
     pub waiting: Waiting,
@@ -110,7 +111,8 @@ pub struct Note {
     pub text: String,
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What tells it from other events of the object: the same event is never written twice.
+    /// What distinguishes it from other events of the object: the same event is never written
+    /// twice.
     pub tag: String,
 }
 
@@ -148,15 +150,16 @@ impl Note {
         }
     }
 
-    /// The pod is stopped for another one of a higher priority, in kube-scheduler's words. `uid` is that of the
-    /// other one.
+    /// The pod is evicted for a pod of a higher priority, in kube-scheduler's words. `uid` is that
+    /// of the preemptor.
     pub fn preempted(pod: PodKey, by: &str, uid: &str, node: &str, at_ms: u64) -> Self {
         let text = format!("Preempted by pod {by} ({uid}) on node {node}");
         let (reason, action, tag) = ("Preempted", "Preempting", uid.to_owned());
         Self { kind: Kind::Pod, about: pod, is_warning: false, reason, action, text, at_ms, tag }
     }
 
-    /// The pod is stopped because its gang, as it is shown, is given up; `reason` is that of its condition.
+    /// The pod is evicted because its gang, as it is shown, is given up; `reason` is that of its
+    /// condition.
     pub fn gang_given_up(pod: PodKey, gang: &str, reason: &'static str, at_ms: u64) -> Self {
         let text = format!(
             "{gang} stayed below its smallest size for too long: its pods are deleted so that it restarts as a whole"
@@ -165,8 +168,8 @@ impl Note {
         Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
     }
 
-    /// The server does not let another pod go that was to be stopped for this one, or gives no answer (without code).
-    pub fn not_stopped(
+    /// The API server refuses to evict another pod for this one, or does not answer (without code).
+    pub fn not_evicted(
         about: PodKey,
         victim: &PodKey,
         code: Option<u16>,
@@ -176,12 +179,12 @@ impl Note {
         let PodKey { namespace, name, uid } = victim;
         let text = match code {
             Some(code) => format!(
-                "pod {namespace}/{name} is not stopped for it, and others are looked for: the server refuses it \
-                 ({code}): {message}"
+                "pod {namespace}/{name} is not evicted for it: the API server refuses it ({code}): \
+                 {message}; dovetail looks for other pods"
             ),
             None => format!(
-                "whether pod {namespace}/{name} is stopped for it is not known, and others are looked for: the server \
-                 does not answer: {message}"
+                "it is not known whether pod {namespace}/{name} is evicted for it: the API server does \
+                 not answer: {message}; dovetail looks for other pods"
             ),
         };
         let (reason, action) = ("FailedPreemption", "Preempting");
@@ -189,12 +192,13 @@ impl Note {
         Self { kind, about, is_warning: true, reason, action, text, at_ms, tag }
     }
 
-    /// The scheduler's account may not stop another pod for this one, nor any of its namespace.
-    pub fn may_not_stop(about: PodKey, victim: &PodKey, message: &str, at_ms: u64) -> Self {
+    /// The scheduler's account may not evict another pod for this one, nor any of its namespace.
+    pub fn may_not_evict(about: PodKey, victim: &PodKey, message: &str, at_ms: u64) -> Self {
         let PodKey { namespace, name, uid } = victim;
         let text = format!(
-            "pod {namespace}/{name} is not stopped for it, nor is any other of namespace {namespace}: the scheduler's \
-             account has not the right (deploy/rbac.yaml has it), and asks again: {message}"
+            "pod {namespace}/{name} is not evicted for it, nor is any other of namespace \
+             {namespace}: the scheduler's account lacks the right, which deploy/rbac.yaml has, and \
+             dovetail asks again: {message}"
         );
         let (reason, action) = ("FailedPreemption", "Preempting");
         let (kind, tag) = (Kind::Pod, format!("{uid} {message}"));

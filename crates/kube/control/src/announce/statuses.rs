@@ -1,7 +1,7 @@
 //! The book of statuses that are no pod's: no client, no clock.
 //!
-//! What an object is to say changes with every decision. It is written when it has changed, but at most once
-//! in some seconds, and never again while the object says it.
+//! What an object is to say changes with every decision. It is written when it has changed, but at
+//! most once in some seconds, and never again while the object says it.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::pause::{ServerPause, doubled};
 
 /// A status is written at most so often.
 const CHANGE_MS: u64 = 5_000;
-/// After so long it is looked whether an object still says what it should.
+/// After so long it is checked whether an object still says what it should.
 const LOOK_MS: u64 = 600_000;
-/// An object that changed is looked at again after so long.
+/// An object that changed is checked again after so long.
 const CHANGED_MS: u64 = 1_000;
 /// First and longest pause of an object whose status the server refuses.
 const REFUSED_MS: (u64, u64) = (10_000, 600_000);
 
 /// An object as the watch shows it, beside what it is to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum Observed {
     /// It is gone.
     Gone,
     /// It says what it should.
@@ -82,7 +82,7 @@ impl Statuses {
     pub fn next(
         &mut self,
         now_ms: u64,
-        look: impl Fn(&StatusOf, &Value) -> Look,
+        look: impl Fn(&StatusOf, &Value) -> Observed,
     ) -> Option<StatusWrite> {
         if now_ms < self.server.until_ms() {
             return None;
@@ -92,9 +92,9 @@ impl Statuses {
             let entry = self.entries.get_mut(&of)?;
             self.due.clear(&mut entry.due_ms, &of);
             match look(&of, &entry.wanted) {
-                Look::Gone => drop(self.entries.remove(&of)),
-                Look::Says => self.set_due(&of, now_ms + LOOK_MS),
-                Look::Differs(patch) => {
+                Observed::Gone => drop(self.entries.remove(&of)),
+                Observed::Says => self.set_due(&of, now_ms + LOOK_MS),
+                Observed::Differs(patch) => {
                     entry.is_on_its_way = true;
                     return Some(StatusWrite { of, patch });
                 }
@@ -117,7 +117,7 @@ impl Statuses {
         let due_ms = match written {
             Written::Done => {
                 (entry.written_ms, entry.refusals) = (Some(now_ms), 0);
-                // It is looked at again: what it is to say may have changed meanwhile.
+                // It is checked again: what it is to say may have changed meanwhile.
                 now_ms + CHANGE_MS
             }
             Written::Changed => now_ms + CHANGED_MS,
@@ -158,8 +158,8 @@ mod tests {
             // Every decision changes it, up to the middle.
             book.wants(of.clone(), json!(now_ms.min(30_000)), now_ms);
             let look = |_: &StatusOf, wanted: &Value| match *wanted == said {
-                true => Look::Says,
-                false => Look::Differs(wanted.clone()),
+                true => Observed::Says,
+                false => Observed::Differs(wanted.clone()),
             };
             if let Some(write) = book.next(now_ms, look) {
                 said = write.patch;
@@ -177,7 +177,7 @@ mod tests {
         book.wants(of.clone(), json!(1), 0);
         let mut tries = 0;
         for now_ms in 0..100_000 {
-            let look = |_: &StatusOf, wanted: &Value| Look::Differs(wanted.clone());
+            let look = |_: &StatusOf, wanted: &Value| Observed::Differs(wanted.clone());
             if book.next(now_ms, look).is_some() {
                 tries += 1;
                 let refused = Written::Refused { code: 403, message: String::new() };
@@ -185,7 +185,7 @@ mod tests {
             }
         }
         assert_eq!(tries, 4, "at 0, 10, 30 and 70 s");
-        assert_eq!(book.next(1_000_000, |_, _| Look::Gone), None);
+        assert_eq!(book.next(1_000_000, |_, _| Observed::Gone), None);
         assert_eq!(book.due_ms(), None);
     }
 }

@@ -48,7 +48,8 @@ pub(crate) fn judge(write: &Write, answered: Option<&Answered>) -> Written {
         409 if is_event => Written::Done,
         // 422 is a pod of the same name with another UID.
         404 | 409 => Written::Changed,
-        // So is the test of an identity that fails, and an object whose version was not the one expected.
+        // So is the test of an identity that fails, and an object whose version was not the one
+        // expected.
         422 if !is_event => Written::Changed,
         400..=499 if *code != 429 => Written::Refused { code: *code, message: message(body) },
         _ => {

@@ -6,7 +6,7 @@ use dovetail_cluster::queues::shown_name;
 use dovetail_model::{Job, JobId, PendingReason};
 use serde::Serialize;
 
-use super::not_in_line::waits_for_kept_room;
+use super::not_in_line::waits_for_reservation;
 use crate::schedule::Scheduler;
 use crate::status::{WAITING_FOR_RESERVATION, Waiting};
 
@@ -80,7 +80,7 @@ fn said_by_its_pods(scheduler: &Scheduler, job: JobId, waiting: Waiting) -> (&'s
         let said = pod.unscheduled.as_ref()?;
         let is_kept_for_it = word == WAITING_FOR_RESERVATION && *said.reason == *word;
         let said_too = is_kept_for_it.then_some(&*said.message);
-        waits_for_kept_room(pod).filter(|_| waiting.is_unschedulable()).or(said_too)
+        waits_for_reservation(pod).filter(|_| waiting.is_unschedulable()).or(said_too)
     });
     match said {
         Some(message) => (WAITING_FOR_RESERVATION, message.to_owned()),

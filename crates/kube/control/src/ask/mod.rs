@@ -1,4 +1,5 @@
-//! Questions about a cluster and its pods, and their answers as plain data. None changes a decision.
+//! Questions about a cluster and its pods, and their answers as plain data. None changes a
+//! decision.
 
 mod gang;
 mod line;

@@ -8,8 +8,8 @@ use dovetail_objects::Pod;
 use serde::Serialize;
 
 use crate::status::{
-    COULD_NOT_START, ROOM_IS_KEPT, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES,
-    Waiting,
+    COULD_NOT_START, RESERVED_FOR_LOST, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION,
+    WAITING_FOR_VOLUMES, Waiting,
 };
 
 /// A gang or a pod that nothing is decided about as it is.
@@ -101,7 +101,7 @@ pub(super) fn why_not_started(pod: &Pod) -> Option<(&'static str, &str)> {
     let said = pod.unscheduled.as_ref()?;
     let words = [COULD_NOT_START, WAITING_FOR_VOLUMES];
     let word = words.into_iter().find(|word| *said.reason == **word);
-    let word = word.or_else(|| waits_for_kept_room(pod).map(|_| WAITING_FOR_RESERVATION))?;
+    let word = word.or_else(|| waits_for_reservation(pod).map(|_| WAITING_FOR_RESERVATION))?;
     Some((word, &said.message))
 }
 
@@ -112,8 +112,9 @@ pub(super) fn waits_for_quota(pod: &Pod) -> Option<(&'static str, &str)> {
 }
 
 /// What a pod says of room that a scheduler keeps for others: which that is, is in no object.
-pub(super) fn waits_for_kept_room(pod: &Pod) -> Option<&str> {
+pub(super) fn waits_for_reservation(pod: &Pod) -> Option<&str> {
     let said = pod.unscheduled.as_ref()?;
-    let is_it = *said.reason == *WAITING_FOR_RESERVATION && said.message.starts_with(ROOM_IS_KEPT);
+    let is_it =
+        *said.reason == *WAITING_FOR_RESERVATION && said.message.starts_with(RESERVED_FOR_LOST);
     is_it.then_some(&*said.message)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::gang::{GangLine, state_of};
 use super::line::{InLine, line};
-use super::not_in_line::{waits_for_kept_room, waits_for_quota, why_not_started};
+use super::not_in_line::{waits_for_quota, waits_for_reservation, why_not_started};
 use crate::schedule::Scheduler;
 use crate::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
 
@@ -192,7 +192,7 @@ fn waits_for_volumes(
 /// and the bounds of queues that are deleted, which count for it as they were. Neither is in any
 /// object.
 fn may_not_be_so(world: &World, pods: &[PodId]) -> Option<String> {
-    let kept = pods.iter().find_map(|pod| waits_for_kept_room(world.pods().pod_of(*pod)?));
+    let kept = pods.iter().find_map(|pod| waits_for_reservation(world.pods().pod_of(*pod)?));
     if let Some(kept) = kept {
         return Some(format!(
             "{kept}, as a scheduler says; which room it keeps is in no object, and without that it would start now"

@@ -1,8 +1,8 @@
 //! Binds as values, what an answer to one means, and what follows from it.
 //!
-//! Every decided [`Bind`] ends in exactly one [`Outcome`]. It is sent once: what failed goes back to
-//! the scheduler. Where the answer leaves open whether the write took effect, the [`Verdict`] says
-//! when to read the pod.
+//! Every decided [`Bind`] ends in exactly one [`Outcome`]. It is sent once: what failed goes back
+//! to the scheduler. Where the answer leaves open whether the write took effect, the [`Verdict`]
+//! says when to read the pod.
 
 mod answer;
 mod binds;

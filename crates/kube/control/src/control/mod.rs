@@ -1,13 +1,12 @@
-//! The one door of the live scheduler: what happened goes in, what is to be written and told comes
-//! out.
+//! The one door of the live scheduler: what happened goes in; requests and log entries come out.
 //!
 //! [`Control::step`] reads no clock and sends nothing, so whoever drives a scheduler decides what
 //! happens to it, in which order and when.
 
 mod input;
 mod output;
+mod pending_log;
 mod term;
-mod would_wait;
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +14,7 @@ use dovetail_cluster::world;
 use dovetail_plan::EngineConfig;
 
 pub use input::{Credits, Input};
-pub use output::{Announced, Output, Told};
+pub use output::{Announced, LogEntry, Output};
 
 use crate::ask::{Question, Reply};
 use crate::request::Now;

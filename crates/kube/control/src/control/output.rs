@@ -1,20 +1,20 @@
-//! What a step asks for and tells, as values.
+//! What a step asks for and reports, as values.
 
 use crate::announce::Written;
 use crate::order::StepNews;
 use crate::request::Request;
 use crate::schedule::{Counts, News};
 
-/// What one step asks for and tells.
+/// What one step asks for and reports.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Requests to send.
     pub requests: Vec<Request>,
     /// What happened, for logs and metrics, in order.
-    pub told: Vec<Told>,
+    pub log: Vec<LogEntry>,
     /// How many pods are where.
     pub counts: Counts,
-    /// Searches for pods to stop, in this step.
+    /// Searches for pods to preempt, in this step.
     pub searches: u64,
     /// Events that wait to be written, and those given up in this step.
     pub owed: (usize, u64),
@@ -32,12 +32,12 @@ pub struct Output {
 
 /// Something for logs and metrics.
 #[derive(Debug)]
-pub enum Told {
+pub enum LogEntry {
     /// News of the scheduler.
     News {
         /// What happened.
         news: News,
-        /// The same was told of late.
+        /// The same was reported lately.
         is_known: bool,
     },
     /// A gang stayed below its smallest size.
@@ -57,11 +57,11 @@ pub enum Told {
         what: Announced,
         /// What became of it.
         written: Written,
-        /// A refusal of this kind was not told before.
+        /// A refusal of this kind was not reported before.
         is_new: bool,
     },
-    /// In a dry run: somebody would wait.
-    WouldWait {
+    /// In a dry run: a pod or gang would be pending.
+    WouldBePending {
         /// A pod, or a gang.
         who: String,
         /// How many pods.

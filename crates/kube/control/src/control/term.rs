@@ -1,22 +1,22 @@
-//! One leadership: reads the world anew, then decides until it is over.
+//! One leadership: reads the world from scratch, then decides until it is over.
 
 use std::sync::{MutexGuard, PoisonError};
 
 use dovetail_cluster::world::{Unwinding, World};
 
-use super::would_wait::WouldWait;
-use super::{Credits, Input, Output, Settings, Told};
+use super::pending_log::PendingLog;
+use super::{Credits, Input, LogEntry, Output, Settings};
 use crate::announce::{Announcing, Source};
 use crate::answer::lacked_right;
 use crate::ask::{Question, Reply, ask};
 use crate::bind::{Cause, Outcome, Report};
-use crate::order::{Order, Stop, StopDecision};
+use crate::order::{EvictionCause, EvictionDecision, Order};
 use crate::repeats::Repeats;
 use crate::request::Now;
 use crate::schedule::{Comparison, Modes, News, Scheduler};
 use crate::writes::{Ended, Writes};
 
-/// The same refusal of a bind is told again after so long.
+/// The same refusal of a bind is logged again after so long.
 const REFUSED_AGAIN_MS: u64 = 300_000;
 
 pub(super) struct Term {
@@ -26,8 +26,8 @@ pub(super) struct Term {
     /// `None` in a dry run.
     announcing: Option<Announcing>,
     /// Only in a dry run.
-    would_wait: Option<WouldWait>,
-    /// Refusals of binds that were told of late.
+    pending_log: Option<PendingLog>,
+    /// Refusals of binds that were logged lately.
     refusals: Repeats<&'static str>,
     /// Nothing is begun any more but what is owed to people.
     is_to_stop: bool,
@@ -51,7 +51,7 @@ impl Term {
             scheduler,
             writes: Writes::new(source),
             announcing: (!settings.dry_run).then(Announcing::default),
-            would_wait: settings.dry_run.then(WouldWait::default),
+            pending_log: settings.dry_run.then(PendingLog::default),
             refusals: Repeats::every(REFUSED_AGAIN_MS),
             is_to_stop: false,
         }
@@ -93,12 +93,12 @@ impl Term {
                 }
                 Ended::Announcement(report) => {
                     if let Some(announcing) = &mut self.announcing {
-                        output.told.push(announcing.settle(report, now_ms));
+                        output.log.push(announcing.settle(report, now_ms));
                     }
                 }
             }
         }
-        output.told.extend(self.writes.log().into_iter().map(Told::Step));
+        output.log.extend(self.writes.log().into_iter().map(LogEntry::Step));
         have_ended
     }
 
@@ -131,7 +131,7 @@ impl Term {
     /// Decides for questions.
     fn decide_once(&mut self, now_ms: u64) {
         if self.scheduler.engine().is_none() {
-            self.scheduler.note_what_queues_hold(now_ms);
+            self.scheduler.note_queue_use(now_ms);
             self.scheduler.decide(now_ms);
         }
     }
@@ -153,7 +153,7 @@ impl Term {
         let is_busy = self.is_busy();
         let announcing_ms =
             self.announcing.as_ref().and_then(|all| all.due_ms(is_busy, announcements));
-        let would_wait_ms = self.would_wait.as_ref().and_then(WouldWait::due_ms);
+        let would_wait_ms = self.pending_log.as_ref().and_then(PendingLog::due_ms);
         let decided_ms = self.scheduler.due_ms().filter(|_| output.decides);
         let due = decided_ms.into_iter().chain(announcing_ms).chain(would_wait_ms);
         let waits = due.map(|due_ms| due_ms.saturating_sub(now.wall_ms));
@@ -185,15 +185,15 @@ impl Term {
     fn give_up(&mut self, now: Now, output: &mut Output) {
         for Unwinding { gang, pods, min } in self.scheduler.unwinding() {
             let placed = pods.len();
-            output.told.push(Told::GivenUp { gang: gang.to_string(), placed, min });
+            output.log.push(LogEntry::GivenUp { gang: gang.to_string(), placed, min });
             for pod in pods.into_iter().filter(|_| !self.settings.dry_run) {
-                let (why, decision) = (Stop::GangGivenUp, StopDecision::alone());
-                self.writes.order(Order::Stop { pod, why, decision }, now);
+                let (why, decision) = (EvictionCause::GangGivenUp, EvictionDecision::alone());
+                self.writes.order(Order::Evict { pod, why, decision }, now);
             }
         }
     }
 
-    /// Has pods stopped for others, nodes named that are freed, and nodes chosen for claims.
+    /// Has pods evicted for others, freed nodes named, and nodes chosen for claims.
     fn order(&mut self, now: Now, output: &mut Output) {
         if self.settings.dry_run {
             return;
@@ -213,7 +213,7 @@ impl Term {
     }
 
     /// Whether a bind is refused as others were, or as before: it is tried again with pauses.
-    fn is_told_of_late(&mut self, news: &News, now_ms: u64) -> bool {
+    fn is_repeat(&mut self, news: &News, now_ms: u64) -> bool {
         let News::NotBound(Report { outcome, .. }) = news else { return false };
         let Outcome::NotBound(Cause::Refused { code, message }) = outcome else { return false };
         let cause = lacked_right(*code, message).unwrap_or(message);
@@ -222,26 +222,26 @@ impl Term {
 
     fn tell(&mut self, now_ms: u64, output: &mut Output) {
         for news in self.scheduler.news() {
-            let is_known = self.is_told_of_late(&news, now_ms);
+            let is_known = self.is_repeat(&news, now_ms);
             if let Some(announcing) = &mut self.announcing {
-                announcing.hear(&news, now_ms);
+                announcing.take(&news, now_ms);
             }
-            if let Some(would_wait) = &mut self.would_wait {
-                would_wait.hear(&news, now_ms);
+            if let Some(pending_log) = &mut self.pending_log {
+                pending_log.take(&news, now_ms);
             }
             if let (News::WouldBind { bind, .. }, Some(mut comparison)) =
                 (&news, comparison(&self.settings))
             {
                 comparison.decided(bind, self.scheduler.world(), now_ms);
             }
-            output.told.push(Told::News { news, is_known });
+            output.log.push(LogEntry::News { news, is_known });
         }
     }
 
     /// Announces as much as there is time for. `room`: announcements on their way at once.
     fn announce(&mut self, room: usize, now_ms: u64, output: &mut Output) {
-        if let Some(would_wait) = &mut self.would_wait {
-            would_wait.tell(&mut self.scheduler, now_ms, &mut output.told);
+        if let Some(pending_log) = &mut self.pending_log {
+            pending_log.tell(&mut self.scheduler, now_ms, &mut output.log);
         }
         let is_busy = self.is_busy();
         let Some(announcing) = &mut self.announcing else { return };

@@ -1,7 +1,7 @@
 //! Who may write: leader election on a Lease.
 //!
-//! [`Candidate`] decides, as a pure state machine. Whoever writes has a [`Permit`] from right before, and ends each
-//! write by its deadline.
+//! [`Candidate`] decides, as a pure state machine. Whoever writes has a [`Permit`] from right
+//! before, and ends each write by its deadline.
 
 mod candidate;
 mod requests;

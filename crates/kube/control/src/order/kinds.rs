@@ -1,30 +1,31 @@
-//! Orders about pods other than binds, and claims: what is to be done, in which steps, and how it ended.
+//! Orders about pods other than binds, and claims: what is to be done, in which steps, and how it
+//! ended.
 
 use dovetail_cluster::world::{ClaimKey, PodKey};
 
+use super::eviction::{EvictionCause, EvictionDecision, NotEvicted};
 use super::step::Step;
-use super::stop::{Kept, Stop, StopDecision};
 use crate::announce::Condition;
 
 /// What is to be done with a pod, or with a claim of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Stop it.
-    Stop {
+    /// Evict it.
+    Evict {
         /// The pod.
         pod: PodKey,
         /// Why.
-        why: Stop,
+        why: EvictionCause,
         /// With which others.
-        decision: StopDecision,
+        decision: EvictionDecision,
     },
-    /// Ask whether it could be stopped; nothing is done to it.
-    MayStop {
+    /// Ask whether it could be evicted; nothing is done to it.
+    MayEvict {
         /// The pod.
         pod: PodKey,
     },
-    /// Take back that it is about to be stopped.
-    TakeBack {
+    /// Remove the mark that it is about to be evicted.
+    Unmark {
         /// The pod.
         pod: PodKey,
     },
@@ -54,23 +55,23 @@ impl Order {
         Self::Nominate { pod, node: String::new(), says: None }
     }
 
-    /// The pod that is to be told which node is freed for it.
+    /// The pod that is to name the node which is freed for it.
     pub fn nominated(&self) -> Option<&PodKey> {
         match self {
             Self::Nominate { pod, .. } => Some(pod),
-            Self::Stop { .. }
-            | Self::MayStop { .. }
-            | Self::TakeBack { .. }
+            Self::Evict { .. }
+            | Self::MayEvict { .. }
+            | Self::Unmark { .. }
             | Self::SelectNode { .. } => None,
         }
     }
 
-    /// The pod that is to be stopped.
-    pub fn stopped(&self) -> Option<&PodKey> {
+    /// The pod that is to be evicted.
+    pub fn evicted(&self) -> Option<&PodKey> {
         match self {
-            Self::Stop { pod, .. } => Some(pod),
-            Self::MayStop { .. }
-            | Self::TakeBack { .. }
+            Self::Evict { pod, .. } => Some(pod),
+            Self::MayEvict { .. }
+            | Self::Unmark { .. }
             | Self::Nominate { .. }
             | Self::SelectNode { .. } => None,
         }
@@ -93,10 +94,10 @@ pub enum OrderEnd {
     Done,
     /// The object is gone, or has another version than the order names.
     Gone,
-    /// It is a stop, and those decided with it were called off before it began.
+    /// It is an eviction, and those decided with it were called off before it began.
     CalledOff,
-    /// The server refuses it, such as for missing rights or by admission, and will again; or it has again and again
-    /// (429, 500).
+    /// The server refuses it, such as for missing rights or by admission, and will again; or it has
+    /// again and again (429, 500).
     Refused {
         /// HTTP code.
         code: u16,
@@ -114,13 +115,16 @@ impl Order {
     /// The writes that carry it out, one after the other.
     pub(super) fn steps(&self) -> Vec<Step> {
         match self {
-            Self::Stop { pod, why, .. } => {
+            Self::Evict { pod, why, .. } => {
                 vec![Step::Mark(pod.clone(), *why), Step::Delete(pod.clone())]
             }
-            Self::MayStop { pod } => {
-                vec![Step::WouldMark(pod.clone(), Stop::Preempted), Step::WouldDelete(pod.clone())]
+            Self::MayEvict { pod } => {
+                vec![
+                    Step::WouldMark(pod.clone(), EvictionCause::Preempted),
+                    Step::WouldDelete(pod.clone()),
+                ]
             }
-            Self::TakeBack { pod } => vec![Step::Unmark(pod.clone(), Kept::ForNow)],
+            Self::Unmark { pod } => vec![Step::Unmark(pod.clone(), NotEvicted::ForNow)],
             Self::Nominate { pod, node, says } => {
                 vec![Step::Nominate(pod.clone(), node.clone(), says.clone())]
             }

@@ -2,18 +2,18 @@
 //! are freed for others, nodes chosen for claims.
 
 mod attempts;
+mod eviction;
 mod kinds;
 mod orders;
 #[cfg(test)]
 mod played;
 mod requests;
+mod sequence;
 mod step;
-mod stop;
+mod step_log;
 mod together;
-mod told;
-mod turns;
 
+pub use eviction::{EvictionCause, EvictionDecision, NotEvicted};
 pub use kinds::{Order, OrderEnd, OrderReport};
 pub(crate) use orders::Orders;
-pub use stop::{Kept, Stop, StopDecision};
-pub use told::{StepNews, Went};
+pub use step_log::{StepNews, Went};

@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, VecDeque};
 use dovetail_cluster::world::PodKey;
 
 use super::attempts::{Attempts, Settled};
+use super::eviction::NotEvicted;
 use super::kinds::{Order, OrderEnd, OrderReport};
+use super::sequence::Sequence;
 use super::step::Step;
-use super::stop::Kept;
+use super::step_log::{StepLog, StepNews, Went};
 use super::together::{Round, Together, may_be_of_all, would_fail};
-use super::told::{StepLog, StepNews, Went};
-use super::turns::Turns;
 use crate::request::{Answer, Now, Request};
 
 /// After an eviction had no effect, no pod is touched for so long before the server has said that
@@ -30,7 +30,7 @@ pub(crate) struct Orders {
     scheduler: String,
     given: u64,
     open: BTreeMap<u64, Open>,
-    turns: Turns,
+    sequence: Sequence,
     /// Orders whose turn has come.
     ready: VecDeque<u64>,
     /// Evictions that were decided together, by the number of their decision.
@@ -78,7 +78,7 @@ impl Orders {
         if let Some(number) = decision(&order) {
             self.together.entry(number).or_default().orders += 1;
         }
-        if self.turns.give(self.given, &order) {
+        if self.sequence.give(self.given, &order) {
             self.ready.push_back(self.given);
         }
         self.open.insert(self.given, Open { order, stage: Stage::Waiting, unmarks: 0 });
@@ -111,11 +111,11 @@ impl Orders {
             None | Some(Settled::GoesOn(None)) => {}
             Some(Settled::NotLeading) => self.stop(),
             Some(Settled::GoesOn(Some((step, problem)))) => {
-                self.log.tell(&step, Went::Again { problem });
+                self.log.line(&step, Went::Again { problem });
             }
             Some(Settled::Over { order, step, end }) => {
                 if end == OrderEnd::Done && !step.is_question() {
-                    self.log.tell(&step, Went::Well);
+                    self.log.line(&step, Went::Well);
                 }
                 self.step_ended(order, step, end, own_ms);
                 self.run(own_ms);
@@ -184,7 +184,7 @@ impl Orders {
     /// What an order begins with: for the first of several evictions, questions and marks.
     fn first_stage(&mut self, number: u64, own_ms: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
-        let Order::Stop { why, decision: of, .. } = &open.order else {
+        let Order::Evict { why, decision: of, .. } = &open.order else {
             let left = open.order.steps().into();
             open.stage = Stage::Steps { left, is_marked: false };
             return;
@@ -201,7 +201,7 @@ impl Orders {
     fn round_ended(&mut self, number: u64, own_ms: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
         let stage = std::mem::replace(&mut open.stage, Stage::Over);
-        let Order::Stop { why, decision: of, .. } = &open.order else { return };
+        let Order::Evict { why, decision: of, .. } = &open.order else { return };
         let (why, of) = (*why, of.clone());
         let Some(together) = self.together.get_mut(&of.number()) else { return };
         let is_asking = matches!(stage, Stage::Asking(_));
@@ -213,7 +213,7 @@ impl Orders {
         match is_asking {
             true => {
                 together.is_asked = true;
-                together.kept.extend(pods);
+                together.refused.extend(pods);
             }
             false => {
                 together.is_marked = true;
@@ -222,9 +222,9 @@ impl Orders {
         }
         for (pod, end) in ends {
             // A pod that was never marked says that it is not evicted only if that will last.
-            let unmark =
-                unmark(&pod, &end).filter(|one| matches!(one, Step::Unmark(_, Kept::Refused)));
-            let order = Order::Stop { pod, why, decision: of.clone() };
+            let unmark = unmark(&pod, &end)
+                .filter(|one| matches!(one, Step::Unmark(_, NotEvicted::Refused)));
+            let order = Order::Evict { pod, why, decision: of.clone() };
             self.finish(number, order, end, unmark, own_ms);
         }
         self.mark_or_evict(number);
@@ -233,7 +233,7 @@ impl Orders {
     /// What comes before the steps of an order itself, if anything is left.
     fn mark_or_evict(&mut self, number: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
-        let Order::Stop { pod, why, decision: of } = &open.order else { return };
+        let Order::Evict { pod, why, decision: of } = &open.order else { return };
         let together = self.together.get(&of.number());
         let mut left: VecDeque<Step> = open.order.steps().into();
         open.stage = match together {
@@ -253,18 +253,18 @@ impl Orders {
     fn step_ended(&mut self, number: u64, step: Step, end: OrderEnd, own_ms: u64) {
         let Some(open) = self.open.get_mut(&number) else { return };
         let together = decision(&open.order).and_then(|one| self.together.get_mut(&one));
-        let is_unmark = open.order.stopped().is_some() && matches!(step, Step::Unmark(..));
+        let is_unmark = open.order.evicted().is_some() && matches!(step, Step::Unmark(..));
         match (&mut open.stage, together) {
             _ if is_unmark => {
                 // Where that fails, the mark stays.
-                self.log.tell_failure(&step, &end, own_ms);
+                self.log.log_failure(&step, &end, own_ms);
                 open.unmarks -= 1;
             }
             (Stage::Asking(round), Some(_)) => {
                 round.on_their_way -= 1;
                 let (Step::WouldMark(pod, _) | Step::WouldDelete(pod)) = &step else { return };
                 if would_fail(&end) && round.ends.iter().all(|(one, _)| one != pod) {
-                    self.log.tell_failure(&step, &end, own_ms);
+                    self.log.log_failure(&step, &end, own_ms);
                     let is_enough = may_be_of_all(&end);
                     round.ends.push((pod.clone(), end));
                     if is_enough {
@@ -281,7 +281,7 @@ impl Orders {
                     // Its own order finds that.
                     OrderEnd::Gone | OrderEnd::CalledOff => {}
                     OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. } => {
-                        self.log.tell_failure(&step, &end, own_ms);
+                        self.log.log_failure(&step, &end, own_ms);
                         together.is_called_off = true;
                         round.ends.push((pod.clone(), end));
                     }
@@ -291,7 +291,7 @@ impl Orders {
                 *is_marked |= matches!(step, Step::Mark(..));
             }
             (Stage::Steps { is_marked, .. }, _) => {
-                self.log.tell_failure(&step, &end, own_ms);
+                self.log.log_failure(&step, &end, own_ms);
                 let is_marked = *is_marked;
                 self.settle(number, end, is_marked, own_ms);
             }
@@ -305,7 +305,7 @@ impl Orders {
         let Some(open) = self.open.get_mut(&number) else { return };
         open.stage = Stage::Over;
         let order = open.order.clone();
-        let unmark = order.stopped().filter(|_| is_marked).and_then(|pod| unmark(pod, &end));
+        let unmark = order.evicted().filter(|_| is_marked).and_then(|pod| unmark(pod, &end));
         self.finish(number, order, end, unmark, own_ms);
     }
 
@@ -319,7 +319,7 @@ impl Orders {
         own_ms: u64,
     ) {
         let has_failed = matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. });
-        if has_failed && order.stopped().is_some() {
+        if has_failed && order.evicted().is_some() {
             decision(&order).into_iter().for_each(|one| self.call_off(one));
             self.doubt_until_ms = own_ms.saturating_add(DOUBT_MS);
         }
@@ -340,14 +340,14 @@ impl Orders {
                 self.together.remove(&of);
             }
         }
-        self.ready.extend(self.turns.end(number));
+        self.ready.extend(self.sequence.end(number));
     }
 }
 
 /// The number of the decision that evicts a pod with others, or alone for a pod that waits.
 fn decision(order: &Order) -> Option<u64> {
     match order {
-        Order::Stop { decision, .. } if !decision.pods().is_empty() => Some(decision.number()),
+        Order::Evict { decision, .. } if !decision.pods().is_empty() => Some(decision.number()),
         _ => None,
     }
 }
@@ -355,8 +355,8 @@ fn decision(order: &Order) -> Option<u64> {
 /// What a pod says that is not evicted after all.
 fn unmark(pod: &PodKey, end: &OrderEnd) -> Option<Step> {
     let kept = match end {
-        OrderEnd::Refused { code, message } => Kept::by(*code, message),
-        OrderEnd::CalledOff => Kept::ForNow,
+        OrderEnd::Refused { code, message } => NotEvicted::by(*code, message),
+        OrderEnd::CalledOff => NotEvicted::ForNow,
         OrderEnd::Done | OrderEnd::Gone | OrderEnd::Unanswered { .. } => return None,
     };
     Some(Step::Unmark(pod.clone(), kept))

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use dovetail_cluster::world::PodKey;
 use serde_json::{Value, json};
 
-use super::{Order, OrderEnd, Orders, Stop, StopDecision};
+use super::{EvictionCause, EvictionDecision, Order, OrderEnd, Orders};
 use crate::request::{Answer, Method, Now, Request};
 
 fn key(name: &str) -> PodKey {
@@ -13,10 +13,10 @@ fn key(name: &str) -> PodKey {
 
 fn evictions(pods: &[&str]) -> Vec<Order> {
     let all = pods.iter().map(|pod| key(pod)).collect();
-    let decision = StopDecision::new(1, all, Vec::new());
-    let evict = |pod: &&str| Order::Stop {
+    let decision = EvictionDecision::new(1, all, Vec::new());
+    let evict = |pod: &&str| Order::Evict {
         pod: key(pod),
-        why: Stop::Preempted,
+        why: EvictionCause::Preempted,
         decision: decision.clone(),
     };
     pods.iter().map(evict).collect()
@@ -38,8 +38,8 @@ fn shown(request: &Request) -> String {
     format!("{what} {pod}")
 }
 
-/// Gives orders and answers each request at once; what was sent, and how each order ended. `call_off`
-/// says before which request the decision is called off.
+/// Gives orders and answers each request at once; what was sent, and how each order ended.
+/// `call_off` says before which request the decision is called off.
 fn play(
     given: Vec<Order>,
     code: impl Fn(&str) -> u16,
@@ -61,7 +61,7 @@ fn play(
         sent.push(what);
         orders.answered(number, &answer, now.own_ms);
     }
-    let name = |order: &Order| order.stopped().map(|pod| pod.name.to_string());
+    let name = |order: &Order| order.evicted().map(|pod| pod.name.to_string());
     let reports = orders.reports().into_iter();
     let ends = reports.map(|report| (name(&report.order).unwrap_or_default(), report.end));
     (sent, ends.collect())
@@ -116,8 +116,8 @@ fn one_pod_alone_is_asked_about_only_after_an_eviction_without_effect() {
     let (sent, _) = play(evictions(&["a"]), |_| 200, None);
     assert_eq!(sent, ["mark a", "delete a"]);
     let mut again = evictions(&["a"]);
-    let other = StopDecision::new(2, vec![key("z")], Vec::new());
-    again.push(Order::Stop { pod: key("z"), why: Stop::Preempted, decision: other });
+    let other = EvictionDecision::new(2, vec![key("z")], Vec::new());
+    again.push(Order::Evict { pod: key("z"), why: EvictionCause::Preempted, decision: other });
     let code = |what: &str| if what == "delete a" { 422 } else { 200 };
     let (sent, ends) = play(again, code, None);
     // The second began beside the first, before anything was refused.

@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_question_changes_nothing() {
         let mark = request(
-            &Step::WouldMark(key(), super::super::Stop::Preempted),
+            &Step::WouldMark(key(), super::super::EvictionCause::Preempted),
             &Nomination::Alone,
             "s",
             0,

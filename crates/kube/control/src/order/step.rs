@@ -3,8 +3,8 @@
 
 use dovetail_cluster::world::{ClaimKey, PodKey};
 
+use super::eviction::{EvictionCause, NotEvicted};
 use super::kinds::OrderEnd;
-use super::stop::{Kept, Stop};
 use crate::announce::Condition;
 use crate::answer::{is_about_identity, message};
 
@@ -12,15 +12,15 @@ use crate::answer::{is_about_identity, message};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Whether the server would do it; nothing is done.
-    WouldMark(PodKey, Stop),
+    WouldMark(PodKey, EvictionCause),
     /// Whether the server would do it; nothing is done.
     WouldDelete(PodKey),
     /// Sets the condition `DisruptionTarget`.
-    Mark(PodKey, Stop),
+    Mark(PodKey, EvictionCause),
     /// Deletes the pod.
     Delete(PodKey),
-    /// With why it is not stopped.
-    Unmark(PodKey, Kept),
+    /// With why it is not evicted.
+    Unmark(PodKey, NotEvicted),
     /// Sets the node that is freed for the pod, and what the pod says of that.
     Nominate(PodKey, String, Option<Box<Condition>>),
     /// Sets the node for which a claim of this version is to get its volume.
@@ -69,19 +69,17 @@ impl Step {
     /// What is done, after `cannot`.
     pub(super) fn what(&self) -> &'static str {
         match self {
-            Self::WouldMark(_, Stop::GangGivenUp) | Self::Mark(_, Stop::GangGivenUp) => {
-                "mark the pod: its gang is given up"
-            }
-            Self::WouldMark(_, Stop::Preempted) | Self::Mark(_, Stop::Preempted) => {
-                "mark the pod: it is stopped for one of a higher priority"
+            Self::WouldMark(_, EvictionCause::GangGivenUp)
+            | Self::Mark(_, EvictionCause::GangGivenUp) => "mark the pod: its gang is given up",
+            Self::WouldMark(_, EvictionCause::Preempted)
+            | Self::Mark(_, EvictionCause::Preempted) => {
+                "mark the pod: it is preempted by one of a higher priority"
             }
             Self::WouldDelete(_) | Self::Delete(_) => "delete the pod",
-            Self::Unmark(..) => "take back the mark of the pod: it is not stopped",
-            Self::Nominate(_, node, _) if node.is_empty() => {
-                "tell the pod that no node is freed for it"
-            }
-            Self::Nominate(..) => "tell the pod which node is freed for it",
-            Self::SelectNode(..) => "tell the claim for which node it is to get its volume",
+            Self::Unmark(..) => "remove the mark of the pod: it is not evicted",
+            Self::Nominate(_, node, _) if node.is_empty() => "clear the nominated node of the pod",
+            Self::Nominate(..) => "nominate a node for the pod",
+            Self::SelectNode(..) => "select the node of the claim",
         }
     }
 }

@@ -15,9 +15,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use dovetail_cluster::world::PodKey;
 
+use super::eviction::EvictionCause;
 use super::kinds::OrderEnd;
 use super::step::Step;
-use super::stop::Stop;
 use crate::answer::lacked_right;
 
 /// Questions or marks of one decision on their way at once.
@@ -32,7 +32,7 @@ pub(super) struct Together {
     pub(super) is_called_off: bool,
     pub(super) is_asked: bool,
     /// Pods that the server would not evict.
-    pub(super) kept: BTreeSet<PodKey>,
+    pub(super) refused: BTreeSet<PodKey>,
     pub(super) is_marked: bool,
     /// Pods that have the mark.
     pub(super) marked: BTreeSet<PodKey>,
@@ -43,7 +43,7 @@ pub(super) struct Together {
 impl Together {
     /// Whether the end of the eviction of a pod is known from what was asked or marked.
     pub(super) fn has_ended(&self, pod: &PodKey) -> bool {
-        self.kept.contains(pod) || self.unmarkable.contains(pod)
+        self.refused.contains(pod) || self.unmarkable.contains(pod)
     }
 }
 
@@ -58,14 +58,14 @@ pub(super) struct Round {
 
 impl Round {
     /// A dry run of each step of each eviction.
-    pub(super) fn of_questions(pods: &[PodKey], why: Stop) -> Self {
+    pub(super) fn of_questions(pods: &[PodKey], why: EvictionCause) -> Self {
         let of_pod =
             |pod: &PodKey| [Step::WouldMark(pod.clone(), why), Step::WouldDelete(pod.clone())];
         Self { left: pods.iter().flat_map(of_pod).collect(), ..Self::default() }
     }
 
     /// A mark for each pod.
-    pub(super) fn of_marks(pods: &[PodKey], why: Stop) -> Self {
+    pub(super) fn of_marks(pods: &[PodKey], why: EvictionCause) -> Self {
         let marks = pods.iter().map(|pod| Step::Mark(pod.clone(), why));
         Self { left: marks.collect(), ..Self::default() }
     }

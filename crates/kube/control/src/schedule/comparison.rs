@@ -1,9 +1,10 @@
 //! What another scheduler does with its pods, beside what dovetail would have done.
 //!
-//! A dry run decides about the pods of the other scheduler as if they were its own. From its decision until the
-//! pod has a node, the GPUs that the decision takes are free in truth: that is GPU-time which stood idle while
-//! somebody waited for it. While a pod counts as placed no other decision takes its GPUs, so nothing counts
-//! twice; what the other scheduler takes elsewhere is seen on the watch and is free for nobody.
+//! A dry run decides about the pods of the other scheduler as if they were its own. From its
+//! decision until the pod has a node, the GPUs that the decision takes are free in truth: that is
+//! GPU-time which stood idle while somebody waited for it. While a pod counts as placed no other
+//! decision takes its GPUs, so nothing counts twice; what the other scheduler takes elsewhere is
+//! seen on the watch and is free for nobody.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +79,7 @@ impl Comparison {
         self.open.insert((namespace.to_string(), name.to_string()), open);
     }
 
-    /// Looks at a change before the scheduler does.
+    /// Takes a change before the scheduler does.
     pub fn see(&mut self, change: &Change, world: &World, now_ms: u64) {
         match change {
             Change::Applied(Object::Pod(pod)) => self.see_pod(pod, world, now_ms),

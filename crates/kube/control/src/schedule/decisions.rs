@@ -1,10 +1,11 @@
 //! What becomes of decided binds: held until their volumes are there, sent, and settled by their
 //! outcome.
 //!
-//! Every decision is assumed at once: what it takes is no longer free. It ends in one of three ways:
-//! the watch shows the pod on its node; the watch shows that the pod went elsewhere or is gone; or the
-//! bind had no effect, or a volume did not come, and the pod waits again after a pause. What the answer to a bind says about a
-//! pod beyond that is not used: the watch says it, too, and in the right order.
+//! Every decision is assumed at once: what it takes is no longer free. It ends in one of three
+//! ways: the watch shows the pod on its node; the watch shows that the pod went elsewhere or is
+//! gone; or the bind had no effect, or a volume did not come, and the pod waits again after a
+//! pause. What the answer to a bind says about a pod beyond that is not used: the watch says it,
+//! too, and in the right order.
 
 use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::translate::gang::gang_decision;
@@ -18,8 +19,8 @@ use super::pauses::{Pause, Pauses};
 use super::provisioning::Provisioning;
 use crate::bind::{Bind, Cause, Outcome, Report};
 
-/// A bind that failed for a reason that lies with the server is sent again at most so often; then the
-/// pod itself is suspected.
+/// A bind that failed for a reason that lies with the server is sent again at most so often; then
+/// the pod itself is suspected.
 const RESENDS: u32 = 3;
 
 /// Decisions that are not confirmed.
@@ -50,7 +51,7 @@ impl Decisions {
             Outcome::NotBound(cause) => {
                 self.not_bound(known, report.bind.decision, decision, cause)
             }
-            // The watch tells what became of the pod.
+            // The watch shows what became of the pod.
             Outcome::BoundByOther { .. } | Outcome::Gone | Outcome::Terminating => {
                 self.pauses.server_answers();
             }
@@ -84,8 +85,8 @@ impl Decisions {
         }
     }
 
-    /// Whether a bind may be the first of its gang, or is not. If the gang is not whole any more before
-    /// anything of it was sent, nothing is: it is decided anew.
+    /// Whether a bind may be the first of its gang, or is not. If the gang is not whole any more
+    /// before anything of it was sent, nothing is sent: it is decided again.
     fn may_begin(&mut self, known: &mut Known, decision: &Decision) -> bool {
         let Some(all) = decision.gang.and_then(|gang| self.outbox.begin(gang)) else { return true };
         let size = decision.gang.map_or(1, |gang| gang.size);
@@ -97,7 +98,7 @@ impl Decisions {
         let numbers: Vec<u64> = all.iter().map(|(number, _)| *number).collect();
         self.outbox.take_back(&numbers);
         let events = known.world.bind_failed(&pods);
-        known.tell(events);
+        known.apply(events);
         false
     }
 
@@ -148,9 +149,9 @@ impl Decisions {
             _ => (Pause::Short, None),
         };
         self.pauses.pause_pod(known.now_ms, &pod, pause);
-        let events = known.world.hold_back(&pod, why);
-        known.tell(events);
-        known.hear();
+        let events = known.world.pause_pod(&pod, why);
+        known.apply(events);
+        known.take_reports();
     }
 
     /// A pod runs, or will: what failed before is forgotten.
@@ -166,8 +167,8 @@ impl Decisions {
     /// Lets pods take part again whose pause is over.
     pub(super) fn wake(&mut self, known: &mut Known) {
         while let Some(pod) = self.pauses.pods.pop_due(known.now_ms) {
-            let events = known.world.let_back(&pod);
-            known.tell(events);
+            let events = known.world.resume_pod(&pod);
+            known.apply(events);
         }
         let world = &known.world;
         self.pauses.pods.sweep(|pod| world.pods().has(pod));

@@ -1,7 +1,7 @@
-//! Whether engine and world say the same of who holds what and who waits.
+//! Whether engine and world agree on what is allocated and what is pending.
 //!
-//! The world tells the engine what changes, so the two should never differ. Where they do, that is a
-//! bug that nobody would notice before a pod is placed wrongly.
+//! The world reports to the engine what changes, so the two should never differ. Where they do,
+//! that is a bug that would show only when a pod is placed wrongly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,8 +73,8 @@ fn held(snapshot: &Snapshot) -> BTreeMap<String, Holding> {
     holdings.collect()
 }
 
-/// Without numbers that each gives for itself. Which device it is, the engine decides; until when
-/// somebody ends counts from when it is first heard of.
+/// Without numbers that each gives for itself. Which device it is, the engine decides; when a pod
+/// is expected to be gone counts from when its deletion is first seen.
 fn comparable(holding: &Holding) -> Holding {
     let mut holding = holding.clone();
     holding.id = HoldingId(0);

@@ -1,4 +1,4 @@
-//! The index and the engine, kept in step: what happens to the one is told to the other.
+//! The index and the engine, kept in step: what happens to the one is reported to the other.
 //!
 //! What follows from that for the other parts is not done here but noted, in order: see
 //! [`Known::next`].
@@ -10,18 +10,18 @@ use dovetail_model::{Action, Event, JobId, Owner, PendingReason, Phase, Plan, Po
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
-use super::anew::Anew;
 use super::drift::{Comparisons, differences};
 use super::news::News;
+use super::pending::PendingJobs;
 use super::record::Recording;
-use super::waits::Waits;
+use super::restarts::Restarts;
 use crate::order::Order;
 
-/// Names and requirements that the engine may know before those of what is gone are looked for: fewer take a few
-/// megabytes.
+/// Names and requirements that the engine may know before it forgets those of what is gone: fewer
+/// take a few megabytes.
 const MANY_NAMES: usize = 1 << 16;
 
-/// What the objects say, what the engine makes of it, and what is to be told and ordered.
+/// What the objects say, what the engine makes of it, and what is to be reported and ordered.
 pub(super) struct Known {
     pub(super) world: World,
     /// None until all lists are complete, and after an error until the next decision.
@@ -29,18 +29,19 @@ pub(super) struct Known {
     config: EngineConfig,
     pub(super) recording: Option<Recording>,
     pub(super) now_ms: u64,
-    pub(super) waits: Waits,
+    pub(super) pending: PendingJobs,
     pub(super) news: Vec<News>,
     pub(super) orders: VecDeque<Order>,
     follows: VecDeque<Follows>,
-    /// Whether anything was told since the last decision.
-    is_told: bool,
-    /// Whether anybody has begun to leave since that was asked, or room is kept for others than before.
-    pub(super) somebody_leaves: bool,
+    /// Whether anything changed since the last decision.
+    is_changed: bool,
+    /// Whether pods began to terminate since the last call, or reservations changed: pending jobs
+    /// are to be checked again.
+    pub(super) recheck: bool,
     /// Names that the engine knew when it last forgot some.
     names_in_use: usize,
-    /// When an engine may be started anew.
-    anew: Anew,
+    /// When an engine may be started again.
+    restarts: Restarts,
     /// When engine and world are compared.
     comparisons: Comparisons,
 }
@@ -48,8 +49,8 @@ pub(super) struct Known {
 /// What the other parts have to act upon.
 pub(super) enum Follows {
     /// A bind had no effect: its job waits again.
-    WaitsAgain(JobId),
-    /// The last of a job has ended; whether room was kept for it.
+    PendingAgain(JobId),
+    /// The last of a job has ended; whether room was reserved for it.
     Ended(JobId, bool),
     /// Something that held room has gone.
     Gone,
@@ -67,14 +68,14 @@ impl Known {
             config,
             recording: None,
             now_ms: 0,
-            waits: Waits::default(),
+            pending: PendingJobs::default(),
             news: Vec::new(),
             orders: VecDeque::new(),
             follows: VecDeque::new(),
-            is_told: false,
-            somebody_leaves: false,
+            is_changed: false,
+            recheck: false,
             names_in_use: 0,
-            anew: Anew::default(),
+            restarts: Restarts::default(),
             comparisons: Comparisons::default(),
         }
     }
@@ -97,12 +98,12 @@ impl Known {
         (&mut self.world, self.engine.as_ref())
     }
 
-    /// Whether pods are stopped for others.
-    pub(super) fn stops_others(&self) -> bool {
+    /// Whether pods are preempted for others.
+    pub(super) fn preempts(&self) -> bool {
         self.config.preemption.enabled
     }
 
-    /// Whether room is kept for a job while others leave.
+    /// Whether room is reserved for a job while its victims leave.
     pub(super) fn has_room(&self, job: JobId) -> bool {
         self.engine.as_ref().is_some_and(|engine| engine.list().claim_of(job).is_some())
     }
@@ -113,22 +114,22 @@ impl Known {
         let mut events = self.world.pass(self.now_ms);
         let due_ms = self.engine.as_ref().and_then(Engine::due_ms);
         events.extend(due_ms.filter(|due_ms| *due_ms <= self.now_ms).map(|_| Event::Tick));
-        self.tell(events);
-        self.hear();
+        self.apply(events);
+        self.take_reports();
     }
 
     /// Takes what the world has to say to people.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn take_reports(&mut self) {
         self.news.extend(self.world.notices().reports().into_iter().map(News::Object));
     }
 
-    /// Tells the engine what has happened, and notes what follows.
-    pub(super) fn tell(&mut self, events: Vec<Event>) {
+    /// Applies to the engine what has happened, and notes what follows.
+    pub(super) fn apply(&mut self, events: Vec<Event>) {
         for event in events {
             self.note(&event);
             // Without one, the next engine starts from what the world says.
             let Some(engine) = &mut self.engine else { continue };
-            self.is_told = true;
+            self.is_changed = true;
             let to_record = self.recording.as_ref().map(|_| event.clone());
             match engine.apply(event, self.now_ms) {
                 Ok(plan) => {
@@ -137,7 +138,7 @@ impl Known {
                     }
                     self.follow(plan);
                 }
-                Err(error) => self.start_anew(error),
+                Err(error) => self.restart_engine(error),
             }
         }
     }
@@ -147,10 +148,10 @@ impl Known {
         self.follows.pop_front()
     }
 
-    /// Lets the engine decide, if anything was told since it last did; whether it has.
+    /// Lets the engine decide, if anything changed since it last did; whether it has.
     pub(super) fn decide(&mut self) -> bool {
-        let Some(engine) = self.engine.as_mut().filter(|_| self.is_told) else { return false };
-        self.is_told = false;
+        let Some(engine) = self.engine.as_mut().filter(|_| self.is_changed) else { return false };
+        self.is_changed = false;
         let mut plan = Plan::default();
         engine.cycle(&mut plan);
         if let Some(recording) = &self.recording {
@@ -160,21 +161,22 @@ impl Known {
         true
     }
 
-    /// World and engine disagree, which is a bug. The world is right: an engine built from it is, too.
-    pub(super) fn start_anew(&mut self, error: EngineError) {
+    /// World and engine disagree, which is a bug. The world is right: an engine built from it is,
+    /// too.
+    pub(super) fn restart_engine(&mut self, error: EngineError) {
         self.news.push(News::Inconsistent(error));
-        self.anew.failed(self.now_ms);
+        self.restarts.failed(self.now_ms);
         self.end();
     }
 
     /// Whether an engine is to be started now.
     pub(super) fn is_to_open(&self) -> bool {
-        self.engine.is_none() && self.now_ms >= self.anew.until_ms()
+        self.engine.is_none() && self.now_ms >= self.restarts.until_ms()
     }
 
     /// Compares engine and world now and then, when nothing is on its way from one to the other.
     pub(super) fn compare(&mut self) {
-        if !self.is_told && self.comparisons.is_due(self.now_ms) {
+        if !self.is_changed && self.comparisons.is_due(self.now_ms) {
             let differences = self.differences();
             if !differences.is_empty() {
                 self.news.push(News::Differs(differences));
@@ -201,9 +203,9 @@ impl Known {
     pub(super) fn open(&mut self) -> Option<Snapshot> {
         let snapshot = self.world.snapshot(self.now_ms);
         let world = &self.world;
-        self.waits.restart(|job| world.pods().pods_of(job).next().is_some());
+        self.pending.restart(|job| world.pods().pods_of(job).next().is_some());
         for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
-            self.waits.begin(job, self.now_ms);
+            self.pending.begin(job, self.now_ms);
         }
         match Engine::new(self.config.clone(), &snapshot) {
             Ok(engine) => {
@@ -211,34 +213,34 @@ impl Known {
                     recording.get().begin(&self.config, &engine);
                 }
                 self.engine = Some(engine);
-                self.is_told = true;
+                self.is_changed = true;
                 Some(snapshot)
             }
             Err(error) => {
-                self.start_anew(error);
+                self.restart_engine(error);
                 None
             }
         }
     }
 
     /// A job waits for this reason.
-    pub(super) fn say(&mut self, job: JobId, reason: PendingReason) {
-        self.waits.because(job, reason);
+    pub(super) fn report_pending(&mut self, job: JobId, reason: PendingReason) {
+        self.pending.set_reason(job, reason);
         let pods = self.world.pods().pods_of(job);
-        self.news.extend(pods.map(|pod| News::Waits { pod: PodKey::of(pod), job, reason }));
+        self.news.extend(pods.map(|pod| News::Pending { pod: PodKey::of(pod), job, reason }));
     }
 
     /// The engine speaks of the first of those that ask for the same. The others come after it.
-    pub(super) fn tell_the_rest(&mut self) {
-        if self.engine.is_some() && !self.is_told {
-            for job in self.waits.untold() {
-                self.say(job, PendingReason::WaitingForTurn);
+    pub(super) fn report_the_rest(&mut self) {
+        if self.engine.is_some() && !self.is_changed {
+            for job in self.pending.unreported() {
+                self.report_pending(job, PendingReason::WaitingForTurn);
             }
         }
     }
 
-    /// Keeps the engine from growing for ever, once it knows more names than [`MANY_NAMES`] and than twice those in
-    /// use. Not while something is written down: who replays it would have to do the same.
+    /// Keeps the engine from growing for ever, once it knows more names than [`MANY_NAMES`] and
+    /// than twice those in use. Not while it is recorded: a replay would have to do the same.
     pub(super) fn forget_what_is_gone(&mut self) {
         let Some(engine) = self.engine.as_mut().filter(|_| self.recording.is_none()) else {
             return;
@@ -251,10 +253,10 @@ impl Known {
 
     /// When to decide again even if nothing happens.
     pub(super) fn due_ms(&self) -> Option<u64> {
-        // What was taken back is decided anew.
-        let told_ms = (self.is_told && self.engine.is_some()).then_some(self.now_ms);
+        // What was taken back is decided again.
+        let told_ms = (self.is_changed && self.engine.is_some()).then_some(self.now_ms);
         let engine_ms = self.engine.as_ref().and_then(Engine::due_ms);
-        let anew_ms = self.engine.is_none().then(|| self.anew.until_ms());
+        let anew_ms = self.engine.is_none().then(|| self.restarts.until_ms());
         let own = [told_ms, engine_ms, anew_ms, self.comparisons.due_ms(), self.world.due_ms()];
         own.into_iter().flatten().min()
     }
@@ -262,7 +264,8 @@ impl Known {
     fn follow(&mut self, plan: Plan) {
         // Of most events nothing follows.
         if !plan.actions.is_empty() {
-            // All of it before anything else is told: that may be about jobs of which this plan has more.
+            // All of it before anything else is applied: that may be about jobs of which this plan
+            // has more.
             let binds = plan.actions.iter().filter_map(|action| match action {
                 Action::Bind { pod, node, .. } => Some((*pod, node.clone())),
                 _ => None,
@@ -271,31 +274,31 @@ impl Known {
             self.follows.push_back(Follows::Plan(plan));
             if !binds.is_empty() {
                 let events = self.world.assumed(&binds);
-                self.tell(events);
+                self.apply(events);
             }
         }
     }
 
-    /// Keeps book of who waits.
+    /// Keeps the book of pending jobs.
     fn note(&mut self, event: &Event) {
         match event {
             Event::HeldChanged(holding) | Event::ForeignHeld(holding) => {
-                self.somebody_leaves |= matches!(holding.phase, Phase::Releasing { .. });
+                self.recheck |= matches!(holding.phase, Phase::Releasing { .. });
             }
-            Event::Ending { .. } => self.somebody_leaves = true,
-            Event::Submitted(job) => self.waits.begin(job, self.now_ms),
-            Event::JobChanged(job) => self.waits.describe(job),
+            Event::Ending { .. } => self.recheck = true,
+            Event::Submitted(job) => self.pending.begin(job, self.now_ms),
+            Event::JobChanged(job) => self.pending.describe(job),
             Event::BindFailed { pod } => {
-                self.waits.again(pod.job);
-                self.follows.push_back(Follows::WaitsAgain(pod.job));
+                self.pending.add_pod(pod.job);
+                self.follows.push_back(Follows::PendingAgain(pod.job));
             }
             Event::Ended { job } | Event::PodEnded { pod: PodId { job, .. } } => {
-                self.waits.pause(*job);
+                self.pending.pause(*job);
                 let had_room = self.has_room(*job);
                 self.follows.push_back(Follows::Gone);
                 // A pod that pauses is still there.
                 if self.world.pods().pods_of(*job).next().is_none() {
-                    self.waits.forget(*job);
+                    self.pending.forget(*job);
                     self.follows.push_back(Follows::Ended(*job, had_room));
                 }
             }
@@ -314,21 +317,21 @@ impl Known {
     }
 
     fn runs(&mut self, pod: PodId) {
-        self.waits.forget(pod.job);
+        self.pending.forget(pod.job);
         self.follows.push_back(Follows::Runs(pod));
     }
 
-    /// Keeps room for what running gangs lost before this leader began. What is lost from then on is seen, and its very
-    /// place is kept.
-    pub(super) fn keep_for_the_lost(&mut self) {
+    /// Reserves room for what running gangs lost before this leader began. What is lost from then
+    /// on is seen, and its very place is reserved.
+    pub(super) fn reserve_for_the_lost(&mut self) {
         for lost in self.world.lost_members() {
             let Some(engine) = self.engine.as_mut() else { return };
             // Levels that are known to the gang are known to the engine.
             let places = engine.ask().what_fits(&lost.job).unwrap_or_default();
             let places: Vec<_> =
                 places.into_iter().map(|place| (place.pod.pod_set, place.node)).collect();
-            let events = self.world.keep_for_lost(&lost, &places);
-            self.tell(events);
+            let events = self.world.reserve_for_lost(&lost, &places);
+            self.apply(events);
         }
     }
 }

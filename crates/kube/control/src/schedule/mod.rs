@@ -2,30 +2,30 @@
 //!
 //! [`Scheduler`] is the loop without its wires and can be driven by a test.
 
-mod anew;
 mod comparison;
 mod decisions;
 mod drift;
-mod in_the_way;
+mod evictions;
+mod exempt;
 mod known;
-mod looks;
 mod news;
 mod no_room;
 mod outbox;
 mod pauses;
+mod pending;
 mod preempting;
 mod provisioning;
 mod questions;
+mod rechecks;
 mod record;
 mod refusals;
 mod refused;
+mod restarts;
 mod scheduler;
-mod stops;
-mod waits;
 
 pub use comparison::{Compared, Comparison};
-pub use looks::Looks;
-pub use news::{News, Preempts, StopRefused, Stopped, shown};
+pub use news::{Evicted, EvictionRefused, News, Preempts, shown};
 pub use questions::Questions;
+pub use rechecks::Rechecks;
 pub use record::{Record, Recording};
 pub use scheduler::{Counts, Modes, Scheduler};

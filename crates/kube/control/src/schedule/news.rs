@@ -27,7 +27,7 @@ pub enum News {
         waited_ms: u64,
     },
     /// A pod waits.
-    Waits {
+    Pending {
         /// The pod.
         pod: PodKey,
         /// Its job.
@@ -35,10 +35,10 @@ pub enum News {
         /// Why.
         reason: PendingReason,
     },
-    /// Pods are to be stopped, or in a dry run would be, so that one of a higher priority starts.
+    /// Pods are to be preempted, or in a dry run would be, so that one of a higher priority starts.
     Preempts(Box<Preempts>),
-    /// The server has taken the delete of a pod that is stopped for another.
-    Stopped(Box<Stopped>),
+    /// The server has taken the delete of a pod that is evicted for another.
+    Evicted(Box<Evicted>),
     /// The server has taken the delete of a pod whose gang, as it is shown, is given up.
     GangGivenUp {
         /// The pod.
@@ -46,29 +46,30 @@ pub enum News {
         /// Its gang.
         gang: String,
     },
-    /// So many pods are stopped for one pod or gang: of all that were to be, what became of it is known.
+    /// So many pods are evicted for one pod or gang: of all that were to be, what became of it is
+    /// known.
     Preempted {
         /// Pods whose delete the server has taken, at least one.
-        stopped: u64,
+        evicted: u64,
         /// Those of them beyond what budgets allow, at most.
         budget_violations: u64,
     },
-    /// The server does not let a pod go that was to be stopped, or does not say whether it does.
-    StopRefused(Box<StopRefused>),
+    /// The server refuses to evict a pod, or does not answer.
+    EvictionRefused(Box<EvictionRefused>),
     /// Something about an object.
     Object(world::Report),
-    /// The engine did not take what the world told it. It starts anew from the world.
+    /// The engine did not take what the world reported. It starts again from the world.
     Inconsistent(EngineError),
     /// Engine and world were compared and differ, in these points.
     Differs(Vec<String>),
 }
 
-/// Who is to be stopped for whom.
+/// Which pods are preempted for which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preempts {
-    /// For whom: the first pod of its job.
+    /// The preemptor: the first pod of its job.
     pub preemptor: PodKey,
-    /// Who is to be stopped, each with its node.
+    /// The pods to evict, each with its node.
     pub victims: Vec<(PodKey, String)>,
     /// Where the job is to go, each node once.
     pub nodes: Vec<String>,
@@ -76,33 +77,33 @@ pub struct Preempts {
     pub cost: PreemptionCost,
     /// What the pods of the job say meanwhile, written with the node that is freed for each.
     pub says: Vec<Condition>,
-    /// Nobody is stopped in fact.
+    /// No pod is evicted in fact.
     pub is_dry_run: bool,
 }
 
-/// Who is not stopped, and why.
+/// Which pod is not evicted, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StopRefused {
-    /// Who was to be stopped.
+pub struct EvictionRefused {
+    /// The pod that was to be evicted.
     pub victim: PodKey,
-    /// For whom; `None` if nobody waits for it.
+    /// The preemptor; `None` if no job waits for it.
     pub preemptor: Option<PodKey>,
-    /// HTTP code; `None` if the server did not answer: whether it is stopped is not known.
+    /// HTTP code; `None` if the server did not answer: whether the pod is evicted is not known.
     pub code: Option<u16>,
     /// What the server says, or what went wrong.
     pub message: String,
-    /// The server refuses every stop in the namespace alike, for lack of a right.
+    /// The server refuses every eviction in the namespace alike, for lack of a right.
     pub is_for_all: bool,
 }
 
-/// Who is stopped.
+/// Which pod is evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stopped {
+pub struct Evicted {
     /// The pod.
     pub victim: PodKey,
     /// Its node.
     pub node: String,
-    /// For whom; `None` if that is gone.
+    /// The preemptor; `None` if that is gone.
     pub preemptor: Option<PodKey>,
 }
 

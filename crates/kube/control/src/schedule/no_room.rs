@@ -1,5 +1,5 @@
-//! What a job says that no node takes now: that it starts when others have gone that have begun to, that room is kept
-//! for others, or that new nodes would help.
+//! What an unschedulable job says: that it starts when terminating pods have gone, that the room is
+//! reserved for others, or that new nodes would help.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,21 +10,23 @@ use dovetail_plan::{Engine, View};
 use super::questions::Questions;
 use crate::status::{self, Waiting};
 
-/// Jobs before one that are looked at for what they will take. Beyond that one may be promised what another gets.
+/// Jobs before one of which it is tried what they will take. Beyond that one may be promised what
+/// another gets.
 const MOST_BEFORE: usize = 256;
 
-/// Jobs that were told that they start when those have gone that have begun to.
+/// Jobs that were promised to start when the pods have gone that are terminating.
 #[derive(Debug, Default)]
 pub(super) struct Promises(BTreeSet<JobId>);
 
 impl Promises {
-    /// Whether nobody was told so.
+    /// Whether no job was promised that.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a job has its place when those have gone: one that those before it, who were told so, do not take.
-    fn are_kept(&mut self, engine: &mut Engine, job: &Job) -> bool {
+    /// Whether a job has its place when those have gone: one that those before it, which were
+    /// promised so, do not take.
+    fn hold(&mut self, engine: &mut Engine, job: &Job) -> bool {
         let waits = |job: JobId| engine.job(job).filter(|job| job.start_ms.is_none());
         self.0.retain(|other| *other != job.id && waits(*other).is_some());
         let alone = engine.ask().what_if_job(job, &View::AfterReleasing);
@@ -53,24 +55,25 @@ impl Questions<'_> {
         let nodes = self.known.world.nodes().names();
         let engine = self.known.engine_mut()?;
         let waiting = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
-        if self.explained.promises.are_kept(engine, &waiting) {
+        if self.explained.promises.hold(engine, &waiting) {
             return Some(Waiting::for_those_that_end());
         }
-        if let Some(gang) = self.for_whom_room_is_kept(&waiting) {
-            return Some(Waiting::for_kept_room(&gang));
+        if let Some(gang) = self.reserved_for(&waiting) {
+            return Some(Waiting::for_reservation(&gang));
         }
         let (world, engine) = self.known.both();
         let reason = PendingReason::Unschedulable;
         let mut says = status::waiting(engine?, job, reason, &nodes, world.rules(), |_| true)?;
-        if let Some(spared) = self.says_who_is_not_stopped(job) {
+        if let Some(exempt) = self.exempt_victims(job) {
             says.message = format!("{} {spared}", says.message);
         }
         Some(says)
     }
 
-    /// The gang, as it is shown, for whose lost members the room is kept in which a job would start.
-    fn for_whom_room_is_kept(&mut self, job: &Job) -> Option<String> {
-        let rooms: Vec<(String, String)> = self.known.world.gangs().kept_rooms().collect();
+    /// The gang, as it is shown, for whose lost members the room is reserved in which a job would
+    /// start.
+    fn reserved_for(&mut self, job: &Job) -> Option<String> {
+        let rooms: Vec<(String, String)> = self.known.world.gangs().reservations().collect();
         let engine = self.known.engine_mut()?;
         let mut fits_without = |gang: Option<&str>| {
             let of_gang = rooms.iter().filter(|(_, of)| gang.is_none_or(|gang| of == gang));

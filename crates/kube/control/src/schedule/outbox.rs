@@ -68,7 +68,8 @@ impl Outbox {
         Some((number, self.open.get(&number)?.clone()))
     }
 
-    /// The decisions about a gang, if nothing of them was sent yet. They are to be sent now, or to be settled.
+    /// The decisions about a gang, if nothing of them was sent yet. They are to be sent now, or to
+    /// be settled.
     pub(super) fn begin(&mut self, gang: GangDecision) -> Option<Vec<(u64, Decision)>> {
         if !self.whole.remove(&gang.number) {
             return None;

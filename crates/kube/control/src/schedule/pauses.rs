@@ -8,14 +8,14 @@ use crate::pause::ServerPause;
 /// First and longest pause, in milliseconds; each failure in a row doubles it.
 const SERVER_MS: (u64, u64) = (100, 5_000);
 const POD_MS: (u64, u64) = (100, 10_000);
-/// A pod that the server refuses to bind is refused again until somebody changes something.
+/// A pod that the server refuses to bind is refused again until an object or a policy changes.
 const REFUSED_MS: (u64, u64) = (1_000, 60_000);
 /// How long a pod is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     /// It may go well the next moment.
     Short,
-    /// It fails again unless somebody does something.
+    /// It fails again unless an object or a policy changes.
     Long,
 }
 

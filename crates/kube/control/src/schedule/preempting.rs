@@ -1,17 +1,17 @@
-//! What follows from the engine's order to preempt pods: a node named for each pod that is to start, then the
-//! evictions, in this order, so that the next leader finds for whom they are.
+//! What follows from the engine's order to preempt pods: a node named for each pod that is to
+//! start, then the evictions, in this order, so that the next leader finds for whom they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_cluster::world::{PodKey, World};
 use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptionCost};
 
+use super::evictions::{Evictions, node_of};
 use super::known::Known;
 use super::news::{News, Preempts};
 use super::refusals::Refusals;
-use super::stops::{Stops, node_of};
 use crate::announce::Condition;
-use crate::order::{Order, StopDecision};
+use crate::order::{EvictionDecision, Order};
 
 /// Jobs that room is made for, and the evictions that this takes.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Preempting {
     /// What is under way for jobs that room is made for, until they run.
     pub(super) rooms: BTreeMap<JobId, Room>,
     /// Evictions whose end is not known.
-    pub(super) stops: Stops,
+    pub(super) evictions: Evictions,
     pub(super) refusals: Refusals,
     /// Nothing is written: a pod that would be evicted counts as gone.
     pub(super) is_dry_run: bool,
@@ -31,14 +31,14 @@ pub(super) struct Room {
     /// Its pods, each of which names a node.
     pub(super) nominated: Vec<PodKey>,
     pub(super) victims: Vec<PodId>,
-    /// The decision to stop them; `None` if there is nobody to be stopped any more.
-    pub(super) stops: Option<StopDecision>,
+    /// The decision to evict them; `None` if none is left to be evicted.
+    pub(super) evictions: Option<EvictionDecision>,
     pub(super) budget_violations: u64,
 }
 
 impl Preempting {
-    /// Room is made for a job: nodes are named for its pods. Its victims; pods of them are evicted by
-    /// [`Preempting::order_stops`].
+    /// Room is made for a job: nodes are named for its pods. Its victims; pods of them are evicted
+    /// by [`Preempting::order_evictions`].
     pub(super) fn preempt(
         &mut self,
         known: &mut Known,
@@ -74,46 +74,48 @@ impl Preempting {
             })));
         }
         if self.is_dry_run {
-            let events = known.world.leave_out(&victims);
-            known.tell(events);
+            let events = known.world.assume_gone(&victims);
+            known.apply(events);
             return Vec::new();
         }
         let nominated: BTreeSet<PodKey> =
             waiting.iter().filter_map(Order::nominated).cloned().collect();
-        // Who names another node now need not be told before that the last one is not freed.
+        // A pod that names another node now need not name none before.
         known.orders.retain(|order| order.nominated().is_none_or(|pod| !nominated.contains(pod)));
-        self.call_off_stops(known, job);
+        self.call_off_evictions(known, job);
         let (nominated, budget_violations) =
             (nominated.into_iter().collect(), cost.budget_violations);
-        let room = Room { nominated, victims: victims.clone(), stops: None, budget_violations };
+        let room = Room { nominated, victims: victims.clone(), evictions: None, budget_violations };
         self.rooms.insert(job, room);
         known.orders.extend(waiting);
         victims
     }
 
-    /// No nodes are freed for the pods of a job any more. Autoscalers buy none for pods that name one. Victims
-    /// that have not begun to stop are not, and may be stopped for others.
+    /// No nodes are freed for the pods of a job any more. Autoscalers buy none for pods that name
+    /// one. Victims whose eviction has not begun are not evicted, and may be for others.
     pub(super) fn unnominate(&mut self, known: &mut Known, job: JobId) {
-        let Some(Room { nominated, victims, stops, .. }) = self.rooms.remove(&job) else { return };
-        if let Some(decision) = stops {
+        let Some(Room { nominated, victims, evictions, .. }) = self.rooms.remove(&job) else {
+            return;
+        };
+        if let Some(decision) = evictions {
             self.call_off(known, &decision);
         }
         let waiting = nominated.into_iter().filter(|pod| known.world.pods().has(pod));
         known.orders.extend(waiting.map(Order::nominate_nowhere));
         let events = known.world.preemption().still_held(&victims);
-        known.tell(events);
+        known.apply(events);
     }
 
-    /// Goes on where an earlier scheduler ended: stops that were begun are finished, and pods that name a node
-    /// which nobody frees for them name none. Gangs of which some have gone are stopped whole; who is marked and is stopped for
-    /// nobody is marked no more.
-    pub(super) fn take_up_stops(&mut self, known: &mut Known, claims: &[Claim]) {
+    /// Goes on where an earlier scheduler ended: evictions that were begun are finished, and pods
+    /// that name a node which is not freed for them name none. Gangs of which some have gone are
+    /// evicted whole; a marked pod that is not evicted is marked no more.
+    pub(super) fn take_up_evictions(&mut self, known: &mut Known, claims: &[Claim]) {
         if self.is_dry_run {
             return;
         }
-        // What an engine before this one decided and has not begun is decided anew.
+        // What an engine before this one decided and has not begun is decided again.
         for job in self.rooms.keys().copied().collect::<Vec<_>>() {
-            self.call_off_stops(known, job);
+            self.call_off_evictions(known, job);
         }
         self.rooms.clear();
         for claim in claims {
@@ -124,14 +126,14 @@ impl Preempting {
             });
             let (nominated, victims) = (pods.map(PodKey::of).collect(), victims.collect());
             // What budgets allowed then is not known.
-            let room = Room { nominated, victims, stops: None, budget_violations: 0 };
+            let room = Room { nominated, victims, evictions: None, budget_violations: 0 };
             self.rooms.insert(claim.job, room);
-            self.order_stops(known, claim.job);
+            self.order_evictions(known, claim.job);
         }
         let awaited = self.rooms.values().flat_map(|room| &room.victims).copied().collect();
         let left = known.world.preemption().left_by_the_last_leader(&awaited);
         let preemptor = known.world.preemption().first_nominated().map(PodKey::of);
-        self.stop_what_is_left(known, preemptor, &left);
+        self.evict_what_is_left(known, preemptor, &left);
         self.take_back_marks(known);
         let stale = known.world.preemption().stale_nominations(claims);
         known.orders.extend(stale.into_iter().map(Order::nominate_nowhere));

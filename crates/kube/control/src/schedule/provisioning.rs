@@ -1,9 +1,10 @@
-//! Decisions whose pods have claims without volumes (`WaitForFirstConsumer`): each claim is told the node of its pod,
-//! and nothing of the decision is sent before all have their volumes. Meanwhile the pods' room is held.
+//! Decisions whose pods have claims without volumes (`WaitForFirstConsumer`): each claim is
+//! annotated with the node of its pod, and nothing of the decision is sent before all have their
+//! volumes. Meanwhile the pods' room is held.
 //!
-//! It is what kube-scheduler does before it binds: annotation `volume.kubernetes.io/selected-node`, then waiting until
-//! each claim is bound. A provisioner that cannot make a volume there takes the annotation back; then, and when it
-//! takes too long, the whole decision is undone.
+//! It is what kube-scheduler does before it binds: annotation `volume.kubernetes.io/selected-node`,
+//! then waiting until each claim is bound. A provisioner that cannot make a volume there takes the
+//! annotation back; then, and when it takes too long, the whole decision is undone.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ pub(super) struct Provisioning {
     pub(super) wait_ms: u64,
     made: u64,
     open: BTreeMap<u64, Open>,
-    /// Whether anything has changed since they were looked at.
+    /// Whether anything has changed since they were checked.
     is_stale: bool,
 }
 
@@ -42,7 +43,7 @@ struct Open {
     until_ms: u64,
     claims: BTreeMap<ClaimKey, Choice>,
     /// Claims that were without a volume when the pods last said so.
-    told: Vec<ClaimKey>,
+    reported: Vec<ClaimKey>,
 }
 
 /// The node that is chosen for a claim.
@@ -68,9 +69,9 @@ enum Written {
     Failed(String),
 }
 
-/// What a look at a decision finds.
-enum Look {
-    Waits(Vec<Order>),
+/// How far a decision is.
+enum Progress {
+    PendingJobs(Vec<Order>),
     Ready,
     /// Some of its pods are not to go where they were to, or nothing more is to be waited for.
     Void,
@@ -89,7 +90,7 @@ impl Provisioning {
     }
 
     /// Something has changed.
-    pub(super) fn look_again(&mut self) {
+    pub(super) fn recheck(&mut self) {
         self.is_stale = true;
     }
 
@@ -143,8 +144,8 @@ impl Decisions {
         all.made += 1;
         all.is_stale = true;
         let until_ms = known.now_ms.saturating_add(all.wait_ms);
-        let told = Vec::new();
-        let open = Open { binds, since_ms, until_ms, claims, told };
+        let reported = Vec::new();
+        let open = Open { binds, since_ms, until_ms, claims, reported };
         all.open.insert(all.made, open);
     }
 
@@ -156,26 +157,26 @@ impl Decisions {
         }
         for number in self.provisioning.open.keys().copied().collect::<Vec<_>>() {
             let Some(mut open) = self.provisioning.open.remove(&number) else { continue };
-            match self.look_at(known, &mut open) {
-                Look::Waits(orders) => {
+            match self.progress_of(known, &mut open) {
+                Progress::PendingJobs(orders) => {
                     known.orders.extend(orders);
-                    say_what_is_missing(known, &mut open);
+                    report_missing(known, &mut open);
                     self.provisioning.open.insert(number, open);
                 }
-                Look::Ready => {
+                Progress::Ready => {
                     known.world.have_their_volumes(open.binds.iter().map(|(pod, _)| *pod));
                     self.outbox.add(open.binds, open.since_ms);
                 }
-                Look::Void => self.undo(known, &open, None),
-                Look::Failed(pod, why) => self.undo(known, &open, Some((pod, why))),
+                Progress::Void => self.undo(known, &open, None),
+                Progress::Failed(pod, why) => self.undo(known, &open, Some((pod, why))),
             }
         }
         // What is said of those that were undone is heard now.
-        known.hear();
+        known.take_reports();
     }
 
-    /// Gives up decisions that wait for volumes where pods of them are to make room: nothing of these has begun, so
-    /// nobody has to be stopped.
+    /// Gives up decisions that wait for volumes where pods of them are to make room: nothing of
+    /// these has begun, so no pod has to be evicted.
     pub(super) fn give_up_for_others(&mut self, known: &mut Known, victims: &[PodId]) {
         let is_victim = |(pod, _): &(PodId, NodeName)| victims.contains(pod);
         let open = &self.provisioning.open;
@@ -187,33 +188,33 @@ impl Decisions {
         }
     }
 
-    fn look_at(&self, known: &mut Known, open: &mut Open) -> Look {
+    fn progress_of(&self, known: &mut Known, open: &mut Open) -> Progress {
         let is_current =
             |(pod, node): &(PodId, NodeName)| known.world.pods().assumed_on(*pod) == Some(node);
         if !open.binds.iter().all(is_current) {
-            return Look::Void;
+            return Progress::Void;
         }
         let mut orders = Vec::new();
         let mut waits = false;
         let is_late = open.until_ms <= known.now_ms;
         for (key, choice) in &mut open.claims {
-            match self.look_at_claim(known, key, choice, is_late) {
+            match self.progress_of_claim(known, key, choice, is_late) {
                 Ok(order) => {
                     waits |= order.is_some();
                     orders.extend(order.flatten());
                 }
-                Err(why) => return Look::Failed(choice.pod, why),
+                Err(why) => return Progress::Failed(choice.pod, why),
             }
         }
         match waits {
-            true => Look::Waits(orders),
-            false if can_reach_their_volumes(known, open) => Look::Ready,
-            false => Look::Void,
+            true => Progress::PendingJobs(orders),
+            false if can_reach_their_volumes(known, open) => Progress::Ready,
+            false => Progress::Void,
         }
     }
 
     /// Nothing if a claim has its volume; what is to be written if it waits, if anything.
-    fn look_at_claim(
+    fn progress_of_claim(
         &self,
         known: &Known,
         key: &ClaimKey,
@@ -272,29 +273,29 @@ impl Decisions {
             && let Some(key) = known.world.pods().pod_of(pod).map(PodKey::of)
         {
             self.pauses.pause_pod(known.now_ms, &key, Pause::Long);
-            let events = known.world.hold_back(&key, Some(why));
-            known.tell(events);
+            let events = known.world.pause_pod(&key, Some(why));
+            known.apply(events);
         }
         let is_open = |(pod, node): &&(PodId, NodeName)| {
             Some(*pod) != failed_pod && known.world.pods().assumed_on(*pod) == Some(node)
         };
         let pods: Vec<PodId> = open.binds.iter().filter(is_open).map(|(pod, _)| *pod).collect();
         let events = known.world.bind_failed(&pods);
-        known.tell(events);
+        known.apply(events);
     }
 }
 
 /// All pods of a decision say for which volumes they wait, when that is new or has changed.
-fn say_what_is_missing(known: &mut Known, open: &mut Open) {
+fn report_missing(known: &mut Known, open: &mut Open) {
     let is_missing =
         |key: &&ClaimKey| known.world.volumes().claim(key).is_none_or(|claim| !claim.is_bound());
     let missing: Vec<ClaimKey> = open.claims.keys().filter(is_missing).cloned().collect();
-    if missing.is_empty() || open.told == missing {
+    if missing.is_empty() || open.reported == missing {
         return;
     }
     let pods: Vec<PodId> = open.binds.iter().map(|(pod, _)| *pod).collect();
     known.world.wait_for_volumes(&pods, &missing);
-    open.told = missing;
+    open.reported = missing;
 }
 
 /// Whether the volumes that were made can be reached from where the pods are to go.

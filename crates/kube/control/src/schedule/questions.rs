@@ -16,10 +16,10 @@ use super::refusals::Refusals;
 use crate::announce::Condition;
 use crate::status;
 
-/// What was told before, and what answers depend on besides the world and the engine.
+/// What was promised before, and what answers depend on besides the world and the engine.
 #[derive(Debug, Default)]
 pub(super) struct Explained {
-    /// Who starts when those have gone that have begun to.
+    /// Jobs that start when terminating pods have gone.
     pub(super) promises: Promises,
     /// What queues held before anything was decided, if that was noted.
     pub(super) held_before: BTreeMap<String, QueueUse>,
@@ -40,7 +40,7 @@ impl Questions<'_> {
         if reason == PendingReason::Unschedulable {
             return self.no_room(job);
         }
-        // Who only asks stops nobody, and may find nobody who does.
+        // A question evicts no pod, and there may be no scheduler that does.
         let only_asks = self.explained.only_asks;
         let (world, engine) = self.known.both();
         let stops = |pod: &Pod| pod.meta.is_deleting() || pod.preemption.is_target;
@@ -51,7 +51,8 @@ impl Questions<'_> {
         status::waiting(engine?, job, reason, &[], world.rules(), is_stopping)
     }
 
-    /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it does not wait.
+    /// What keeps the pods of a waiting job off the nodes, for each of its pod sets; nothing if it
+    /// does not wait.
     pub fn obstacles(&mut self, job: JobId) -> Vec<Vec<status::Obstacle>> {
         let nodes = self.known.world.nodes().names();
         let (world, Some(engine)) = self.known.both() else { return Vec::new() };
@@ -59,14 +60,16 @@ impl Questions<'_> {
         waiting.map_or_else(Vec::new, |job| status::obstacles(engine, &job, &nodes, world.rules()))
     }
 
-    /// Why a job waits, with the smallest changes that would start it now; `None` if it does not wait.
+    /// Why a job waits, with the smallest changes that would start it now; `None` if it does not
+    /// wait.
     pub fn why(&mut self, job: JobId) -> Option<dovetail_plan::explain::Waiting> {
         let engine = self.known.engine_mut()?;
         let mut waiting = engine.ask().why(job)?;
         let Some(anywhere) = engine.job(job).and_then(status::away_from_its_gang) else {
             return Some(waiting);
         };
-        // What keeps it near others of its gang is the level that it requires, and no selector of its owner's.
+        // What keeps it near others of its gang is the level that it requires, and no selector of
+        // its owner's.
         for given_up in &mut waiting.relaxations {
             let is_selector = |one: &Relaxation| *one == Relaxation::Selector;
             let others: Vec<Relaxation> =
@@ -79,8 +82,8 @@ impl Questions<'_> {
         Some(waiting)
     }
 
-    /// How many pods of a waiting job would find room now, one after the other, its queue aside; `None` if it
-    /// does not wait.
+    /// How many pods of a waiting job would find room now, one after the other, its queue aside;
+    /// `None` if it does not wait.
     pub fn fitting(&mut self, job: JobId) -> Option<usize> {
         let engine = self.known.engine_mut()?;
         let mut job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
@@ -89,8 +92,8 @@ impl Questions<'_> {
         Some(engine.ask().what_if_job(&job, &View::Now).ok()?.map_or(0, |pods| pods.len()))
     }
 
-    /// Whether a waiting job could start if nobody held anything, its queue aside: where not, waiting will not help;
-    /// `None` if it does not wait.
+    /// Whether a pending job could start if nothing was allocated, its queue aside: where not,
+    /// waiting will not help; `None` if it is not pending.
     pub fn fits_when_all_is_free(&mut self, job: JobId) -> Option<bool> {
         let engine = self.known.engine_mut()?;
         let job = engine.job(job).filter(|job| job.start_ms.is_none())?.clone();
@@ -123,7 +126,7 @@ impl Questions<'_> {
 
     /// Pending jobs, and why each is.
     pub fn pending(&self) -> Vec<(JobId, PendingReason)> {
-        self.known.waits.reasons().collect()
+        self.known.pending.reasons().collect()
     }
 
     /// The world as plain data.
@@ -131,9 +134,9 @@ impl Questions<'_> {
         self.known.world.snapshot(now_ms)
     }
 
-    /// What the pods of a job say while those stop who make room for it: in the same write in which each names its
-    /// node, so that the two never differ.
-    pub(super) fn says_for_whom_it_waits(&mut self, job: JobId) -> Vec<Condition> {
+    /// What the pods of a job say while its victims leave: in the same write in which each names
+    /// its node, so that the two never differ.
+    pub(super) fn conditions_while_waiting(&mut self, job: JobId) -> Vec<Condition> {
         if !self.known.has_room(job) {
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! A way to write down everything the engine is told and everything it answers.
+//! A way to write down everything that is applied to the engine and everything it answers.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig};
 
-/// Writes down what one engine after the other is told and answers. Errors are its own: nothing here waits for
-/// it or depends on it.
+/// Writes down what is applied to one engine after the other and what it answers. Errors are its
+/// own: nothing here waits for it or depends on it.
 pub trait Record: Send {
-    /// A new engine decides from here on. There is one per leadership, and one more after each inconsistency.
+    /// A new engine decides from here on. There is one per leadership, and one more after each
+    /// inconsistency.
     fn begin(&mut self, config: &EngineConfig, engine: &Engine);
-    /// It was told something, and answered at once.
+    /// An event was applied to it, and it answered at once.
     fn told(&mut self, now_ms: u64, event: &Event, plan: &Plan);
     /// It decided.
     fn decided(&mut self, now_ms: u64, plan: &Plan);
     /// It decides no more.
     fn end(&mut self);
-    /// Whether something that was told or decided could not be written down.
+    /// Whether something that was applied or decided could not be written down.
     fn is_broken(&self) -> bool;
 }
 

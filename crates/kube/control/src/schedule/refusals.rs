@@ -14,7 +14,8 @@ use crate::backoffs::Backoffs;
 const REFUSED_MS: (u64, u64) = (600_000, 6 * 3_600_000);
 /// First and longest pause of a victim where the server is in trouble or says nothing.
 const TROUBLED_MS: (u64, u64) = (1_000, 60_000);
-/// First and longest pause between two questions about a right. Who is given it waits no longer.
+/// First and longest pause between two questions about a right. Once it is given, preemption
+/// resumes within the longest.
 const RIGHT_MS: (u64, u64) = (1_000, 30_000);
 /// After so many evictions without effect, one after the other, none is tried for the job for a
 /// while.

@@ -15,7 +15,8 @@ use super::record::Recording;
 use crate::bind::{Bind, Report};
 use crate::order::{Order, OrderEnd};
 
-/// Decisions change what pods count into, which may let others in: so often in one go that is looked at.
+/// Decisions change what pods count into, which may let others in: so often in one go the engine
+/// decides again.
 const ROUNDS: u32 = 16;
 
 /// Decides about the pods of one cluster, within one leadership.
@@ -33,11 +34,12 @@ pub struct Scheduler {
 pub struct Modes {
     /// Nothing is written: a pod that would be evicted counts as gone.
     pub is_dry_run: bool,
-    /// This is a question about the cluster at one moment, and no leader begins: no room is kept for what was lost.
+    /// This is a question about the cluster at one moment, and no leader begins: no room is
+    /// reserved for what was lost.
     pub only_asks: bool,
     /// How long volumes are waited for.
     pub volumes: VolumePatience,
-    /// Where everything is written down that the engine is told and decides.
+    /// Where everything is written down that is applied to the engine and that it decides.
     pub recording: Option<Recording>,
 }
 
@@ -66,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// The same, in other ways than by default; to be chosen before anything is told.
+    /// The same, in other ways than by default; to be chosen before anything is applied.
     pub fn with(mut self, modes: Modes) -> Self {
         let Modes { is_dry_run, only_asks, volumes, recording } = modes;
         (self.decisions.is_dry_run, self.preempting.is_dry_run) = (is_dry_run, is_dry_run);
@@ -85,15 +87,15 @@ impl Scheduler {
     pub fn change(&mut self, change: Change, now_ms: u64) {
         self.pass(now_ms);
         let events = self.known.world.apply(change);
-        self.known.tell(events);
+        self.known.apply(events);
         self.settle();
-        self.preempting.spare_no_longer_who_was_let_go(&mut self.known);
+        self.preempting.end_exemptions_taken_back(&mut self.known);
         self.settle();
-        self.decisions.provisioning.look_again();
+        self.decisions.provisioning.recheck();
         if self.known.world.notices().are_queues_recounted() {
             self.known.end();
         }
-        self.known.hear();
+        self.known.take_reports();
     }
 
     /// Takes the outcome of a bind.
@@ -111,11 +113,11 @@ impl Scheduler {
             (Order::SelectNode { claim, version, node }, end) => {
                 self.decisions.provisioning.written(claim, node, version, end);
             }
-            (Order::Stop { pod, why, decision }, end) => {
-                self.preempting.stop_ended(known, pod, *why, decision, end);
+            (Order::Evict { pod, why, decision }, end) => {
+                self.preempting.eviction_ended(known, pod, *why, decision, end);
             }
-            (Order::MayStop { pod }, end) => self.preempting.may_be_stopped(known, pod, &end),
-            (Order::Nominate { .. } | Order::TakeBack { .. }, _) => {}
+            (Order::MayEvict { pod }, end) => self.preempting.right_answered(known, pod, &end),
+            (Order::Nominate { .. } | Order::Unmark { .. }, _) => {}
         }
         self.settle();
     }
@@ -124,7 +126,7 @@ impl Scheduler {
     pub fn wake(&mut self, now_ms: u64) {
         self.pass(now_ms);
         self.decisions.wake(&mut self.known);
-        self.preempting.spare_no_longer(&mut self.known);
+        self.preempting.end_exemptions(&mut self.known);
         self.preempting.ask_for_rights(&mut self.known);
         self.settle();
     }
@@ -154,7 +156,7 @@ impl Scheduler {
         }
         // What was decided meanwhile is written at once.
         self.provision();
-        self.known.tell_the_rest();
+        self.known.report_the_rest();
         self.known.compare();
         self.known.forget_what_is_gone();
     }
@@ -177,12 +179,13 @@ impl Scheduler {
         self.known.orders.pop_front()
     }
 
-    /// Decisions to stop pods that are called off, since the last call: what has not begun of them is not to begin.
+    /// Decisions to evict pods that are called off, since the last call: what has not begun of them
+    /// is not to begin.
     pub fn called_off(&mut self) -> Vec<u64> {
-        self.preempting.stops.take_called_off()
+        self.preempting.evictions.take_called_off()
     }
 
-    /// Searches for pods to stop, since the last call.
+    /// Searches for pods to preempt, since the last call.
     pub fn searches(&mut self) -> u64 {
         self.known.engine_mut().map_or(0, |engine| engine.take_search_effort().searches)
     }
@@ -200,20 +203,20 @@ impl Scheduler {
         std::mem::take(&mut self.known.news)
     }
 
-    /// Whether anybody who holds something has begun to leave, or room is kept for others than before, since the last
-    /// call: what was said before of who waits may hold no longer.
-    pub fn take_somebody_leaves(&mut self) -> bool {
-        let is_kept_anew = self.known.world.notices().is_room_kept_anew();
-        std::mem::take(&mut self.known.somebody_leaves) || is_kept_anew
+    /// Whether pods have begun to terminate, or reservations changed, since the last call: what was
+    /// said before of pending jobs may be out of date.
+    pub fn take_recheck(&mut self) -> bool {
+        let is_kept_anew = self.known.world.notices().are_reservations_new();
+        std::mem::take(&mut self.known.recheck) || is_kept_anew
     }
 
     /// How many pods are where.
     pub fn counts(&self) -> Counts {
-        let Self { known: Known { waits, .. }, decisions, .. } = self;
-        let unschedulable = waits.unschedulable_pods();
+        let Self { known: Known { pending, .. }, decisions, .. } = self;
+        let unschedulable = pending.unschedulable_pods();
         Counts {
             unschedulable,
-            active: waits.pods() - unschedulable + decisions.provisioning.pods(),
+            active: pending.pods() - unschedulable + decisions.provisioning.pods(),
             paused: decisions.pauses.pods.count(),
             to_send: decisions.outbox.to_send(),
         }
@@ -238,9 +241,9 @@ impl Scheduler {
         }
     }
 
-    /// Notes what queues hold before anything is decided: from then on [`Questions::queue_use`] tells that, and nothing
-    /// that would start.
-    pub fn note_what_queues_hold(&mut self, now_ms: u64) {
+    /// Notes what queues hold before anything is decided: from then on [`Questions::queue_use`]
+    /// gives that, and nothing that would start.
+    pub fn note_queue_use(&mut self, now_ms: u64) {
         self.pass(now_ms);
         if self.known.engine().is_none() {
             self.open();
@@ -256,7 +259,7 @@ impl Scheduler {
     }
 }
 
-/// What follows from what was told and decided.
+/// What follows from what was applied and decided.
 impl Scheduler {
     fn pass(&mut self, now_ms: u64) {
         self.known.pass(now_ms);
@@ -268,27 +271,28 @@ impl Scheduler {
         while let Some(next) = self.known.next() {
             let Self { known, decisions, preempting, explained, .. } = self;
             match next {
-                Follows::WaitsAgain(job) => preempting.unnominate(known, job),
-                // What is kept for it is given back in a moment, and that is told.
+                Follows::PendingAgain(job) => preempting.unnominate(known, job),
+                // What is reserved for it is given back in a moment, as a plan says.
                 Follows::Ended(job, had_room) => {
                     preempting.refusals.forget_job(job);
                     known.world.forget_patience(job);
                     if !had_room {
-                        preempting.needs_no_room(known, job);
+                        preempting.forget_preemption(known, job);
                     }
                 }
-                // Who was told of the room of one that was ending has it, or has not; and others may have been told so.
-                Follows::Gone => known.somebody_leaves |= !explained.promises.is_empty(),
+                // A job that was promised the room of one that was ending has it, or has not; and
+                // others may have been promised it.
+                Follows::Gone => known.recheck |= !explained.promises.is_empty(),
                 Follows::Runs(pod) => {
                     preempting.refusals.forget_job(pod.job);
                     known.world.forget_patience(pod.job);
-                    preempting.has_its_room(known, pod.job);
+                    preempting.preemptor_runs(known, pod.job);
                     decisions.forget_pauses(known, pod);
                 }
                 Follows::Plan(plan) => self.follow(plan),
             }
         }
-        self.known.hear();
+        self.known.take_reports();
     }
 
     fn follow(&mut self, plan: Plan) {
@@ -305,40 +309,41 @@ impl Scheduler {
                     }
                     self.assume(pod.job, binds);
                 }
-                Action::Wait { job, reason } => self.known.say(job, reason),
+                Action::PendingJob { job, reason } => self.known.report_pending(job, reason),
                 Action::Preempt { job, victims, places, cost, .. } => {
-                    self.known.somebody_leaves = true;
-                    let says = self.ask().says_for_whom_it_waits(job);
+                    self.known.recheck = true;
+                    let says = self.ask().conditions_while_waiting(job);
                     let Self { known, decisions, preempting, .. } = self;
                     let victims = preempting.preempt(known, says, job, &victims, &places, cost);
-                    // Of decisions that wait for volumes nothing has begun: no pod of them is evicted.
+                    // Of decisions that wait for volumes nothing has begun: no pod of them is
+                    // evicted.
                     decisions.give_up_for_others(known, &victims);
-                    preempting.order_stops(known, job);
+                    preempting.order_evictions(known, job);
                 }
                 Action::GivenBack { job } => {
-                    // What was kept for it others may count on.
-                    self.known.somebody_leaves = true;
+                    // What was reserved for it others may count on.
+                    self.known.recheck = true;
                     self.preempting.unnominate(&mut self.known, job);
                 }
                 Action::RoomGivenUp { name, .. } => given_up.push(name),
-                // The world has noticed, and has told what its pods are to do.
+                // The world has noticed, and has reported what its pods are to do.
                 Action::Lost { .. } | Action::Publish { .. } => {}
             }
         }
         // What follows for gangs may be about jobs of which this plan has more.
         if !given_up.is_empty() {
             let events = self.known.world.rooms_given_up(&given_up);
-            self.known.tell(events);
+            self.known.apply(events);
         }
     }
 
     fn assume(&mut self, job: JobId, binds: Vec<(PodId, NodeName)>) {
         let known = &mut self.known;
-        known.waits.pause(job);
+        known.pending.pause(job);
         if binds.iter().any(|(pod, node)| known.world.pods().assumed_on(*pod) != Some(node)) {
-            return known.start_anew(EngineError::UnknownJob { job });
+            return known.restart_engine(EngineError::UnknownJob { job });
         }
-        let since_ms = known.waits.since_ms(job).unwrap_or(known.now_ms);
+        let since_ms = known.pending.since_ms(job).unwrap_or(known.now_ms);
         self.decisions.send_when_provisioned(known, job, binds, since_ms);
     }
 
@@ -349,11 +354,11 @@ impl Scheduler {
 
     /// An engine over what the world says, which goes on where an earlier one ended.
     fn open(&mut self) {
-        self.preempting.spare_who_was_kept(&mut self.known);
+        self.preempting.exempt_by_conditions(&mut self.known);
         let Some(snapshot) = self.known.open() else { return };
-        self.preempting.take_up_stops(&mut self.known, &snapshot.claims);
+        self.preempting.take_up_evictions(&mut self.known, &snapshot.claims);
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.known.keep_for_the_lost();
+            self.known.reserve_for_the_lost();
         }
         self.settle();
     }

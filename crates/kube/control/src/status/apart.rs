@@ -1,5 +1,5 @@
-//! What pods of one job do to each other: each of several nodes would take one of them, and their own rules keep them
-//! from being there together.
+//! What pods of one job do to each other: each of several nodes would take one of them, and their
+//! own rules keep them from being there together.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ const KINDS: [(&[RuleCause], &str); 5] = [
     ),
 ];
 
-/// The rules of a job's pods about each other without which it would start now: those of one kind if that is enough,
-/// else all; `None` if that would not help.
+/// The rules of a job's pods about each other without which it would start now: those of one kind
+/// if that is enough, else all; `None` if that would not help.
 pub(super) fn what_keeps_apart(engine: &mut Engine, job: &Job) -> Option<String> {
     let counted: BTreeSet<&String> =
         job.pod_sets.iter().flat_map(|set| &set.requirement.counts_into).collect();

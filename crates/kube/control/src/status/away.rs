@@ -6,7 +6,8 @@ use dovetail_model::{Job, Requirement};
 
 use super::near::domain;
 
-/// A job without the conditions that keep its pods near others of their gang; `None` if it has none.
+/// A job without the conditions that keep its pods near others of their gang; `None` if it has
+/// none.
 pub(crate) fn away_from_its_gang(job: &Job) -> Option<Job> {
     let mut away = job.clone();
     for set in &mut away.pod_sets {

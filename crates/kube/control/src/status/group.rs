@@ -1,7 +1,8 @@
 //! The condition `PodGroupInitiallyScheduled` of native groups of pods.
 //!
-//! As kube-scheduler 1.37 writes it: true, for the reason `Scheduled`, once the group has its size, and never
-//! false again from then on; before that false, with the word and the text that its pods have.
+//! As kube-scheduler 1.37 writes it: true, for the reason `Scheduled`, once the group has its size,
+//! and never false again from then on; before that false, with the word and the text that its pods
+//! have.
 
 use dovetail_cluster::translate::NotYet;
 use dovetail_objects::{INITIALLY_SCHEDULED, PodGroup, harmless};
@@ -26,12 +27,12 @@ pub fn group_is_left_untouched(why: &NotYet) -> Value {
     group_waits(&Waiting::left_untouched(why))
 }
 
-/// The strategic merge patch that makes a group say so; `None` if it does, or if it was scheduled before. The
-/// version makes the server refuse it for a group that has changed meanwhile.
+/// The strategic merge patch that makes a group say so; `None` if it does, or if it was scheduled
+/// before. The version makes the server refuse it for a group that has changed meanwhile.
 pub fn group_patch(group: &PodGroup, wanted: &Value, now_ms: u64) -> Option<Value> {
     let says = &group.initially_scheduled;
     let same = ["status", "reason", "message"].iter().all(|key| says[*key] == wanted[*key]);
-    // Whoever is left untouched is written to only where it says what holds no longer.
+    // A group that is left untouched is written to only where its condition is out of date.
     let is_needless = wanted["reason"] == LEFT_UNTOUCHED && says["status"] != "False";
     if says["status"] == "True" || same || is_needless {
         return None;

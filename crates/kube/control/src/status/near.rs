@@ -1,5 +1,5 @@
-//! Where a pod must be because others of its gang are: a replacement goes to their domain, by a condition that no
-//! owner wrote and that must not be told as one of theirs.
+//! Where a pod must be because others of its gang are: a replacement goes to their domain, by a
+//! condition that no owner wrote and that must not be reported as one of theirs.
 
 use std::collections::BTreeSet;
 

@@ -20,8 +20,8 @@ pub struct Obstacle {
     pub reason: String,
 }
 
-/// For each pod set of a job, nodes by the first thing that keeps one more such pod off them, the most frequent first.
-/// Nodes that would take one are not counted.
+/// For each pod set of a job, nodes by the first thing that keeps one more such pod off them, the
+/// most frequent first. Nodes that would take one are not counted.
 pub fn obstacles(
     engine: &mut Engine,
     job: &Job,

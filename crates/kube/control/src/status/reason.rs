@@ -1,5 +1,5 @@
-//! Why a node does not take a pod, in the words of kube-scheduler's filters, so that whoever knows its
-//! events, or matches on them, reads ours as well.
+//! Why a node does not take a pod, in the words of kube-scheduler's filters, so that people and
+//! programs who know its events can read ours.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,8 @@ use dovetail_plan::explain::Refusal;
 
 use dovetail_cluster::translate::Rules;
 
-/// The filter plugin of kube-scheduler that rejects for this cause; `None` for causes it does not know.
+/// The filter plugin of kube-scheduler that rejects for this cause; `None` for causes it does not
+/// know.
 pub fn plugin(cause: Cause) -> Option<&'static str> {
     Some(match cause {
         Cause::None | Cause::NotReady | Cause::Starting | Cause::Cordoned => return None,
@@ -83,8 +84,8 @@ pub fn reason(refusal: &Refusal, rules: &Rules) -> Cow<'static, str> {
     })
 }
 
-/// What an event says of a pod that no node takes, from what each node has against it: every reason with
-/// the number of nodes that give it, in the order and punctuation of kube-scheduler.
+/// What an event says of a pod that no node takes, from what each node has against it: every reason
+/// with the number of nodes that give it, in the order and punctuation of kube-scheduler.
 pub fn unschedulable_message<'a>(
     nodes: impl IntoIterator<Item = &'a [Refusal]>,
     rules: &Rules,

@@ -1,9 +1,10 @@
 //! The condition `PodScheduled` of pods that wait.
 //!
-//! Autoscalers buy nodes for pods whose condition is false for the reason `Unschedulable`. So that reason is
-//! given only where new nodes would help: the job is within its quota and next in line, and no node that is
-//! there can take it, not even when all that is ending has gone, as whoever asks has seen to. Everybody else waits for
-//! something that no node brings, and says for what.
+//! Autoscalers buy nodes for pods whose condition is false for the reason `Unschedulable`. So that
+//! reason is given only where new nodes would help: the job is within its quota and next in
+//! scheduling order, and no node can take it, not even when all that is terminating has gone, which
+//! the caller has checked. Every other pod waits for something that no node brings, and its
+//! condition says for what.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -32,11 +33,12 @@ pub enum Reason {
     Volumes,
     /// It was to start and could not, and is tried again.
     Failed,
-    /// It is left untouched until somebody changes it, or what it names.
+    /// It is left untouched until its owner changes it, or what it names.
     LeftUntouched,
 }
 
-/// Why a pod waits: the condition `PodScheduled` with status `False`. All pods of a job have the same.
+/// Why a pod waits: the condition `PodScheduled` with status `False`. All pods of a job have the
+/// same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Why, in one word.
@@ -72,10 +74,11 @@ impl Waiting {
         Self::pending(PendingReason::WaitingForTurn, message)
     }
 
-    /// What a pod says that would start in room that is kept for what a gang, as it is shown, has lost.
-    pub fn for_kept_room(gang: &str) -> Self {
+    /// What a pod says that would start in room that is reserved for what a gang, as it is shown,
+    /// has lost.
+    pub fn for_reservation(gang: &str) -> Self {
         let message = format!(
-            "{ROOM_IS_KEPT} {gang} has lost: it starts when that has started elsewhere, or is not created again in time"
+            "{RESERVED_FOR_LOST} {gang} has lost: it starts when that has started elsewhere, or is not created again in time"
         );
         Self::pending(PendingReason::WaitingForReservation, message)
     }
@@ -118,8 +121,8 @@ impl Waiting {
         self.is_unschedulable() || self.reason == Reason::Failed
     }
 
-    /// Whether it is said only in place of what was said before and holds no longer: whoever is left untouched is not
-    /// written to without need.
+    /// Whether it is written only in place of a condition that is out of date: a pod that is left
+    /// untouched is not written to without need.
     pub fn only_corrects(&self) -> bool {
         self.reason == Reason::LeftUntouched
     }
@@ -137,20 +140,23 @@ pub const WAITING_FOR_VOLUMES: &str = "WaitingForVolumes";
 /// The word of pods whose queue, or one above it, would hold more than it may.
 pub const WAITING_FOR_QUOTA: &str = "WaitingForQuota";
 
-/// The word of pods for which room is kept until others have gone, or which wait for room that is kept for others.
+/// The word of pods for which room is reserved until others have gone, or which wait for room that
+/// is reserved for others.
 pub const WAITING_FOR_RESERVATION: &str = "WaitingForReservation";
 
-/// How those begin who would start in room that is kept for others: only the scheduler that keeps it knows of it.
-pub const ROOM_IS_KEPT: &str = "the room for it is kept for what";
+/// How the messages begin of pods that would start in room that is reserved for others: only the
+/// scheduler that reserves it knows of it.
+pub const RESERVED_FOR_LOST: &str = "the room for it is reserved for what";
 
-/// Whether a word is one that this scheduler says of pods that wait, and of nobody else's making.
+/// Whether a word is one that this scheduler writes into pending pods.
 pub fn is_own_word(word: &str) -> bool {
     ["Unschedulable", COULD_NOT_START, LEFT_UNTOUCHED].contains(&word)
         || word.starts_with("WaitingFor")
 }
 
-/// What the pods of a job say while it waits for a reason that the engine gave. `nodes` are those of the
-/// engine, and `is_stopping` says of who is to make room for it whether it has begun to. `None` if the job does not wait.
+/// What the pods of a job say while it is pending for a reason that the engine gave. `nodes` are
+/// those of the engine, and `is_stopping` says of a victim whether it is terminating. `None` if the
+/// job is not pending.
 pub fn waiting(
     engine: &mut Engine,
     job: JobId,
@@ -171,7 +177,7 @@ pub fn waiting(
             return because(reason, format!("others that ask for the same go first{holds}"));
         }
         PendingReason::WaitingForReservation => {
-            return because(reason, kept_for(engine, job.id, is_stopping));
+            return because(reason, reserved_until(engine, job.id, is_stopping));
         }
         PendingReason::WaitingForMembers => {
             return because(reason, "not all of its pods exist yet".to_owned());
@@ -198,7 +204,7 @@ fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
     };
     let kept = match block.kept {
         0 => String::new(),
-        _ => format!(", {kept} more are kept for pods that others are being stopped for"),
+        _ => format!(", {kept} more are reserved for pods that preempt others"),
     };
     let never = match block.asked > block.most {
         true => ", more than it may ever hold: raise that, or ask for less",
@@ -207,7 +213,7 @@ fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
     format!("{bound}: it holds {used}{kept}, and {asked} more would be needed{never}")
 }
 
-/// What the queue of a job holds, if it is one that somebody described.
+/// What the queue of a job holds, if it is one that is described by an object.
 fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String {
     if !engine.list().queues().any(|queue| queue.name == job.queue) {
         return String::new();
@@ -220,10 +226,10 @@ fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String
     format!("; queue {queue} holds {gpus} {resource}, {share} of the cluster")
 }
 
-/// For whom a job waits, and where.
-fn kept_for(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> bool) -> String {
+/// For which victims a job waits, and where.
+fn reserved_until(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> bool) -> String {
     let Some(claim) = engine.list().claim_of(job) else {
-        return "capacity is kept for it from a later time on".to_owned();
+        return "capacity is reserved for it from a later time on".to_owned();
     };
     let mut nodes: Vec<&str> = claim.places.iter().map(|place| &*place.node).collect();
     nodes.sort_unstable();
@@ -236,21 +242,21 @@ fn kept_for(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> bool) -
     let until = match (all, all - stopping) {
         (1, 0) => "1 terminating pod is gone".to_owned(),
         (pods, 0) => format!("{pods} terminating pods are gone"),
-        (1, _) => "1 pod has gone that is to be stopped for it".to_owned(),
+        (1, _) => "1 pod that is to be evicted for it is gone".to_owned(),
         (pods, _) if stopping == 0 => {
-            format!("{pods} pods have gone that are to be stopped for it")
+            format!("{pods} pods that are to be evicted for it are gone")
         }
         (pods, _) => {
             format!(
-                "{pods} pods have gone, of which {stopping} are stopping and the others are to be stopped for it"
+                "{pods} pods are gone: {stopping} are terminating, the others are to be evicted for it"
             )
         }
     };
-    format!("room is kept for it on {shown}{more} until {until}")
+    format!("room is reserved for it on {shown}{more} until {until}")
 }
 
-/// What the nodes have against the first of a job's pod sets that not one of them takes, else that they do
-/// not take all pods at once.
+/// What the nodes have against the first of a job's pod sets that not one of them takes, else that
+/// they do not take all pods at once.
 fn no_room(engine: &mut Engine, job: &Job, nodes: &[NodeName], rules: &Rules) -> String {
     let mut taking = usize::MAX;
     for set in job.pod_sets.iter().filter(|set| set.min > set.present) {
@@ -292,7 +298,8 @@ fn required_levels(job: &Job) -> String {
     all.into_iter().collect::<Vec<_>>().join(", one ")
 }
 
-/// A sentence about settings that leave no node for anybody; empty if they leave some, or there is no node.
+/// A sentence about settings that leave no node for anybody; empty if they leave some, or there is
+/// no node.
 fn no_node_is_selected(engine: &Engine, rules: &Rules) -> String {
     let mut nodes = (0..engine.supply().node_slots() as u32)
         .filter_map(|slot| engine.supply().node(NodeId(slot)));
@@ -324,7 +331,7 @@ impl Against {
     }
 }
 
-/// Looks at all nodes for one more pod of a set.
+/// Checks all nodes for one more pod of a set.
 pub(super) fn look(engine: &mut Engine, set: &PodSet, nodes: &[NodeName]) -> Vec<Against> {
     let requirement = Arc::clone(&set.requirement);
     let near = Near::of(&requirement);

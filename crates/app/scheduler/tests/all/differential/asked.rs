@@ -167,7 +167,8 @@ fn judge(
     rules: &Rules,
     requirement: &Arc<Requirement>,
 ) -> Verdict {
-    // The engine's names narrow what a spread rule counts; `nodeName` does not, so that here it stands apart.
+    // The engine's names narrow what a spread rule counts; `nodeName` does not, so that here it
+    // stands apart.
     let spreads = requirement.rules.iter().any(|rule| rule.cause == RuleCause::Spread);
     let mut asked = Arc::clone(requirement);
     let names = match spreads {

@@ -84,7 +84,8 @@ fn compare_node(pod: &Said, kube: &NodeAnswer, ours: &OfNode) -> Option<Mismatch
     reasons.sort_unstable();
     said.sort_unstable();
     said.dedup();
-    // Of several claims that could not be met kube-scheduler names the first, dovetail the topology first.
+    // Of several claims that could not be met kube-scheduler names the first, dovetail the topology
+    // first.
     let claims = |list: &[&str]| pod.several_volumes && list.iter().any(|r| OF_CLAIMS.contains(r));
     let others = |list: &[&str]| -> Vec<String> {
         list.iter().filter(|r| !OF_CLAIMS.contains(r)).map(|r| (*r).to_owned()).collect()
@@ -109,8 +110,8 @@ fn plain(reason: &str) -> &str {
     if reason.ends_with(DRIVER) { DRIVER } else { reason }
 }
 
-/// A pod that is left untouched is one that kube-scheduler turns away before it looks at nodes, in the
-/// same words.
+/// A pod that is left untouched is one that kube-scheduler turns away before it looks at nodes, in
+/// the same words.
 fn compare_left(kube: &PodAnswer, reason: &str) -> Vec<Mismatch> {
     // A volume that is gone has two names, by whether the claim is named or made for the pod.
     let gone = |theirs: &str| theirs == VOLUME_GONE && reason.starts_with("persistentvolume \"");
@@ -129,8 +130,8 @@ fn compare_left(kube: &PodAnswer, reason: &str) -> Vec<Mismatch> {
     vec![Mismatch { sort: "left for another reason".to_owned(), what }]
 }
 
-/// Whether both tell people the same. What kube-scheduler says before it looks at nodes dovetail says of
-/// each node.
+/// Whether both tell people the same. What kube-scheduler says before it looks at nodes dovetail
+/// says of each node.
 fn same_message(kube: &PodAnswer, message: &str) -> bool {
     let before = kube.pre_filter.is_some() || kube.message.contains(BEFORE_NODES);
     let drivers = kube.message.contains("CSI driver is not installed");

@@ -1,5 +1,5 @@
-//! Dovetail without one of its filters: what a pod asks of that filter is taken out of its requirement.
-//! The comparison must notice each.
+//! Dovetail without one of its filters: what a pod asks of that filter is taken out of its
+//! requirement. The comparison must notice each.
 
 use dovetail_model::node::UNSCHEDULABLE;
 use dovetail_model::{ConditionCause, Node, Requirement, RuleCause, TaintEffect, Toleration};

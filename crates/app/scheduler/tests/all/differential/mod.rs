@@ -1,6 +1,7 @@
 //! Dovetail's feasible sets, and its reasons, against kube-scheduler's own filter plugins.
 //!
-//! A mismatch is shrunk to a small world and kept in `tests/worlds`, where it is a test from then on.
+//! A mismatch is shrunk to a small world and kept in `tests/worlds`, where it is a test from then
+//! on.
 
 mod asked;
 mod compared;
@@ -49,7 +50,8 @@ fn keep(oracle: &mut Oracle, world: &World, found: &Mismatch) -> PathBuf {
     path
 }
 
-/// Random worlds with the answers of kube-scheduler of a release, which come from a thread of their own.
+/// Random worlds with the answers of kube-scheduler of a release, which come from a thread of their
+/// own.
 fn judged(release: Release, count: u64) -> mpsc::Receiver<(u64, World, Answer)> {
     let (sender, receiver) = mpsc::sync_channel(32);
     std::thread::spawn(move || {

@@ -141,7 +141,7 @@ impl Rooms {
             return;
         };
         // What is freed by preempting it is for its preemptor.
-        let is_stopped = entry.pod.preemption.is_target || entry.is_left_out;
+        let is_stopped = entry.pod.preemption.is_target || entry.is_assumed_gone;
         let is_over = entry.pod.phase == Phase::Succeeded || is_stopped;
         if !objects.is_ready || is_over || !objects.nodes.is_there(node) {
             return;
@@ -163,7 +163,7 @@ impl Rooms {
 
     /// Keeps room for lost members of a gang: on each of these nodes for one like a member that is
     /// left.
-    pub(crate) fn keep_for_lost(
+    pub(crate) fn reserve_for_lost(
         &mut self,
         objects: &Objects,
         requirements: &mut Requirements,

@@ -56,7 +56,7 @@ impl LostMembers {
         let places = places.iter().filter_map(|(pod_set, node)| {
             Some((*self.like.get(usize::from(*pod_set))?, Arc::clone(node)))
         });
-        feed.rooms.keep_for_lost(objects, &mut feed.requirements, &self.gang, places);
+        feed.rooms.reserve_for_lost(objects, &mut feed.requirements, &self.gang, places);
         objects.dirty.gangs.insert(Arc::clone(&self.gang));
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct PodEntry {
     /// Whether it waits for volumes on the node that was decided for it.
     pub(crate) waits_for_volumes: bool,
     /// Whether it counts as gone: a dry run would have preempted it.
-    pub(crate) is_left_out: bool,
+    pub(crate) is_assumed_gone: bool,
     /// Whether it is exempt from preemption: the server refuses to evict it.
     pub(crate) is_exempt: bool,
     /// Why it is left untouched.
@@ -77,7 +77,7 @@ impl PodEntry {
             assumed: None,
             held_back: None,
             waits_for_volumes: false,
-            is_left_out: false,
+            is_assumed_gone: false,
             is_exempt: false,
             refused: None,
             said: RecentCauses::default(),

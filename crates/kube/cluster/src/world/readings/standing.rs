@@ -31,7 +31,7 @@ pub(crate) enum Standing {
 pub(crate) fn standing(objects: &Objects, slot: Slot) -> Standing {
     let entry = objects.pods.get(slot);
     let pod = &*entry.pod;
-    if entry.is_left_out {
+    if entry.is_assumed_gone {
         return Standing::Nothing;
     }
     if objects.is_elsewhere(pod) {

@@ -114,7 +114,7 @@ impl<'w> GangView<'w> {
     }
 
     /// Under which names room is kept, and for which gangs.
-    pub fn kept_rooms(self) -> impl Iterator<Item = (String, String)> + use<'w> {
+    pub fn reservations(self) -> impl Iterator<Item = (String, String)> + use<'w> {
         self.index.feed.rooms.names()
     }
 }

@@ -1,6 +1,7 @@
-//! Stops for one job are one decision: what the server refuses of it, nobody else is stopped for in vain.
+//! Stops for one job are one decision: what the server refuses of it, nobody else is stopped for in
+//! vain.
 
-use dovetail_control::order::{Order, OrderEnd, Stop};
+use dovetail_control::order::{EvictionCause, Order, OrderEnd};
 use dovetail_control::schedule::{News, shown};
 use dovetail_objects::Kind;
 use dovetail_scheduler::Options;
@@ -8,8 +9,8 @@ use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use serde_json::{Value, json};
 
+use crate::exempt::NO_RIGHT;
 use crate::gangs::{Cluster, member, names, node, pod};
-use crate::kept_victims::NO_RIGHT;
 use crate::preempt::{condition, preempting};
 use crate::preempt_orders::{high, preempting_cluster};
 use crate::schedule::{Running, config, elected, fake_nodes, until};
@@ -22,7 +23,7 @@ fn refused(code: u16, message: &str) -> OrderEnd {
 fn stops(cluster: &mut Cluster) -> Vec<Order> {
     cluster.run();
     let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
-    orders.filter(|order| matches!(order, Order::Stop { .. })).collect()
+    orders.filter(|order| matches!(order, Order::Evict { .. })).collect()
 }
 
 fn ended(cluster: &mut Cluster, order: &Order, end: OrderEnd) {
@@ -32,13 +33,13 @@ fn ended(cluster: &mut Cluster, order: &Order, end: OrderEnd) {
 /// Who is told that it is stopped; how many were for one job; for which lack of rights nobody is.
 fn told(cluster: &mut Cluster) -> Vec<String> {
     let told = cluster.scheduler.news().into_iter().filter_map(|news| match news {
-        News::Stopped(stopped) => {
+        News::Evicted(stopped) => {
             let by = shown(&stopped.preemptor.expect("a preemptor"));
             Some(format!("{} on {} for {by}", stopped.victim.name, stopped.node))
         }
         News::Preempted { stopped, .. } => Some(format!("{stopped} stopped")),
-        News::StopRefused(refused) if refused.is_for_all => Some("no right".to_owned()),
-        News::StopRefused(refused) => Some(format!("{} refused", refused.victim.name)),
+        News::EvictionRefused(refused) if refused.is_for_all => Some("no right".to_owned()),
+        News::EvictionRefused(refused) => Some(format!("{} refused", refused.victim.name)),
         News::Inconsistent(error) => panic!("{error}"),
         _ => None,
     });
@@ -84,9 +85,10 @@ fn without_the_right_it_is_asked_for_now_and_then_and_with_it_all_go_on() {
     assert_eq!(told(&mut cluster), ["no right"]);
     let says = cluster.says("high1");
     let expected = format!(
-        "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. It would start if pods of lower priority went that the \
-         scheduler may not stop: blue/low0, blue/low1, blue/low2; {NO_RIGHT}; give it that right (deploy/rbac.yaml has \
-         it): it asks again."
+        "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. It would start if \
+         pods of lower priority were evicted, for which the scheduler's account lacks the right: \
+         blue/low0, blue/low1, blue/low2; {NO_RIGHT}; grant that right (deploy/rbac.yaml has it): \
+         dovetail asks again."
     );
     assert_eq!(says, expected);
     let asked = |cluster: &mut Cluster| -> Vec<Order> {
@@ -100,7 +102,7 @@ fn without_the_right_it_is_asked_for_now_and_then_and_with_it_all_go_on() {
         assert_eq!(cluster.scheduler.due_ms(), Some(cluster.now_ms + 1));
         cluster.pass(1);
         let again = asked(&mut cluster);
-        assert!(matches!(again[..], [Order::MayStop { .. }]), "{again:?}");
+        assert!(matches!(again[..], [Order::MayEvict { .. }]), "{again:?}");
         ended(&mut cluster, &again[0], refused(403, NO_RIGHT));
         assert_eq!((asked(&mut cluster), told(&mut cluster)), (vec![], vec![]));
     }
@@ -120,7 +122,9 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
     let mut cluster = full(1);
     cluster.create("high", high(8));
     let order = stops(&mut cluster).remove(0);
-    let Order::Stop { decision, why: Stop::Preempted, .. } = &order else { panic!("{order:?}") };
+    let Order::Evict { decision, why: EvictionCause::Preempted, .. } = &order else {
+        panic!("{order:?}")
+    };
     assert_eq!(cluster.scheduler.called_off(), [0; 0]);
     // An earlier leader had told the pod already.
     let target =
@@ -132,7 +136,7 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
     assert_eq!(cluster.scheduler.called_off(), [decision.number()]);
     ended(&mut cluster, &order, OrderEnd::CalledOff);
     let last = std::iter::from_fn(|| cluster.scheduler.next_order()).last();
-    let Some(Order::TakeBack { pod }) = last else { panic!("{last:?}") };
+    let Some(Order::Unmark { pod }) = last else { panic!("{last:?}") };
     assert_eq!(&*pod.name, "low0");
     assert_eq!(told(&mut cluster), [""; 0]);
 }
@@ -162,7 +166,7 @@ fn of_whom_the_server_says_nothing_others_are_tried_and_then_it_again() {
     cluster.create("high", high(8));
     let silence = || OrderEnd::Unanswered { problem: "silence".to_owned() };
     let victim = |orders: &[Order]| match orders {
-        [Order::Stop { pod, .. }] => pod.name.to_string(),
+        [Order::Evict { pod, .. }] => pod.name.to_string(),
         other => panic!("{other:?}"),
     };
     let mut tried = Vec::new();
@@ -226,7 +230,8 @@ fn is_ending(pod: &Value) -> bool {
     pod["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// The gang of the lowest priority would go, and the server does not let one of its pods go: the first, or the last.
+/// The gang of the lowest priority would go, and the server does not let one of its pods go: the
+/// first, or the last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gang_of_which_the_server_keeps_one_loses_none() {
     for (code, kept) in [(403, "g0"), (422, "g1"), (403, "g1")] {
@@ -307,7 +312,8 @@ async fn who_is_stopped_alone_is_not_asked_about_first() {
     }
 }
 
-/// The first leader stops two pods of a gang of four for two others, and is gone before it stops the third: all have been told.
+/// The first leader stops two pods of a gang of four for two others, and is gone before it stops
+/// the third: all have been told.
 async fn half_a_gang_is_stopped() -> FakeApi {
     let api = FakeApi::start().expect("a free port");
     fake_nodes(&api, 4);

@@ -1,8 +1,8 @@
-//! Stops of pods for others, until it is known what became of each.
+//! Evictions of pods for others, until it is known what became of each.
 //!
-//! All stops for one job are one decision. It is called off as a whole when one of them is not carried out, or when
-//! the job needs the room no more: nobody is stopped for a room that does not come. Who was stopped in fact is told
-//! once the server has taken the delete.
+//! All evictions for one job are one decision. It is called off as a whole when one of them fails,
+//! or when the job needs the room no more, so that no pod is evicted without effect. An eviction is
+//! reported once the server has taken the delete.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,39 +11,39 @@ use dovetail_model::{JobId, Owner, PodId};
 use dovetail_objects::Pod;
 
 use super::known::Known;
-use super::news::{News, Stopped};
+use super::news::{Evicted, News};
 use super::outbox::Outbox;
 use super::preempting::Preempting;
-use crate::order::{Order, OrderEnd, Stop, StopDecision};
+use crate::order::{EvictionCause, EvictionDecision, Order, OrderEnd};
 
-/// Decisions to stop pods that are not settled yet, by number.
+/// Decisions to evict pods that are not settled yet, by number.
 #[derive(Debug, Default)]
-pub(super) struct Stops {
+pub(super) struct Evictions {
     made: u64,
-    open: BTreeMap<u64, Stopping>,
+    open: BTreeMap<u64, OpenDecision>,
     /// Decisions that were called off, until that is passed on.
     called_off: Vec<u64>,
 }
 
 /// One of them.
 #[derive(Debug)]
-struct Stopping {
+struct OpenDecision {
     /// The first pod of the job that they are for.
     preemptor: Option<PodKey>,
     /// Those whose end is not known, each with its node.
     open: BTreeMap<PodKey, String>,
-    stopped: u64,
-    /// Those of them beyond what budgets allow, if all are stopped.
+    evicted: u64,
+    /// Those of them beyond what budgets allow, if all are evicted.
     budget_violations: u64,
     is_called_off: bool,
 }
 
-impl Stops {
-    fn begin(&mut self, stopping: Stopping, named_first: Vec<PodKey>) -> StopDecision {
+impl Evictions {
+    fn begin(&mut self, stopping: OpenDecision, named_first: Vec<PodKey>) -> EvictionDecision {
         self.made += 1;
         let pods = stopping.open.keys().cloned().collect();
         self.open.insert(self.made, stopping);
-        StopDecision::new(self.made, pods, named_first)
+        EvictionDecision::new(self.made, pods, named_first)
     }
 
     /// Decisions that were called off since the last call.
@@ -51,60 +51,64 @@ impl Stops {
         std::mem::take(&mut self.called_off)
     }
 
-    /// Whether a pod is to be stopped by a decision that holds, and it is not known yet what became of that.
+    /// Whether a pod is to be evicted by a decision that holds, and it is not known yet what became
+    /// of that.
     fn are_open_for(&self, pod: &PodKey) -> bool {
         let hold = self.open.values().filter(|stopping| !stopping.is_called_off);
         hold.map(|stopping| &stopping.open).any(|open| open.contains_key(pod))
     }
 
-    /// What is to be told when a stop of a decision has ended.
-    fn ended(&mut self, number: u64, victim: &PodKey, is_stopped: bool) -> Vec<News> {
+    /// What is to be reported when an eviction of a decision has ended.
+    fn ended(&mut self, number: u64, victim: &PodKey, is_evicted: bool) -> Vec<News> {
         let mut told = Vec::new();
         let Some(stopping) = self.open.get_mut(&number) else { return told };
         let Some(node) = stopping.open.remove(victim) else { return told };
-        if is_stopped {
-            stopping.stopped += 1;
+        if is_evicted {
+            stopping.evicted += 1;
             let (victim, preemptor) = (victim.clone(), stopping.preemptor.clone());
-            told.push(News::Stopped(Box::new(Stopped { victim, node, preemptor })));
+            told.push(News::Evicted(Box::new(Evicted { victim, node, preemptor })));
         }
         if stopping.open.is_empty() {
-            let Stopping { stopped, budget_violations, .. } = *stopping;
+            let OpenDecision { evicted, budget_violations, .. } = *stopping;
             self.open.remove(&number);
             // Of a decision that was carried out in part at most so many were beyond.
-            let budget_violations = budget_violations.min(stopped);
-            told.extend((stopped > 0).then_some(News::Preempted { stopped, budget_violations }));
+            let budget_violations = budget_violations.min(evicted);
+            told.extend((evicted > 0).then_some(News::Preempted { evicted, budget_violations }));
         }
         told
     }
 }
 
 impl Preempting {
-    /// Orders the stops that a job needs for its room.
-    pub(super) fn order_stops(&mut self, known: &mut Known, job: JobId) {
-        let Some(room) = self.rooms.get(&job).filter(|room| room.stops.is_none()) else { return };
+    /// Orders the evictions that a job needs for its room.
+    pub(super) fn order_evictions(&mut self, known: &mut Known, job: JobId) {
+        let Some(room) = self.rooms.get(&job).filter(|room| room.evictions.is_none()) else {
+            return;
+        };
         let (budget_violations, named) = (room.budget_violations, room.nominated.clone());
-        let victims: Vec<PodKey> = victims_to_stop(&known.world, &room.victims);
+        let victims: Vec<PodKey> = victims_to_evict(&known.world, &room.victims);
         if victims.is_empty() {
             return;
         }
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
-        let stopping = Stopping {
+        let stopping = OpenDecision {
             preemptor,
             open: victims.iter().map(|pod| (pod.clone(), node_of(&known.world, pod))).collect(),
-            stopped: 0,
+            evicted: 0,
             budget_violations,
             is_called_off: false,
         };
-        let decision = self.stops.begin(stopping, named);
-        let why = Stop::Preempted;
-        let stop = |pod| Order::Stop { pod, why, decision: decision.clone() };
+        let decision = self.evictions.begin(stopping, named);
+        let why = EvictionCause::Preempted;
+        let stop = |pod| Order::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));
         if let Some(room) = self.rooms.get_mut(&job) {
-            room.stops = Some(decision);
+            room.evictions = Some(decision);
         }
     }
 
-    /// Pods that replaced lost ones are pods of their gang again, where nothing is under way with any of it.
+    /// Pods that replaced lost ones are pods of their gang again, where nothing is under way with
+    /// any of it.
     pub(super) fn rejoin_gangs(&self, known: &mut Known, outbox: &Outbox) {
         let rooms = &self.rooms;
         let (world, engine) = known.both_mut();
@@ -117,58 +121,60 @@ impl Preempting {
         let awaited: BTreeSet<PodId> = awaited.collect();
         let is_busy = |pod| outbox.is_open_for(pod) || is_victim(pod) || awaited.contains(&pod);
         let events = world.rejoin(is_busy);
-        known.tell(events);
+        known.apply(events);
     }
 
-    /// Stops for a job that have not begun do not begin.
-    pub(super) fn call_off_stops(&mut self, known: &mut Known, job: JobId) {
+    /// Evictions for a job that have not begun do not begin.
+    pub(super) fn call_off_evictions(&mut self, known: &mut Known, job: JobId) {
         let Some(room) = self.rooms.get_mut(&job) else { return };
-        if let Some(decision) = room.stops.take() {
+        if let Some(decision) = room.evictions.take() {
             self.call_off(known, &decision);
         }
     }
 
-    /// A job is gone, or has started: nobody is stopped for it.
-    pub(super) fn needs_no_room(&mut self, known: &mut Known, job: JobId) -> Vec<PodId> {
+    /// A job is gone, or has started: no pod is evicted for it.
+    pub(super) fn forget_preemption(&mut self, known: &mut Known, job: JobId) -> Vec<PodId> {
         let Some(room) = self.rooms.remove(&job) else { return Vec::new() };
-        if let Some(decision) = room.stops {
+        if let Some(decision) = room.evictions {
             self.call_off(known, &decision);
         }
         room.victims
     }
 
-    /// A job has started: nobody is stopped for it. Of gangs that lost pods by that nobody is left who cannot go on.
-    pub(super) fn has_its_room(&mut self, known: &mut Known, job: JobId) {
-        let victims = self.needs_no_room(known, job);
+    /// A job has started: no pod is evicted for it. What is left of gangs that lost pods by that
+    /// and cannot go on is evicted.
+    pub(super) fn preemptor_runs(&mut self, known: &mut Known, job: JobId) {
+        let victims = self.forget_preemption(known, job);
         let left = known.world.preemption().left_of_preempted(&victims);
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
-        self.stop_what_is_left(known, preemptor, &left);
+        self.evict_what_is_left(known, preemptor, &left);
     }
 
-    /// Stops pods of gangs of which others have been stopped, whatever becomes of those for whom that was done.
-    pub(super) fn stop_what_is_left(
+    /// Evicts pods of gangs of which others have been evicted, whatever becomes of the preemptor.
+    pub(super) fn evict_what_is_left(
         &mut self,
         known: &mut Known,
         preemptor: Option<PodKey>,
         left: &[PodId],
     ) {
-        let mut victims = victims_to_stop(&known.world, left);
-        victims.retain(|pod| !self.stops.are_open_for(pod));
+        let mut victims = victims_to_evict(&known.world, left);
+        victims.retain(|pod| !self.evictions.are_open_for(pod));
         if victims.is_empty() || self.is_dry_run {
             return;
         }
         let open = victims.iter().map(|pod| (pod.clone(), node_of(&known.world, pod))).collect();
         let (budget_violations, is_called_off) = (0, false);
-        let stopping = Stopping { preemptor, open, stopped: 0, budget_violations, is_called_off };
-        let decision = self.stops.begin(stopping, Vec::new());
-        let why = Stop::Preempted;
-        let stop = |pod| Order::Stop { pod, why, decision: decision.clone() };
+        let stopping =
+            OpenDecision { preemptor, open, evicted: 0, budget_violations, is_called_off };
+        let decision = self.evictions.begin(stopping, Vec::new());
+        let why = EvictionCause::Preempted;
+        let stop = |pod| Order::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));
         let events = known.world.preemption().to_be_released(left);
-        known.tell(events);
+        known.apply(events);
     }
 
-    /// Pods that an earlier leader marked and that nobody stops are marked no more.
+    /// Pods that an earlier leader marked and that are not evicted are marked no more.
     pub(super) fn take_back_marks(&mut self, known: &mut Known) {
         let marked = known.world.preemption().marked_by_us();
         let taken_back: Vec<Order> =
@@ -176,44 +182,50 @@ impl Preempting {
         known.orders.extend(taken_back);
     }
 
-    pub(super) fn call_off(&mut self, known: &mut Known, decision: &StopDecision) {
-        self.stops.called_off.push(decision.number());
-        if let Some(stopping) = self.stops.open.get_mut(&decision.number()) {
+    pub(super) fn call_off(&mut self, known: &mut Known, decision: &EvictionDecision) {
+        self.evictions.called_off.push(decision.number());
+        if let Some(stopping) = self.evictions.open.get_mut(&decision.number()) {
             stopping.is_called_off = true;
         }
         let mut ended = Vec::new();
         known.orders.retain(|order| match order {
-            Order::Stop { pod, decision: of, .. } if of == decision => {
+            Order::Evict { pod, decision: of, .. } if of == decision => {
                 ended.push(pod.clone());
                 false
             }
             _ => true,
         });
         for pod in ended {
-            self.stop_ended(known, &pod, Stop::Preempted, decision, OrderEnd::CalledOff);
+            self.eviction_ended(
+                known,
+                &pod,
+                EvictionCause::Preempted,
+                decision,
+                OrderEnd::CalledOff,
+            );
         }
     }
 
-    /// Takes what became of a stop.
-    pub(super) fn stop_ended(
+    /// Takes what became of an eviction.
+    pub(super) fn eviction_ended(
         &mut self,
         known: &mut Known,
         victim: &PodKey,
-        why: Stop,
-        decision: &StopDecision,
+        why: EvictionCause,
+        decision: &EvictionDecision,
         end: OrderEnd,
     ) {
-        if why == Stop::Preempted {
-            let is_stopped = end == OrderEnd::Done;
-            known.news.extend(self.stops.ended(decision.number(), victim, is_stopped));
-            if is_stopped {
-                self.may_stop_again(known, &victim.namespace);
+        if why == EvictionCause::Preempted {
+            let is_evicted = end == OrderEnd::Done;
+            known.news.extend(self.evictions.ended(decision.number(), victim, is_evicted));
+            if is_evicted {
+                self.has_right_again(known, &victim.namespace);
                 for job in self.jobs_waiting_for(&known.world, victim) {
                     self.refusals.forget_job(job);
                 }
             }
         }
-        if why == Stop::GangGivenUp && end == OrderEnd::Done {
+        if why == EvictionCause::GangGivenUp && end == OrderEnd::Done {
             let gang = known
                 .world
                 .pods()
@@ -224,10 +236,10 @@ impl Preempting {
         }
         match end {
             OrderEnd::Refused { code, message } => {
-                self.stop_refused(known, victim, why, code, &message)
+                self.eviction_refused(known, victim, why, code, &message)
             }
-            OrderEnd::Unanswered { problem } if why == Stop::Preempted => {
-                self.stop_unanswered(known, victim, &problem);
+            OrderEnd::Unanswered { problem } if why == EvictionCause::Preempted => {
+                self.eviction_unanswered(known, victim, &problem);
             }
             OrderEnd::CalledOff => {
                 known.orders.extend(self.take_back(&known.world, victim));
@@ -237,31 +249,32 @@ impl Preempting {
         }
     }
 
-    /// A pod that an earlier leader marked and that is not to be stopped after all is marked no more.
+    /// A pod that an earlier leader marked and that is not to be evicted after all is marked no
+    /// more.
     pub(super) fn take_back(&self, world: &World, victim: &PodKey) -> Option<Order> {
         let pod = world.pods().pod(&victim.namespace, &victim.name)?;
         let is_marked = *pod.meta.uid == *victim.uid && pod.preemption.is_target;
-        let is_wanted = self.is_to_stop(world, victim);
+        let is_wanted = self.is_to_be_evicted(world, victim);
         let stays = is_marked && !is_wanted && !pod.meta.is_deleting();
-        stays.then(|| Order::TakeBack { pod: victim.clone() })
+        stays.then(|| Order::Unmark { pod: victim.clone() })
     }
 
-    /// Nobody counts on a pod to leave any more that is not stopped after all, such as when the job that it was to be
-    /// stopped for has started elsewhere.
+    /// A pod that is not evicted after all, such as when its preemptor has started elsewhere,
+    /// counts as held again.
     fn runs_on(&self, known: &mut Known, victim: &PodKey) {
-        if !self.is_to_stop(&known.world, victim)
+        if !self.is_to_be_evicted(&known.world, victim)
             && let Some(id) = known.world.pods().id_of(victim)
         {
             let events = known.world.preemption().still_held(&[id]);
-            known.tell(events);
+            known.apply(events);
         }
     }
 
-    fn is_to_stop(&self, world: &World, pod: &PodKey) -> bool {
-        !self.jobs_waiting_for(world, pod).is_empty() || self.stops.are_open_for(pod)
+    fn is_to_be_evicted(&self, world: &World, pod: &PodKey) -> bool {
+        !self.jobs_waiting_for(world, pod).is_empty() || self.evictions.are_open_for(pod)
     }
 
-    /// The jobs for which a pod is to be stopped.
+    /// The jobs for which a pod is to be evicted.
     pub(super) fn jobs_waiting_for(&self, world: &World, victim: &PodKey) -> Vec<JobId> {
         let Some(id) = world.pods().id_of(victim) else { return Vec::new() };
         let rooms = self.rooms.iter().filter(|(_, room)| room.victims.contains(&id));
@@ -269,8 +282,8 @@ impl Preempting {
     }
 }
 
-/// Those of these pods that are there, have a node or are about to, and are not stopping yet.
-pub(super) fn victims_to_stop(world: &World, victims: &[PodId]) -> Vec<PodKey> {
+/// Those of these pods that are there, have a node or are about to, and are not terminating yet.
+pub(super) fn victims_to_evict(world: &World, victims: &[PodId]) -> Vec<PodKey> {
     let has_node =
         |id: &PodId, pod: &Pod| !pod.node.is_empty() || world.pods().assumed_on(*id).is_some();
     let pods = victims.iter().filter_map(|id| {

@@ -1,4 +1,4 @@
-//! Why a pod is stopped, and what it has in common with the others that are to be stopped with it.
+//! Why a pod is evicted, and what it has in common with the others that are evicted with it.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use dovetail_objects::NOT_STOPPED;
 
 use crate::answer::lacked_right;
 
-/// Why a pod is stopped.
+/// Why a pod is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum EvictionCause {
     /// Its gang stayed below its smallest size.
     GangGivenUp,
     /// For a pod of a higher priority.
     Preempted,
 }
 
-impl Stop {
+impl EvictionCause {
     /// Reason of the condition `DisruptionTarget`.
     pub fn reason(self) -> &'static str {
         match self {
@@ -38,16 +38,16 @@ impl Stop {
     }
 }
 
-/// Why a pod that was told that it is about to be stopped is not.
+/// Why a pod that was marked for eviction is not evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum NotEvicted {
     /// The server does not let it go, and will not soon.
     Refused,
-    /// It may be stopped in a moment, or another in its place.
+    /// It may be evicted in a moment, or another in its place.
     ForNow,
 }
 
-impl Kept {
+impl NotEvicted {
     /// By what the server said.
     pub fn by(code: u16, message: &str) -> Self {
         let is_soon = matches!(code, 429 | 500) || lacked_right(code, message).is_some();
@@ -65,29 +65,29 @@ impl Kept {
     /// Message of the condition.
     pub fn message(self, scheduler: &str) -> String {
         match self {
-            Self::Refused => format!("{scheduler}: the server does not let it be deleted"),
-            Self::ForNow => format!("{scheduler}: it is not stopped for now"),
+            Self::Refused => format!("{scheduler}: the API server refuses to evict it"),
+            Self::ForNow => format!("{scheduler}: it is not evicted for now"),
         }
     }
 }
 
-/// What stops have in common that were decided at once. Each of them helps only with the others: once one of them is
-/// not carried out, or the decision is called off, none that has not begun begins.
+/// What evictions have in common that were decided at once. Each of them helps only with the
+/// others: once one of them fails, or the decision is called off, none that has not begun begins.
 #[derive(Clone, Debug)]
-pub struct StopDecision {
+pub struct EvictionDecision {
     number: u64,
     pods: Arc<[PodKey]>,
     named_first: Arc<[PodKey]>,
 }
 
-impl StopDecision {
-    /// One to stop these pods after those in `named_first` were told for which nodes. The number names it towards
-    /// whoever decides; 0 is none's.
+impl EvictionDecision {
+    /// A decision to evict these pods after the nodes for those in `named_first` were written. The
+    /// number names it towards the caller; 0 is for evictions outside a decision.
     pub fn new(number: u64, pods: Vec<PodKey>, named_first: Vec<PodKey>) -> Self {
         Self { number, pods: pods.into(), named_first: named_first.into() }
     }
 
-    /// A stop that helps by itself, whatever becomes of others.
+    /// An eviction that helps by itself, whatever becomes of others.
     pub fn alone() -> Self {
         Self::new(0, Vec::new(), Vec::new())
     }
@@ -97,21 +97,21 @@ impl StopDecision {
         self.number
     }
 
-    /// The pods that are stopped by it; none for one that helps by itself.
+    /// The pods that it evicts; none for an eviction that helps by itself.
     pub fn pods(&self) -> &[PodKey] {
         &self.pods
     }
 
-    /// Those for which they are stopped: whoever takes over finds the node that each is told.
+    /// The pods for which they are evicted: the next leader finds the node that each names.
     pub fn named_first(&self) -> &[PodKey] {
         &self.named_first
     }
 }
 
-impl PartialEq for StopDecision {
+impl PartialEq for EvictionDecision {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for StopDecision {}
+impl Eq for EvictionDecision {}

@@ -6,7 +6,7 @@ use dovetail_model::{Job, JobId, PendingReason};
 
 /// A job that has been seen waiting, until all is said and done about it.
 #[derive(Clone, Copy, Debug)]
-struct Wait {
+struct PendingJob {
     since_ms: u64,
     reason: Option<PendingReason>,
     /// Pods that wait now.
@@ -15,20 +15,20 @@ struct Wait {
 
 /// Jobs that wait.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
-    jobs: BTreeMap<JobId, Wait>,
+pub(super) struct PendingJobs {
+    jobs: BTreeMap<JobId, PendingJob>,
     /// Jobs that wait and about which nothing was said.
-    untold: BTreeSet<JobId>,
+    unreported: BTreeSet<JobId>,
     pods: usize,
     unschedulable_pods: usize,
 }
 
-impl Waits {
+impl PendingJobs {
     /// A job waits.
     pub(super) fn begin(&mut self, job: &Job, now_ms: u64) {
-        let wait = Wait { since_ms: now_ms, reason: None, pods: 0 };
+        let wait = PendingJob { since_ms: now_ms, reason: None, pods: 0 };
         self.jobs.entry(job.id).or_insert(wait);
-        self.untold.insert(job.id);
+        self.unreported.insert(job.id);
         self.describe(job);
     }
 
@@ -40,8 +40,8 @@ impl Waits {
     }
 
     /// Jobs that wait and about which nothing was said, since the last call.
-    pub(super) fn untold(&mut self) -> BTreeSet<JobId> {
-        std::mem::take(&mut self.untold)
+    pub(super) fn unreported(&mut self) -> BTreeSet<JobId> {
+        std::mem::take(&mut self.unreported)
     }
 
     /// Jobs that wait and about which it was said why.
@@ -50,19 +50,19 @@ impl Waits {
     }
 
     /// One pod of a job waits again.
-    pub(super) fn again(&mut self, job: JobId) {
+    pub(super) fn add_pod(&mut self, job: JobId) {
         self.change(job, |wait| wait.pods += 1);
     }
 
     /// Why a job waits.
-    pub(super) fn because(&mut self, job: JobId, reason: PendingReason) {
-        self.untold.remove(&job);
+    pub(super) fn set_reason(&mut self, job: JobId, reason: PendingReason) {
+        self.unreported.remove(&job);
         self.change(job, |wait| wait.reason = Some(reason));
     }
 
-    /// A job does not wait for the moment; since when it did is kept.
+    /// A job is not pending for the moment; since when it was is kept.
     pub(super) fn pause(&mut self, job: JobId) {
-        self.untold.remove(&job);
+        self.unreported.remove(&job);
         self.change(job, |wait| (wait.reason, wait.pods) = (None, 0));
     }
 
@@ -72,7 +72,7 @@ impl Waits {
         self.jobs.remove(&job);
     }
 
-    /// Pauses all jobs, and forgets those that are not to be kept.
+    /// Pauses all jobs, and forgets those that are gone.
     pub(super) fn restart(&mut self, is_kept: impl Fn(JobId) -> bool) {
         self.jobs.retain(|job, _| is_kept(*job));
         self.jobs.values_mut().for_each(|wait| (wait.reason, wait.pods) = (None, 0));
@@ -94,9 +94,9 @@ impl Waits {
         self.unschedulable_pods
     }
 
-    fn change(&mut self, job: JobId, change: impl FnOnce(&mut Wait)) {
+    fn change(&mut self, job: JobId, change: impl FnOnce(&mut PendingJob)) {
         let Some(wait) = self.jobs.get_mut(&job) else { return };
-        let unschedulable = |wait: &Wait| match wait.reason {
+        let unschedulable = |wait: &PendingJob| match wait.reason {
             Some(PendingReason::Unschedulable) => wait.pods,
             _ => 0,
         };

@@ -21,13 +21,13 @@ enum About {
 
 /// Unfinished orders by number, and the last one about everything that any of them is about.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
-    open: BTreeMap<u64, Turn>,
+pub(super) struct Sequence {
+    open: BTreeMap<u64, Place>,
     last: BTreeMap<About, u64>,
 }
 
 #[derive(Debug)]
-struct Turn {
+struct Place {
     about: BTreeSet<About>,
     /// Orders that must end first.
     after: BTreeSet<u64>,
@@ -35,12 +35,12 @@ struct Turn {
     before: Vec<u64>,
 }
 
-impl Turns {
+impl Sequence {
     /// An order is given after all others. Whether its turn has come.
     pub(super) fn give(&mut self, number: u64, order: &Order) -> bool {
         let about = about(order);
         let mut first = about.clone();
-        if let Order::Stop { decision, .. } = order
+        if let Order::Evict { decision, .. } = order
             && !self.last.contains_key(&About::Decision(decision.number()))
         {
             // The first of them: after what is written about its pods and those that they are for.
@@ -56,13 +56,15 @@ impl Turns {
         }
         self.last.extend(about.iter().cloned().map(|one| (one, number)));
         let has_come = after.is_empty();
-        self.open.insert(number, Turn { about, after, before: Vec::new() });
+        self.open.insert(number, Place { about, after, before: Vec::new() });
         has_come
     }
 
     /// An order has ended: those whose turn has come by that.
     pub(super) fn end(&mut self, number: u64) -> Vec<u64> {
-        let Some(Turn { about, before, .. }) = self.open.remove(&number) else { return Vec::new() };
+        let Some(Place { about, before, .. }) = self.open.remove(&number) else {
+            return Vec::new();
+        };
         for one in &about {
             if self.last.get(one) == Some(&number) {
                 self.last.remove(one);
@@ -80,38 +82,38 @@ impl Turns {
 fn about(order: &Order) -> BTreeSet<About> {
     let pod = |pod: &PodKey| About::Pod(pod.clone());
     match order {
-        Order::Stop { pod: victim, decision, .. } if decision.pods().is_empty() => {
+        Order::Evict { pod: victim, decision, .. } if decision.pods().is_empty() => {
             [pod(victim)].into()
         }
-        Order::Stop { pod: victim, decision, .. } => {
+        Order::Evict { pod: victim, decision, .. } => {
             [pod(victim), About::Decision(decision.number())].into()
         }
-        Order::TakeBack { pod: about }
+        Order::Unmark { pod: about }
         | Order::Nominate { pod: about, .. }
-        | Order::MayStop { pod: about } => [pod(about)].into(),
+        | Order::MayEvict { pod: about } => [pod(about)].into(),
         Order::SelectNode { claim, .. } => [About::Claim(claim.clone())].into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Stop, StopDecision};
+    use super::super::{EvictionCause, EvictionDecision};
     use super::*;
 
     fn key(name: &str) -> PodKey {
         PodKey { namespace: "n".into(), name: name.into(), uid: name.into() }
     }
 
-    fn stop(name: &str, decision: &StopDecision) -> Order {
-        Order::Stop { pod: key(name), why: Stop::Preempted, decision: decision.clone() }
+    fn stop(name: &str, decision: &EvictionDecision) -> Order {
+        Order::Evict { pod: key(name), why: EvictionCause::Preempted, decision: decision.clone() }
     }
 
     #[test]
     fn only_orders_that_belong_together_come_one_after_the_other() {
-        let mut turns = Turns::default();
+        let mut turns = Sequence::default();
         let decision = |number, pods: &[&str], by: &str| {
             let pods = pods.iter().map(|pod| key(pod)).collect();
-            StopDecision::new(number, pods, vec![key(by)])
+            EvictionDecision::new(number, pods, vec![key(by)])
         };
         let (one, other) = (decision(1, &["a", "b"], "high"), decision(2, &["c"], "higher"));
         let nominate = Order::nominate_nowhere(key("high"));

@@ -5,8 +5,8 @@ use super::step::Step;
 use crate::answer::lacked_right;
 use crate::repeats::{Repeats, without_names};
 
-/// The same refusal is told again after so long.
-const TOLD_AGAIN_MS: u64 = 300_000;
+/// The same refusal is logged again after so long.
+const LOGGED_AGAIN_MS: u64 = 300_000;
 
 /// A line for the log about one write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum Went {
     },
 }
 
-/// Lines that are not told yet, and what was told of late.
+/// Lines that were not taken yet, and what was logged lately.
 #[derive(Debug)]
 pub(super) struct StepLog {
     repeats: Repeats<&'static str>,
@@ -63,20 +63,20 @@ pub(super) struct StepLog {
 
 impl Default for StepLog {
     fn default() -> Self {
-        Self { repeats: Repeats::every(TOLD_AGAIN_MS), lines: Vec::new() }
+        Self { repeats: Repeats::every(LOGGED_AGAIN_MS), lines: Vec::new() }
     }
 }
 
 impl StepLog {
-    /// Tells how a write went.
-    pub(super) fn tell(&mut self, step: &Step, went: Went) {
+    /// Logs how a write went.
+    pub(super) fn line(&mut self, step: &Step, went: Went) {
         let (namespace, name) = step.about();
         let (namespace, name, what) = (namespace.to_owned(), name.to_owned(), step.what());
         self.lines.push(StepNews { namespace, name, what, went });
     }
 
-    /// Tells that a write is not carried out, unless the same was told a short while ago.
-    pub(super) fn tell_failure(&mut self, step: &Step, end: &OrderEnd, own_ms: u64) {
+    /// Logs that a write failed, unless the same was logged a short while ago.
+    pub(super) fn log_failure(&mut self, step: &Step, end: &OrderEnd, own_ms: u64) {
         let (went, key, text) = match end {
             OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => return,
             OrderEnd::Refused { code, message } => {
@@ -93,14 +93,14 @@ impl StepLog {
                 (Went::Unanswered { problem: problem.clone() }, step.what(), problem.as_str())
             }
         };
-        // A policy that refuses many pods is told once, and not with the name of each.
+        // A policy that refuses many pods is logged once, and not with the name of each.
         let (namespace, name) = step.about();
         let text = match went {
             Went::WithoutRight { .. } => text.to_owned(),
             _ => without_names(text, [namespace, name]),
         };
         if self.repeats.is_due(key, &text, own_ms) {
-            self.tell(step, went);
+            self.line(step, went);
         }
     }
 

@@ -1,7 +1,7 @@
-//! Pods that are not let go when they are to be stopped: how many are tried, what is told, who else waits for it, and
-//! when they are tried again.
+//! Pods that are not let go when they are to be stopped: how many are tried, what is told, who else
+//! waits for it, and when they are tried again.
 
-use dovetail_control::order::{Order, OrderEnd, Stop};
+use dovetail_control::order::{EvictionCause, Order, OrderEnd};
 use dovetail_objects::Kind;
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;
@@ -25,7 +25,7 @@ fn tried(cluster: &mut Cluster, end: &OrderEnd) -> Vec<String> {
     cluster.run();
     let mut tried = Vec::new();
     while let Some(order) = cluster.scheduler.next_order() {
-        if let Order::Stop { pod, why: Stop::Preempted, .. } = &order {
+        if let Order::Evict { pod, why: EvictionCause::Preempted, .. } = &order {
             tried.push(pod.name.to_string());
             cluster.scheduler.order_ended(&order, end.clone(), cluster.now_ms);
         }
@@ -134,7 +134,7 @@ fn who_was_marked_and_is_stopped_by_nobody_is_marked_no_more() {
     let taken_back = |cluster: &mut Cluster| -> Vec<String> {
         let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
         let taken = orders.filter_map(|order| match order {
-            Order::TakeBack { pod } => Some(pod.name.to_string()),
+            Order::Unmark { pod } => Some(pod.name.to_string()),
             _ => None,
         });
         taken.collect()

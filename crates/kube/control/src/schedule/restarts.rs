@@ -1,8 +1,8 @@
-//! Starting the engine anew after it and the world disagreed.
+//! Starting the engine again after it and the world disagreed.
 
 use crate::pause::doubled;
 
-/// First and longest pause before an engine is started anew. A bug that lasts must not rebuild
+/// First and longest pause before an engine is started again. A bug that lasts must not rebuild
 /// everything at every round.
 const PAUSES_MS: (u64, u64) = (100, 60_000);
 /// An engine that has served for so long is no longer suspected.
@@ -10,13 +10,13 @@ const TRUSTED_AFTER_MS: u64 = 600_000;
 
 /// When an engine may be started.
 #[derive(Debug, Default)]
-pub(super) struct Anew {
+pub(super) struct Restarts {
     failures: u32,
     failed_ms: u64,
     until_ms: u64,
 }
 
-impl Anew {
+impl Restarts {
     /// An engine had to be given up.
     pub(super) fn failed(&mut self, now_ms: u64) {
         if now_ms >= self.failed_ms.saturating_add(TRUSTED_AFTER_MS) {
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn engines_that_fail_in_a_row_are_started_later_each_time() {
-        let mut anew = Anew::default();
+        let mut anew = Restarts::default();
         let mut pause_after = |now_ms: u64| {
             anew.failed(now_ms);
             anew.until_ms() - now_ms

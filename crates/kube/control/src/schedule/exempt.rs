@@ -1,4 +1,4 @@
-//! What a waiting job says of pods of lower priority that would make room for it and that are not stopped.
+//! What a pending job says of pods of lower priority that would make room for it and are exempt.
 
 use std::collections::BTreeSet;
 
@@ -13,29 +13,32 @@ use super::questions::Questions;
 /// Pods named; of more, the first.
 const NAMED: usize = 3;
 
-/// Pods that are not stopped, and what is said of them.
-struct Spared {
+/// Pods that are exempt from preemption, and what is said of them.
+struct Exempt {
     jobs: BTreeSet<JobId>,
     says: String,
 }
 
 impl Questions<'_> {
-    /// Which pods of lower priority a job would start without that are left in peace, why, and until when; nothing if it
-    /// would not, or may stop nobody itself.
-    pub(super) fn says_who_is_not_stopped(&mut self, job: JobId) -> Option<String> {
+    /// Without which exempt pods of lower priority a job would start, why they are exempt, and
+    /// until when; nothing if it would not start, or may not preempt itself.
+    pub(super) fn exempt_victims(&mut self, job: JobId) -> Option<String> {
         let waiting = self.known.engine()?.job(job)?.clone();
         let is_patient = self.known.world.preemption().is_patient(job);
-        if !self.known.stops_others() || (waiting.preemption.never_preempts && !is_patient) {
+        if !self.known.preempts() || (waiting.preemption.never_preempts && !is_patient) {
             return None;
         }
-        let all: Vec<Spared> =
-            [self.not_let_go(&waiting), self.not_allowed(&waiting)].into_iter().flatten().collect();
+        let all: Vec<Exempt> =
+            [self.refused_victims(&waiting), self.victims_without_right(&waiting)]
+                .into_iter()
+                .flatten()
+                .collect();
         let engine = self.known.engine_mut()?;
-        let mut would_start = |spared: &[&Spared]| {
-            let jobs: BTreeSet<JobId> = spared.iter().flat_map(|one| &one.jobs).copied().collect();
+        let mut would_start = |exempt: &[&Exempt]| {
+            let jobs: BTreeSet<JobId> = exempt.iter().flat_map(|one| &one.jobs).copied().collect();
             !jobs.is_empty() && starts_without(engine, &waiting, &jobs)
         };
-        let both: Vec<&Spared> = all.iter().collect();
+        let both: Vec<&Exempt> = all.iter().collect();
         let one = both.iter().find(|one| would_start(&[one])).map(|one| vec![*one]);
         let told = one.or_else(|| would_start(&both).then_some(both));
         let mut says: Vec<String> =
@@ -49,8 +52,8 @@ impl Questions<'_> {
         (!says.is_empty()).then(|| says.join(" "))
     }
 
-    /// Those that the server did not let go.
-    fn not_let_go(&self, waiting: &Job) -> Option<Spared> {
+    /// Those whose eviction the server refused.
+    fn refused_victims(&self, waiting: &Job) -> Option<Exempt> {
         let all = self.refusals.victims.paused().filter_map(|(until_ms, key)| {
             let pod = self.known.world.pods().pod(&key.namespace, &key.name)?;
             let runs = *pod.meta.uid == *key.uid && !pod.node.is_empty() && !pod.is_over();
@@ -69,11 +72,11 @@ impl Questions<'_> {
             named(all.iter().map(|(.., pod)| *pod)),
             time(until_ms)
         );
-        Some(Spared { jobs, says })
+        Some(Exempt { jobs, says })
     }
 
-    /// Those that the scheduler may not stop.
-    fn not_allowed(&self, waiting: &Job) -> Option<Spared> {
+    /// Those that the scheduler has no right to evict.
+    fn victims_without_right(&self, waiting: &Job) -> Option<Exempt> {
         let (mut jobs, mut pods, mut first) = (BTreeSet::new(), Vec::new(), None);
         for (namespace, message) in self.refusals.namespaces() {
             let running = self.known.world.preemption().running_in(namespace);
@@ -84,12 +87,13 @@ impl Questions<'_> {
             }
         }
         let says = format!(
-            "It would start if pods of lower priority went that the scheduler may not stop: {}; {}; give it that right \
-             (deploy/rbac.yaml has it): it asks again.",
+            "It would start if pods of lower priority were evicted, for which the scheduler's \
+             account lacks the right: {}; {}; grant that right (deploy/rbac.yaml has it): dovetail \
+             asks again.",
             named(pods.into_iter()),
             first?
         );
-        Some(Spared { jobs, says })
+        Some(Exempt { jobs, says })
     }
 }
 
