@@ -4,6 +4,7 @@
 //! follows from answers and the own clock alone.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::announce::{self, Source, Write, judge};
 use crate::bind::{Bind, Binds, Report};
@@ -80,7 +81,7 @@ impl Writes {
     }
 
     /// A bind goes out.
-    pub fn bind(&mut self, bind: Bind) {
+    pub fn bind(&mut self, bind: Arc<Bind>) {
         let decision = bind.decision;
         let request = self.binds.send(bind);
         let request = self.number(Sent::Bind(decision), request);

@@ -48,7 +48,7 @@ fn decided(api: &FakeApi, decision: u64, pod: usize, node: &str) -> Bind {
             name: pod.into(),
             uid: object["metadata"]["uid"].as_str().expect("a UID").into(),
         },
-        node: node.to_owned(),
+        node: node.into(),
         epoch: 0,
         tag: format!("d{decision}"),
     }
@@ -127,7 +127,7 @@ async fn requests_in_flight_are_bounded_and_stopping_settles_every_decision() {
         (Wires::new(clients(&api), leadership, 0, 5), Writes::new(source()));
     let room = wires.credits().binds;
     for at in 0..room {
-        writes.bind(decided(&api, at as u64, at, "n"));
+        writes.bind(Arc::new(decided(&api, at as u64, at, "n")));
     }
     let requests = writes.requests(wires.credits(), now(&clock));
     requests.into_iter().for_each(|request| wires.send(request));
@@ -223,7 +223,7 @@ fn judge(api: &FakeApi, reports: &[Report], decisions: usize) -> Result<(), Test
         let ours = annotations[DECISION] == json!(bind.tag) && annotations[EPOCH] == "0";
         prop_assert_eq!(ours, *outcome == Outcome::Bound, "{:?}: {:?}", bind, outcome);
         if ours {
-            prop_assert_eq!(pod["spec"]["nodeName"].as_str(), Some(bind.node.as_str()));
+            prop_assert_eq!(pod["spec"]["nodeName"].as_str(), Some(&*bind.node));
         }
         if let Outcome::BoundByOther { node } = outcome {
             prop_assert_eq!(pod["spec"]["nodeName"].as_str(), Some(node.as_str()));

@@ -1,6 +1,7 @@
 //! Gangs, from objects to binds: the loop of the scheduler without its wires.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dovetail_cluster::world::{Change, Report as Said, Settings, World};
 use dovetail_control::bind::{Bind, Cause, Outcome, Report};
@@ -65,21 +66,21 @@ impl Cluster {
     }
 
     /// Decides; what is to be sent.
-    pub(crate) fn decide(&mut self) -> Vec<Bind> {
+    pub(crate) fn decide(&mut self) -> Vec<Arc<Bind>> {
         self.watch();
         self.scheduler.decide(self.now_ms);
         self.unsent()
     }
 
-    fn unsent(&mut self) -> Vec<Bind> {
+    fn unsent(&mut self) -> Vec<Arc<Bind>> {
         std::iter::from_fn(|| self.scheduler.next_bind(self.now_ms)).collect()
     }
 
     /// A bind reaches the server.
-    pub(crate) fn carry_out(&mut self, bind: Bind) {
+    pub(crate) fn carry_out(&mut self, bind: Arc<Bind>) {
         let key = (Kind::Pod, bind.pod.namespace.to_string(), bind.pod.name.to_string());
         self.server.change(&key, |pod| {
-            pod["spec"]["nodeName"] = json!(bind.node);
+            pod["spec"]["nodeName"] = json!(&*bind.node);
             pod["metadata"]["annotations"]["dovetail.dev/decision"] = json!(bind.tag);
         });
         let report = Report { bind, outcome: Outcome::Bound, answered_in_ms: Some(1) };
@@ -163,7 +164,7 @@ pub(crate) fn names(pods: &[&str]) -> Vec<String> {
     pods.iter().map(|pod| (*pod).to_owned()).collect()
 }
 
-fn tags(binds: &[Bind]) -> BTreeMap<&str, usize> {
+fn tags(binds: &[Arc<Bind>]) -> BTreeMap<&str, usize> {
     let mut tags = BTreeMap::new();
     for bind in binds {
         *tags.entry(bind.tag.as_str()).or_default() += 1;

@@ -98,7 +98,7 @@ fn decided(api: &FakeApi, pod: usize, node: &str, epoch: u64) -> Bind {
             name: name.into(),
             uid: object["metadata"]["uid"].as_str().expect("a UID").into(),
         },
-        node: node.to_owned(),
+        node: node.into(),
         epoch,
         tag: format!("{node}-{epoch}"),
     }

@@ -174,7 +174,7 @@ async fn bind_again(config: &Config, pod: &Pod) {
             name: pod.metadata.name.clone().expect("a name").into(),
             uid: pod.metadata.uid.clone().expect("a UID").into(),
         },
-        node: "n0".to_owned(),
+        node: "n0".into(),
         epoch: 0,
         tag: "again".to_owned(),
     };

@@ -90,7 +90,7 @@ async fn drive(
         while room > 0
             && let Some(bind) = binds.pop_front()
         {
-            writes.bind(bind);
+            writes.bind(Arc::new(bind));
             room -= 1;
         }
         for request in writes.requests(wires.credits(), now(&clock)) {

@@ -299,7 +299,7 @@ fn a_volume_made_elsewhere_leads_its_pod_there() {
     let elsewhere = if chosen == "n0" { "n1" } else { "n0" };
     provision(&mut cluster, "data", elsewhere);
     let bind = cluster.decide().pop().expect("a bind");
-    assert_eq!(bind.node, elsewhere);
+    assert_eq!(&*bind.node, elsewhere);
 }
 
 #[test]

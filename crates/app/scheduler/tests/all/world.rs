@@ -90,7 +90,7 @@ impl Scheduler {
         self.gangs += jobs.values().filter(|binds| binds.len() > 1).count();
         let binds: Vec<(PodId, NodeName)> = jobs.into_values().flatten().collect();
         self.binds += binds.len();
-        let events = self.world.assumed(&binds);
+        let events = self.world.assumed(&binds, |_| 0);
         self.tell(events);
         self.in_flight.extend(binds);
     }

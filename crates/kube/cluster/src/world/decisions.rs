@@ -19,26 +19,32 @@ impl World {
     /// The engine has bound pods, all that it bound in one cycle: they hold their nodes until the
     /// watch or [`World::bind_failed`] says otherwise. Call it for everything the engine decides,
     /// before the next change: what follows for one job may be about another that the same cycle
-    /// has started.
-    pub fn assumed(&mut self, binds: &[(PodId, NodeName)]) -> Vec<Event> {
+    /// has started. Binds of one job come one after the other, and are one decision; `since_ms`
+    /// says since when a job is pending.
+    pub fn assumed(
+        &mut self,
+        binds: &[(PodId, NodeName)],
+        since_ms: impl Fn(JobId) -> u64,
+    ) -> Vec<Event> {
         let Index { objects, feed, gangs, .. } = &mut self.index;
-        for (pod, node) in binds {
-            let Some(slot) = objects.pods.by_id(*pod) else { continue };
-            let entry = objects.pods.get_mut(slot);
-            let (Reported::Waiting { requirement, .. } | Reported::Member { requirement }) =
-                &entry.reported
-            else {
-                continue;
-            };
-            let requirement = Arc::clone(requirement);
-            entry.assumed = Some(Arc::clone(node));
-            objects.pods.index(slot);
-            feed.note_assumed(objects, slot, node, requirement);
-            if let Some(gang) = objects.pods.get(slot).gang.clone() {
-                gangs.started(&gang, pod.job);
-                objects.dirty.gangs.insert(gang);
+        for of_job in binds.chunk_by(|(one, _), (next, _)| one.job == next.job) {
+            let (first, of_gang) = objects.pods.decisions.take_numbers(of_job.len());
+            for (number, (pod, node)) in (first..).zip(of_job) {
+                let Some(slot) = objects.pods.by_id(*pod) else { continue };
+                let (Reported::Waiting { requirement, .. } | Reported::Member { requirement }) =
+                    &objects.pods.get(slot).reported
+                else {
+                    continue;
+                };
+                let requirement = Arc::clone(requirement);
+                objects.pods.assign(slot, number, node, of_gang, since_ms(pod.job));
+                feed.note_assumed(objects, slot, node, requirement);
+                if let Some(gang) = objects.pods.get(slot).gang.clone() {
+                    gangs.started(&gang, pod.job);
+                    objects.dirty.gangs.insert(gang);
+                }
+                feed.counted.count(objects, slot);
             }
-            feed.counted.count(objects, slot);
         }
         self.index.settle()
     }
@@ -49,12 +55,11 @@ impl World {
         let Index { objects, feed, .. } = &mut self.index;
         for pod in pods {
             let Some(slot) = objects.pods.by_id(*pod) else { continue };
-            let entry = objects.pods.get_mut(slot);
+            let entry = objects.pods.get(slot);
             let Reported::Assumed { requirement, .. } = &entry.reported else { continue };
             let (requirement, priority) = (Arc::clone(requirement), entry.pod.priority);
-            entry.assumed = None;
-            entry.waits_for_volumes = false;
             let is_member = entry.gang.is_some();
+            objects.pods.unassign(slot);
             objects.pods.index(slot);
             if !is_member {
                 let queue = feed.counted.counted_for(pod.job).to_owned();
@@ -177,15 +182,5 @@ impl World {
         let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
         let claims = names_of(missing);
         self.index.feed.reports.push(Report::GroupWaitsForVolumes { namespace, name, claims });
-    }
-
-    /// Pods wait for no volumes any more.
-    pub fn have_their_volumes(&mut self, pods: impl IntoIterator<Item = PodId>) {
-        let all = &mut self.index.objects.pods;
-        for pod in pods {
-            if let Some(slot) = all.by_id(pod) {
-                all.get_mut(slot).waits_for_volumes = false;
-            }
-        }
     }
 }

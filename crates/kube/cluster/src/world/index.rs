@@ -258,10 +258,9 @@ impl Index {
     /// A node is decided for a pod, and it waits for volumes there: for those of its `own` claims,
     /// or, if it has none without, for those `of_all` that start with it.
     pub(crate) fn wait_for_volumes(&mut self, pod: PodId, own: &[ClaimKey], of_all: &[ClaimKey]) {
-        let Some(slot) = self.objects.pods.by_id(pod) else { return };
-        let entry = self.objects.pods.get_mut(slot);
-        let Some(node) = entry.assumed.as_deref().map(str::to_owned) else { return };
-        entry.waits_for_volumes = true;
+        let pods = &self.objects.pods;
+        let Some(entry) = pods.by_id(pod).map(|slot| pods.get(slot)) else { return };
+        let Some(node) = pods.decision_of(entry).map(|it| it.bind.node.to_string()) else { return };
         let meta = &entry.pod.meta;
         let [namespace, name, uid] =
             [&meta.namespace, &meta.name, &meta.uid].map(ToString::to_string);

@@ -44,6 +44,7 @@ use index::Index;
 pub use key::{ClaimKey, PodKey};
 pub use missing_queue::MissingQueue;
 use objects::Objects;
+pub use objects::decisions::{Bind, Decision, Decisions, GangDecision, Stage};
 use objects::listing::Listings;
 pub use readings::decided::DECISION;
 pub use report::{
@@ -167,6 +168,22 @@ impl World {
         let rest = snapshot::without_nodes(&mut self.index, now_ms);
         let nodes = self.index.objects.nodes.into_reported().map(std::sync::Arc::unwrap_or_clone);
         Snapshot { nodes: nodes.collect(), ..rest }
+    }
+
+    /// Decisions are made in this leadership from now on.
+    pub fn in_epoch(mut self, epoch: u64) -> Self {
+        self.index.objects.pods.decisions.begin_epoch(epoch);
+        self
+    }
+
+    /// Which pods are assigned to which nodes.
+    pub fn decisions(&self) -> &Decisions {
+        &self.index.objects.pods.decisions
+    }
+
+    /// The same, to note how far decisions are.
+    pub fn decisions_mut(&mut self) -> &mut Decisions {
+        &mut self.index.objects.pods.decisions
     }
 
     /// Questions about pods.

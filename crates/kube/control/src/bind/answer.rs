@@ -144,7 +144,7 @@ pub fn of_pod(bind: &Bind, answered: &Answered, cause: &Cause) -> Option<Outcome
     }
     if let Some(node) = pod.spec.node_name.filter(|node| !node.is_empty()) {
         let annotations = pod.metadata.annotations.unwrap_or_default();
-        let ours = node == bind.node
+        let ours = *node == *bind.node
             && annotations.get(DECISION) == Some(&bind.tag)
             && annotations.get(EPOCH) == Some(&bind.epoch.to_string());
         return Some(if ours { Outcome::Bound } else { Outcome::BoundByOther { node } });
@@ -172,7 +172,7 @@ mod tests {
         Bind {
             decision: 1,
             pod: PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() },
-            node: text("m"),
+            node: "m".into(),
             epoch: 2,
             tag: text("d"),
         }

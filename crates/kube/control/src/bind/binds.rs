@@ -2,6 +2,7 @@
 //! one out, its pod is read when the request can no longer take effect.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::answer::{Cause, Outcome, Verdict, of_bind, of_pod};
 use super::body::request;
@@ -23,7 +24,7 @@ pub(crate) struct Binds {
 
 #[derive(Debug)]
 struct Open {
-    bind: Bind,
+    bind: Arc<Bind>,
     /// From sending to the answer, if one came.
     took_ms: Option<u64>,
     /// Why its effect is open; `None` while the bind itself is on its way.
@@ -38,7 +39,7 @@ struct Doubt {
 
 impl Binds {
     /// A bind goes out: its request.
-    pub(crate) fn send(&mut self, bind: Bind) -> Request {
+    pub(crate) fn send(&mut self, bind: Arc<Bind>) -> Request {
         let request = request(&bind);
         let open = Open { bind, took_ms: None, doubt: None };
         self.open.insert(open.bind.decision, open);
@@ -135,14 +136,14 @@ mod tests {
     use super::*;
     use crate::answer::{Answered, NoAnswer};
 
-    fn bind() -> Bind {
-        Bind {
+    fn bind() -> Arc<Bind> {
+        Arc::new(Bind {
             decision: 7,
             pod: PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() },
-            node: "m".to_owned(),
+            node: "m".into(),
             epoch: 2,
             tag: "2-7".to_owned(),
-        }
+        })
     }
 
     fn answer(answered: Option<Answered>) -> Answer {

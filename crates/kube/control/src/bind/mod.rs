@@ -13,24 +13,7 @@ pub use answer::{Cause, Outcome, Verdict, of_bind, of_pod};
 pub(crate) use binds::Binds;
 pub use report::Report;
 
-pub use dovetail_cluster::world::DECISION;
-use dovetail_cluster::world::PodKey;
-
-/// One decided bind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bind {
-    /// Names the decision towards the caller; returned with the outcome.
-    pub decision: u64,
-    /// The pod: another one of the same name is never bound.
-    pub pod: PodKey,
-    /// Node it shall run on.
-    pub node: String,
-    /// Epoch of the leadership in which it was decided.
-    pub epoch: u64,
-    /// Text that names the decision across processes, such as the gang's decision id; written into
-    /// the pod.
-    pub tag: String,
-}
+pub use dovetail_cluster::world::{Bind, DECISION};
 
 /// Annotation with the epoch, written by the bind itself.
 pub const EPOCH: &str = "dovetail.dev/epoch";

@@ -1,5 +1,7 @@
 //! A bind and what became of it.
 
+use std::sync::Arc;
+
 use super::Bind;
 use super::answer::Outcome;
 
@@ -7,7 +9,7 @@ use super::answer::Outcome;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The decision.
-    pub bind: Bind,
+    pub bind: Arc<Bind>,
     /// Its outcome.
     pub outcome: Outcome,
     /// From sending to the answer; `None` if nothing was sent or nothing came.

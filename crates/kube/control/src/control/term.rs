@@ -172,7 +172,7 @@ impl Term {
         while self.settings.dry_run || room > 0 {
             let Some(bind) = self.scheduler.next_bind(now_ms) else { return };
             match self.settings.dry_run {
-                true => self.scheduler.keep(&bind),
+                true => self.scheduler.would_bind(&bind),
                 false => {
                     self.writes.bind(bind);
                     room -= 1;

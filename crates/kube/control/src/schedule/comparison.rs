@@ -7,6 +7,7 @@
 //! seen on the watch and is free for nobody.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dovetail_cluster::world::{Change, PodKey, World};
 use dovetail_objects::{Kind, Object, Pod};
@@ -45,8 +46,7 @@ pub struct Compared {
 
 #[derive(Clone, Debug)]
 struct Open {
-    uid: String,
-    node: String,
+    bind: Arc<Bind>,
     gpus: u128,
     model: String,
     decided_ms: u64,
@@ -65,12 +65,11 @@ impl Comparison {
     }
 
     /// Dovetail has decided.
-    pub fn decided(&mut self, bind: &Bind, world: &World, now_ms: u64) {
+    pub fn decided(&mut self, bind: &Arc<Bind>, world: &World, now_ms: u64) {
         let Some(pod) = world.pods().pod(&bind.pod.namespace, &bind.pod.name) else { return };
         let gpus = pod.requests.extended.get(&world.rules().device_resource).copied();
         let open = Open {
-            uid: bind.pod.uid.to_string(),
-            node: bind.node.clone(),
+            bind: Arc::clone(bind),
             gpus: gpus.and_then(|gpus| u128::try_from(gpus).ok()).unwrap_or(0),
             model: world.nodes().gpu_model(&bind.node).to_owned(),
             decided_ms: now_ms,
@@ -96,7 +95,7 @@ impl Comparison {
     fn see_pod(&mut self, pod: &Pod, world: &World, now_ms: u64) {
         let (namespace, name) = (&pod.meta.namespace, &pod.meta.name);
         let key = (namespace.to_string(), name.to_string());
-        let is_open = self.open.get(&key).map(|open| *open.uid == *pod.meta.uid);
+        let is_open = self.open.get(&key).map(|open| open.bind.pod.uid == pod.meta.uid);
         match is_open {
             Some(false) => self.settle(namespace, name, None, now_ms),
             Some(true) if pod.is_over() => self.settle(namespace, name, None, now_ms),
@@ -118,7 +117,7 @@ impl Comparison {
         self.count(&open, now_ms);
         let compared = &mut self.compared;
         match node {
-            Some(node) if node == open.node => compared.same_node += 1,
+            Some(node) if *node == *open.bind.node => compared.same_node += 1,
             Some(_) => compared.other_node += 1,
             None => compared.gone += 1,
         }

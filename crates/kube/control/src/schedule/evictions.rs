@@ -12,7 +12,6 @@ use dovetail_objects::Pod;
 
 use super::known::Known;
 use super::news::{Evicted, News};
-use super::outbox::Outbox;
 use super::preempting::Preempting;
 use crate::order::{EvictionCause, EvictionDecision, Order, OrderEnd};
 
@@ -109,7 +108,7 @@ impl Preempting {
 
     /// Pods that replaced lost ones are pods of their gang again, where nothing is under way with
     /// any of it.
-    pub(super) fn rejoin_gangs(&self, known: &mut Known, outbox: &Outbox) {
+    pub(super) fn rejoin_gangs(&self, known: &mut Known) {
         let rooms = &self.rooms;
         let (world, engine) = known.both_mut();
         let is_victim = |pod: PodId| rooms.values().any(|room| room.victims.contains(&pod));
@@ -119,7 +118,7 @@ impl Preempting {
             Owner::Foreign(_) | Owner::Reservation => None,
         });
         let awaited: BTreeSet<PodId> = awaited.collect();
-        let is_busy = |pod| outbox.is_open_for(pod) || is_victim(pod) || awaited.contains(&pod);
+        let is_busy = |pod| is_victim(pod) || awaited.contains(&pod);
         let events = world.rejoin(is_busy);
         known.apply(events);
     }

@@ -273,7 +273,9 @@ impl Known {
             let binds: Vec<_> = binds.collect();
             self.follows.push_back(Follows::Plan(plan));
             if !binds.is_empty() {
-                let events = self.world.assumed(&binds);
+                let Self { world, pending, now_ms, .. } = self;
+                let since_ms = |job| pending.since_ms(job).unwrap_or(*now_ms);
+                let events = world.assumed(&binds, since_ms);
                 self.apply(events);
             }
         }

@@ -3,7 +3,7 @@
 //! [`Scheduler`] is the loop without its wires and can be driven by a test.
 
 mod comparison;
-mod decisions;
+mod dispatch;
 mod drift;
 mod evictions;
 mod exempt;

@@ -1,5 +1,7 @@
 //! What a scheduler has to say to people and to metrics.
 
+use std::sync::Arc;
+
 use dovetail_cluster::world::{self, PodKey};
 use dovetail_model::{JobId, PendingReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
@@ -22,7 +24,7 @@ pub enum News {
     /// A bind that is decided and, in a dry run, not sent.
     WouldBind {
         /// The bind.
-        bind: Bind,
+        bind: Arc<Bind>,
         /// Since the pod was first seen waiting.
         waited_ms: u64,
     },

@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::translate::NotYet;
-use dovetail_cluster::world::{ClaimKey, PodKey, VolumePatience};
-use dovetail_model::{JobId, NodeName, PodId};
+use dovetail_cluster::world::{ClaimKey, Decisions, Stage, VolumePatience};
+use dovetail_model::PodId;
 use dovetail_plan::Cause as Refusal;
 
-use super::decisions::Decisions;
+use super::dispatch::{Dispatch, take_back};
 use super::known::Known;
 use super::pauses::Pause;
 use crate::order::{Order, OrderEnd};
@@ -22,7 +22,7 @@ use crate::order::{Order, OrderEnd};
 #[derive(Debug)]
 pub(super) struct Provisioning {
     pub(super) wait_ms: u64,
-    made: u64,
+    /// By the number of the first decision about their job.
     open: BTreeMap<u64, Open>,
     /// Whether anything has changed since they were checked.
     is_stale: bool,
@@ -31,27 +31,26 @@ pub(super) struct Provisioning {
 impl Default for Provisioning {
     fn default() -> Self {
         let VolumePatience { wait_ms } = VolumePatience::default();
-        Self { wait_ms, made: 0, open: BTreeMap::new(), is_stale: false }
+        Self { wait_ms, open: BTreeMap::new(), is_stale: false }
     }
 }
 
-/// One of them: all pods of a job that were decided at once.
+/// What all pods of a job that were decided at once wait for.
 #[derive(Debug)]
 struct Open {
-    binds: Vec<(PodId, NodeName)>,
-    since_ms: u64,
+    /// Their decisions.
+    numbers: Vec<u64>,
     until_ms: u64,
     claims: BTreeMap<ClaimKey, Choice>,
-    /// Claims that were without a volume when the pods last said so.
+    /// Claims that were without a volume when that was last reported.
     reported: Vec<ClaimKey>,
 }
 
 /// The node that is chosen for a claim.
 #[derive(Clone, Debug)]
 struct Choice {
-    /// The first pod that uses it, and where that goes.
-    pod: PodId,
-    node: NodeName,
+    /// The decision about the first pod that uses it.
+    decision: u64,
     written: Written,
 }
 
@@ -69,19 +68,20 @@ enum Written {
     Failed(String),
 }
 
-/// How far a decision is.
+/// How far the decisions about a job are.
 enum Progress {
-    PendingJobs(Vec<Order>),
+    Waits(Vec<Order>),
     Ready,
     /// Some of its pods are not to go where they were to, or nothing more is to be waited for.
     Void,
-    Failed(PodId, NotYet),
+    /// This decision cannot be carried out.
+    Failed(u64, NotYet),
 }
 
 impl Provisioning {
     /// Pods of decisions that wait for volumes.
     pub(super) fn pods(&self) -> usize {
-        self.open.values().map(|open| open.binds.len()).sum()
+        self.open.values().map(|open| open.numbers.len()).sum()
     }
 
     /// When the first is given up.
@@ -95,11 +95,20 @@ impl Provisioning {
     }
 
     /// Notes what became of the choice of a node for a claim.
-    pub(super) fn written(&mut self, claim: &ClaimKey, node: &str, version: &str, end: OrderEnd) {
+    pub(super) fn written(
+        &mut self,
+        decisions: &Decisions,
+        claim: &ClaimKey,
+        (node, version): (&str, &str),
+        end: OrderEnd,
+    ) {
         self.is_stale = true;
         let choices = self.open.values_mut().filter_map(|open| open.claims.get_mut(claim));
         let ordered = Written::Ordered(version.into());
-        for choice in choices.filter(|one| *one.node == *node && one.written == ordered) {
+        let is_for = |choice: &Choice| {
+            decisions.get(choice.decision).is_some_and(|decision| *decision.bind.node == *node)
+        };
+        for choice in choices.filter(|one| is_for(one) && one.written == ordered) {
             choice.written = match &end {
                 OrderEnd::Done => Written::Done(version.into()),
                 OrderEnd::Gone | OrderEnd::CalledOff => Written::Changed(version.into()),
@@ -112,44 +121,33 @@ impl Provisioning {
     }
 }
 
-impl Decisions {
+impl Dispatch {
     /// Sends what was decided about a job, now or when the claims of its pods have volumes.
-    pub(super) fn send_when_provisioned(
-        &mut self,
-        known: &Known,
-        job: JobId,
-        binds: Vec<(PodId, NodeName)>,
-        since_ms: u64,
-    ) {
+    pub(super) fn send_when_provisioned(&mut self, known: &mut Known, numbers: Vec<u64>) {
         let mut claims = BTreeMap::new();
+        let decisions = known.world.decisions();
+        let Some(first) = numbers.first().and_then(|first| decisions.get(*first)) else { return };
+        let (first, gang) = (first.bind.decision, first.gang);
         if !self.is_dry_run {
-            for (pod, node) in &binds {
-                for claim in known.world.volumes().claims_without_volume(*pod) {
-                    let choice = Choice { pod: *pod, node: node.clone(), written: Written::NotYet };
+            for decision in numbers.iter().filter_map(|number| decisions.get(*number)) {
+                for claim in known.world.volumes().claims_without_volume(decision.pod) {
+                    let decision = decision.bind.decision;
                     // Where pods share one, the first chooses.
-                    claims.entry(claim).or_insert(choice);
+                    claims.entry(claim).or_insert(Choice { decision, written: Written::NotYet });
                 }
             }
         }
         if claims.is_empty() {
-            return self.outbox.add(binds, since_ms);
+            return self.outbox.add(&numbers, gang);
         }
-        let all = &mut self.provisioning;
-        // What was decided about it before holds no longer.
-        all.open.retain(|_, open| {
-            open.binds
-                .iter()
-                .all(|(pod, _)| pod.job != job || !binds.iter().any(|(other, _)| other == pod))
-        });
-        all.made += 1;
-        all.is_stale = true;
-        let until_ms = known.now_ms.saturating_add(all.wait_ms);
-        let reported = Vec::new();
-        let open = Open { binds, since_ms, until_ms, claims, reported };
-        all.open.insert(all.made, open);
+        advance(known, &numbers, Stage::Provisioning);
+        self.provisioning.is_stale = true;
+        let until_ms = known.now_ms.saturating_add(self.provisioning.wait_ms);
+        let open = Open { numbers, until_ms, claims, reported: Vec::new() };
+        self.provisioning.open.insert(first, open);
     }
 
-    /// Looks what became of the claims, and goes on.
+    /// Checks what became of the claims, and goes on.
     pub(super) fn provision(&mut self, known: &mut Known) {
         let is_due = self.provisioning.due_ms().is_some_and(|due_ms| due_ms <= known.now_ms);
         if !std::mem::take(&mut self.provisioning.is_stale) && !is_due {
@@ -158,29 +156,33 @@ impl Decisions {
         for number in self.provisioning.open.keys().copied().collect::<Vec<_>>() {
             let Some(mut open) = self.provisioning.open.remove(&number) else { continue };
             match self.progress_of(known, &mut open) {
-                Progress::PendingJobs(orders) => {
+                Progress::Waits(orders) => {
                     known.orders.extend(orders);
                     report_missing(known, &mut open);
                     self.provisioning.open.insert(number, open);
                 }
                 Progress::Ready => {
-                    known.world.have_their_volumes(open.binds.iter().map(|(pod, _)| *pod));
-                    self.outbox.add(open.binds, open.since_ms);
+                    advance(known, &open.numbers, Stage::Queued);
+                    let gang = known.world.decisions().get(number).and_then(|first| first.gang);
+                    self.outbox.add(&open.numbers, gang);
                 }
                 Progress::Void => self.undo(known, &open, None),
-                Progress::Failed(pod, why) => self.undo(known, &open, Some((pod, why))),
+                Progress::Failed(decision, why) => self.undo(known, &open, Some((decision, why))),
             }
         }
-        // What is said of those that were undone is heard now.
+        // What is said of those that were undone is reported now.
         known.take_reports();
     }
 
     /// Gives up decisions that wait for volumes where pods of them are to make room: nothing of
     /// these has begun, so no pod has to be evicted.
     pub(super) fn give_up_for_others(&mut self, known: &mut Known, victims: &[PodId]) {
-        let is_victim = |(pod, _): &(PodId, NodeName)| victims.contains(pod);
-        let open = &self.provisioning.open;
-        let given_up = open.iter().filter(|(_, open)| open.binds.iter().any(is_victim));
+        let decisions = known.world.decisions();
+        let is_victim = |number: &u64| {
+            decisions.get(*number).is_some_and(|decision| victims.contains(&decision.pod))
+        };
+        let open = self.provisioning.open.iter();
+        let given_up = open.filter(|(_, open)| open.numbers.iter().any(is_victim));
         for number in given_up.map(|(number, _)| *number).collect::<Vec<_>>() {
             if let Some(open) = self.provisioning.open.remove(&number) {
                 self.undo(known, &open, None);
@@ -189,9 +191,8 @@ impl Decisions {
     }
 
     fn progress_of(&self, known: &mut Known, open: &mut Open) -> Progress {
-        let is_current =
-            |(pod, node): &(PodId, NodeName)| known.world.pods().assumed_on(*pod) == Some(node);
-        if !open.binds.iter().all(is_current) {
+        let decisions = known.world.decisions();
+        if !open.numbers.iter().all(|number| decisions.is_current(*number)) {
             return Progress::Void;
         }
         let mut orders = Vec::new();
@@ -203,11 +204,11 @@ impl Decisions {
                     waits |= order.is_some();
                     orders.extend(order.flatten());
                 }
-                Err(why) => return Progress::Failed(choice.pod, why),
+                Err(why) => return Progress::Failed(choice.decision, why),
             }
         }
         match waits {
-            true => Progress::PendingJobs(orders),
+            true => Progress::Waits(orders),
             false if can_reach_their_volumes(known, open) => Progress::Ready,
             false => Progress::Void,
         }
@@ -231,7 +232,8 @@ impl Decisions {
         if known.world.volumes().has_volume(claim) {
             return Ok(None);
         }
-        let node = choice.node.to_string();
+        let decision = known.world.decisions().get(choice.decision);
+        let node = decision.map_or(String::new(), |decision| decision.bind.node.to_string());
         let provisioner = known.world.volumes().provisioner(claim).to_owned();
         if is_late {
             let within_s = self.provisioning.wait_ms / 1_000;
@@ -266,26 +268,32 @@ impl Decisions {
         }
     }
 
-    /// The decision is void, and the room is free. A pod that failed is left alone for a while.
-    fn undo(&mut self, known: &mut Known, open: &Open, failed: Option<(PodId, NotYet)>) {
-        let failed_pod = failed.as_ref().map(|(pod, _)| *pod);
-        if let Some((pod, why)) = failed
-            && let Some(key) = known.world.pods().pod_of(pod).map(PodKey::of)
+    /// The decisions are void, and the room is free. A pod that failed is left alone for a while.
+    fn undo(&mut self, known: &mut Known, open: &Open, failed: Option<(u64, NotYet)>) {
+        if let Some((number, why)) = failed
+            && let Some(failed) = known.world.decisions_mut().settle(number)
         {
-            self.pauses.pause_pod(known.now_ms, &key, Pause::Long);
-            let events = known.world.pause_pod(&key, Some(why));
+            let pod = &failed.bind.pod;
+            self.pauses.pause_pod(known.now_ms, pod, Pause::Long);
+            let events = known.world.pause_pod(pod, Some(why));
             known.apply(events);
         }
-        let is_open = |(pod, node): &&(PodId, NodeName)| {
-            Some(*pod) != failed_pod && known.world.pods().assumed_on(*pod) == Some(node)
-        };
-        let pods: Vec<PodId> = open.binds.iter().filter(is_open).map(|(pod, _)| *pod).collect();
-        let events = known.world.bind_failed(&pods);
-        known.apply(events);
+        take_back(known, &open.numbers);
     }
 }
 
-/// All pods of a decision say for which volumes they wait, when that is new or has changed.
+fn advance(known: &mut Known, numbers: &[u64], stage: Stage) {
+    let decisions = known.world.decisions_mut();
+    numbers.iter().for_each(|number| decisions.advance(*number, stage));
+}
+
+/// The pods of these decisions, as the engine names them.
+fn pods_of(known: &Known, numbers: &[u64]) -> Vec<PodId> {
+    let decisions = known.world.decisions();
+    numbers.iter().filter_map(|number| Some(decisions.get(*number)?.pod)).collect()
+}
+
+/// All pods of a decision report for which volumes they wait, when that is new or has changed.
 fn report_missing(known: &mut Known, open: &mut Open) {
     let is_missing =
         |key: &&ClaimKey| known.world.volumes().claim(key).is_none_or(|claim| !claim.is_bound());
@@ -293,7 +301,7 @@ fn report_missing(known: &mut Known, open: &mut Open) {
     if missing.is_empty() || open.reported == missing {
         return;
     }
-    let pods: Vec<PodId> = open.binds.iter().map(|(pod, _)| *pod).collect();
+    let pods = pods_of(known, &open.numbers);
     known.world.wait_for_volumes(&pods, &missing);
     open.reported = missing;
 }
@@ -302,9 +310,13 @@ fn report_missing(known: &mut Known, open: &mut Open) {
 fn can_reach_their_volumes(known: &mut Known, open: &Open) -> bool {
     let is_out_of_reach =
         |cause: Refusal| matches!(cause, Refusal::VolumeNodeAffinity | Refusal::VolumeZone);
-    open.binds.iter().all(|(pod, node)| {
-        let Some(asked) = known.world.volumes().asked_by_volumes(*pod) else { return false };
-        let refusals = known.engine_mut().and_then(|engine| engine.ask().refusals(&asked, node));
+    open.numbers.iter().all(|number| {
+        let Some(decision) = known.world.decisions().get(*number) else { return false };
+        let node = decision.bind.node.clone();
+        let Some(asked) = known.world.volumes().asked_by_volumes(decision.pod) else {
+            return false;
+        };
+        let refusals = known.engine_mut().and_then(|engine| engine.ask().refusals(&asked, &node));
         !refusals.into_iter().flatten().any(|refusal| is_out_of_reach(refusal.cause))
     })
 }

@@ -1,12 +1,14 @@
 //! The loop without its wires: changes and outcomes in, binds and orders out. No client, no clock.
 
+use std::sync::Arc;
+
 use dovetail_cluster::queues::engine_name;
 use dovetail_cluster::world::{Change, Unwinding, VolumePatience, World};
 use dovetail_model::{Action, JobId, NodeName, Plan, PodId};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
-use super::decisions::Decisions;
+use super::dispatch::Dispatch;
 use super::known::{Follows, Known};
 use super::news::News;
 use super::preempting::Preempting;
@@ -22,7 +24,7 @@ const ROUNDS: u32 = 16;
 /// Decides about the pods of one cluster, within one leadership.
 pub struct Scheduler {
     known: Known,
-    decisions: Decisions,
+    dispatch: Dispatch,
     preempting: Preempting,
     explained: Explained,
     /// Whether there was an engine in this leadership.
@@ -60,8 +62,8 @@ impl Scheduler {
     /// A scheduler that knows nothing yet. `epoch` goes into every bind.
     pub fn new(world: World, config: EngineConfig, epoch: u64) -> Self {
         Self {
-            known: Known::new(world, config),
-            decisions: Decisions { epoch, ..Decisions::default() },
+            known: Known::new(world.in_epoch(epoch), config),
+            dispatch: Dispatch::default(),
             preempting: Preempting::default(),
             explained: Explained::default(),
             has_begun: false,
@@ -71,9 +73,9 @@ impl Scheduler {
     /// The same, in other ways than by default; to be chosen before anything is applied.
     pub fn with(mut self, modes: Modes) -> Self {
         let Modes { is_dry_run, only_asks, volumes, recording } = modes;
-        (self.decisions.is_dry_run, self.preempting.is_dry_run) = (is_dry_run, is_dry_run);
+        (self.dispatch.is_dry_run, self.preempting.is_dry_run) = (is_dry_run, is_dry_run);
         (self.has_begun, self.explained.only_asks) = (only_asks, only_asks);
-        self.decisions.provisioning.wait_ms = volumes.wait_ms;
+        self.dispatch.provisioning.wait_ms = volumes.wait_ms;
         self.known.recording = recording;
         self
     }
@@ -91,7 +93,7 @@ impl Scheduler {
         self.settle();
         self.preempting.end_exemptions_taken_back(&mut self.known);
         self.settle();
-        self.decisions.provisioning.recheck();
+        self.dispatch.provisioning.recheck();
         if self.known.world.notices().are_queues_recounted() {
             self.known.end();
         }
@@ -101,7 +103,7 @@ impl Scheduler {
     /// Takes the outcome of a bind.
     pub fn outcome(&mut self, report: Report, now_ms: u64) {
         self.pass(now_ms);
-        self.decisions.outcome(&mut self.known, report);
+        self.dispatch.outcome(&mut self.known, report);
         self.settle();
     }
 
@@ -111,7 +113,8 @@ impl Scheduler {
         let known = &mut self.known;
         match (order, end) {
             (Order::SelectNode { claim, version, node }, end) => {
-                self.decisions.provisioning.written(claim, node, version, end);
+                let decisions = known.world.decisions();
+                self.dispatch.provisioning.written(decisions, claim, (node, version), end);
             }
             (Order::Evict { pod, why, decision }, end) => {
                 self.preempting.eviction_ended(known, pod, *why, decision, end);
@@ -125,7 +128,7 @@ impl Scheduler {
     /// Lets pods take part again whose pause is over.
     pub fn wake(&mut self, now_ms: u64) {
         self.pass(now_ms);
-        self.decisions.wake(&mut self.known);
+        self.dispatch.wake(&mut self.known);
         self.preempting.end_exemptions(&mut self.known);
         self.preempting.ask_for_rights(&mut self.known);
         self.settle();
@@ -145,7 +148,7 @@ impl Scheduler {
         if self.known.is_to_open() {
             self.open();
         }
-        self.preempting.rejoin_gangs(&mut self.known, &self.decisions.outbox);
+        self.preempting.rejoin_gangs(&mut self.known);
         self.settle();
         self.provision();
         for _ in 0..ROUNDS {
@@ -162,16 +165,16 @@ impl Scheduler {
     }
 
     /// The next bind to send, if any may be sent now.
-    pub fn next_bind(&mut self, now_ms: u64) -> Option<Bind> {
+    pub fn next_bind(&mut self, now_ms: u64) -> Option<Arc<Bind>> {
         self.pass(now_ms);
-        let bind = self.decisions.next_bind(&mut self.known);
+        let bind = self.dispatch.next_bind(&mut self.known);
         self.settle();
         bind
     }
 
     /// The bind is not sent and will not be: its pod stays assumed.
-    pub fn keep(&mut self, bind: &Bind) {
-        self.decisions.keep(&mut self.known, bind);
+    pub fn would_bind(&mut self, bind: &Arc<Bind>) {
+        self.dispatch.would_bind(&mut self.known, bind);
     }
 
     /// The next order to carry out.
@@ -192,8 +195,8 @@ impl Scheduler {
 
     /// When to call again even if nothing happens.
     pub fn due_ms(&self) -> Option<u64> {
-        let Self { known, decisions, preempting, .. } = self;
-        let own = [known.due_ms(), decisions.due_ms(known.now_ms)];
+        let Self { known, dispatch, preempting, .. } = self;
+        let own = [known.due_ms(), dispatch.due_ms(known.now_ms)];
         let refused = [preempting.refusals.due_ms(), preempting.rights_due_ms(known)];
         own.into_iter().chain(refused).flatten().min()
     }
@@ -212,13 +215,13 @@ impl Scheduler {
 
     /// How many pods are where.
     pub fn counts(&self) -> Counts {
-        let Self { known: Known { pending, .. }, decisions, .. } = self;
+        let Self { known: Known { pending, .. }, dispatch, .. } = self;
         let unschedulable = pending.unschedulable_pods();
         Counts {
             unschedulable,
-            active: pending.pods() - unschedulable + decisions.provisioning.pods(),
-            paused: decisions.pauses.pods.count(),
-            to_send: decisions.outbox.to_send(),
+            active: pending.pods() - unschedulable + dispatch.provisioning.pods(),
+            paused: dispatch.pauses.pods.count(),
+            to_send: dispatch.outbox.to_send(),
         }
     }
 
@@ -269,7 +272,7 @@ impl Scheduler {
     /// Lets all parts act upon what has happened, until nothing more follows.
     fn settle(&mut self) {
         while let Some(next) = self.known.next() {
-            let Self { known, decisions, preempting, explained, .. } = self;
+            let Self { known, dispatch, preempting, explained, .. } = self;
             match next {
                 Follows::PendingAgain(job) => preempting.unnominate(known, job),
                 // What is reserved for it is given back in a moment, as a plan says.
@@ -287,7 +290,7 @@ impl Scheduler {
                     preempting.refusals.forget_job(pod.job);
                     known.world.forget_patience(pod.job);
                     preempting.preemptor_runs(known, pod.job);
-                    decisions.forget_pauses(known, pod);
+                    dispatch.forget_pauses(known, pod);
                 }
                 Follows::Plan(plan) => self.follow(plan),
             }
@@ -313,11 +316,11 @@ impl Scheduler {
                 Action::Preempt { job, victims, places, cost, .. } => {
                     self.known.recheck = true;
                     let says = self.ask().conditions_while_waiting(job);
-                    let Self { known, decisions, preempting, .. } = self;
+                    let Self { known, dispatch, preempting, .. } = self;
                     let victims = preempting.preempt(known, says, job, &victims, &places, cost);
                     // Of decisions that wait for volumes nothing has begun: no pod of them is
                     // evicted.
-                    decisions.give_up_for_others(known, &victims);
+                    dispatch.give_up_for_others(known, &victims);
                     preempting.order_evictions(known, job);
                 }
                 Action::GivenBack { job } => {
@@ -340,15 +343,19 @@ impl Scheduler {
     fn assume(&mut self, job: JobId, binds: Vec<(PodId, NodeName)>) {
         let known = &mut self.known;
         known.pending.pause(job);
-        if binds.iter().any(|(pod, node)| known.world.pods().assumed_on(*pod) != Some(node)) {
-            return known.restart_engine(EngineError::UnknownJob { job });
+        let decisions = known.world.decisions();
+        let numbers = binds.iter().map(|(pod, node)| {
+            let decision = decisions.of_pod(*pod).filter(|decision| decision.bind.node == *node);
+            decision.map(|decision| decision.bind.decision)
+        });
+        match numbers.collect::<Option<Vec<u64>>>() {
+            Some(numbers) => self.dispatch.send_when_provisioned(known, numbers),
+            None => known.restart_engine(EngineError::UnknownJob { job }),
         }
-        let since_ms = known.pending.since_ms(job).unwrap_or(known.now_ms);
-        self.decisions.send_when_provisioned(known, job, binds, since_ms);
     }
 
     fn provision(&mut self) {
-        self.decisions.provision(&mut self.known);
+        self.dispatch.provision(&mut self.known);
         self.settle();
     }
 

@@ -89,8 +89,7 @@ impl Feed {
         self.rooms.keep(objects, &mut self.requirements, slot);
         self.end(objects, slot);
         self.note(objects, slot, Reported::Nothing);
-        let entry = objects.pods.get_mut(slot);
-        (entry.assumed, entry.waits_for_volumes) = (None, false);
+        objects.pods.unassign(slot);
         objects.pods.index(slot);
     }
 

@@ -51,9 +51,8 @@ impl Feed {
     /// In the engine nothing is left of what was on a node that is gone.
     fn forget_what_was_on(&mut self, objects: &mut Objects, node: &str) {
         for slot in objects.pods.on_node(node).collect::<Vec<Slot>>() {
-            let entry = objects.pods.get_mut(slot);
-            if entry.reported.node().is_some() {
-                entry.assumed = None;
+            if objects.pods.get(slot).reported.node().is_some() {
+                objects.pods.unassign(slot);
                 self.note(objects, slot, Reported::Nothing);
             }
             objects.pods.index(slot);

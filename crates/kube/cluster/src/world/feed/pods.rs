@@ -104,7 +104,7 @@ impl Feed {
                 self.events.held.push(Event::Adopted { job, holdings: vec![holding] });
             }
         }
-        objects.pods.get_mut(slot).assumed = None;
+        objects.pods.unassign(slot);
         self.note(objects, slot, Reported::Running { node, held });
         self.note_apart(objects, slot);
     }
@@ -136,7 +136,7 @@ impl Feed {
                 self.events.held.push(Event::ForeignHeld(Box::new(holding)));
             }
         }
-        objects.pods.get_mut(slot).assumed = None;
+        objects.pods.unassign(slot);
         self.note(objects, slot, Reported::Foreign { node, held });
     }
 

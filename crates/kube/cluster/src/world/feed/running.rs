@@ -141,7 +141,7 @@ impl Running<'_> {
     }
 
     /// Joins gangs again that run with pods apart from their job, unless something is under way
-    /// with any of their pods: those wait until it is over.
+    /// with any of their pods, such as a bind: those wait until it is over.
     pub(crate) fn rejoin(&mut self, is_busy: impl Fn(PodId) -> bool) {
         for name in std::mem::take(&mut self.feed.apart) {
             let Some(members) = to_be_joined(self.objects, &name) else { continue };
@@ -150,7 +150,8 @@ impl Running<'_> {
             let jobs: BTreeSet<_> = members.iter().filter_map(ids).map(|id| id.job).collect();
             let all_run =
                 jobs.iter().all(|job| pods.of_job(*job).all(|slot| members.contains(&slot)));
-            if !all_run || members.iter().filter_map(ids).any(&is_busy) {
+            let is_under_way = |pod| pods.decisions.is_open_for(pod) || is_busy(pod);
+            if !all_run || members.iter().filter_map(ids).any(is_under_way) {
                 self.feed.apart.insert(name);
                 continue;
             }

@@ -6,6 +6,7 @@
 //! | `listing` | which objects of a watch to believe |
 //! | `put`, `stored` | objects put in and taken out, and what that concerns |
 //! | `pods`, `reported` | pods, each with what was reported of it to the engine |
+//! | `decisions` | which pods are assigned to which nodes, until the watch shows it |
 //! | `nodes`, `image_names` | nodes, each in the words of the engine |
 //! | `network`, `hyper_nodes` | topology levels and domains |
 //! | `members`, `numbered`, `descriptions` | gangs: their pods, and what describes them |
@@ -15,6 +16,7 @@
 
 pub(crate) mod attachments;
 pub(crate) mod budgets;
+pub(crate) mod decisions;
 pub(crate) mod descriptions;
 pub(crate) mod exempt;
 pub(crate) mod hyper_nodes;

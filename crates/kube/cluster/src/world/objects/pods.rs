@@ -6,10 +6,11 @@ use std::sync::Arc;
 use dovetail_model::{JobId, NodeName, PodId, Requirement};
 use dovetail_objects::{Pod, PodVolume};
 
+use super::decisions::{Decision, Decisions, GangDecision};
 use super::registry::Use;
 use super::reported::Reported;
 use crate::translate::NotYet;
-use crate::translate::gang::GangName;
+use crate::translate::gang::{GangName, decision, decision_beside, gang_decision};
 use crate::world::causes::RecentCauses;
 use crate::world::key::PodKey;
 use crate::world::report::Gathering;
@@ -28,12 +29,10 @@ pub(crate) struct PodEntry {
     pub(crate) is_unreadable: bool,
     /// What was reported to the engine.
     pub(crate) reported: Reported,
-    /// Where the engine decided to run it, until the watch shows it.
-    pub(crate) assumed: Option<NodeName>,
+    /// The decision by which it counts as being on a node, until the watch shows where it is.
+    decision: Option<u64>,
     /// Whether it is left alone for a while, and the reason for its owner.
     pub(crate) held_back: Option<Pause>,
-    /// Whether it waits for volumes on the node that was decided for it.
-    pub(crate) waits_for_volumes: bool,
     /// Whether it counts as gone: a dry run would have preempted it.
     pub(crate) is_assumed_gone: bool,
     /// Whether it is exempt from preemption: the server refuses to evict it.
@@ -74,9 +73,8 @@ impl PodEntry {
             pod,
             is_unreadable,
             reported: Reported::Nothing,
-            assumed: None,
+            decision: None,
             held_back: None,
-            waits_for_volumes: false,
             is_assumed_gone: false,
             is_exempt: false,
             refused: None,
@@ -95,7 +93,22 @@ impl PodEntry {
     /// Whether it has no node, and none is decided for it.
     pub(crate) fn waits(&self) -> bool {
         let pod = &self.pod;
-        pod.node.is_empty() && self.assumed.is_none() && !pod.meta.is_deleting() && !pod.is_over()
+        pod.node.is_empty() && !self.is_decided() && !pod.meta.is_deleting() && !pod.is_over()
+    }
+
+    /// Whether a node is decided for it, and the watch does not show where it is.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.decision.is_some()
+    }
+
+    /// The name of a decision about it: it starts alone for its gang, or beside a gang that runs,
+    /// or it has none.
+    fn name_of_decision(&self, epoch: u64, number: u64) -> String {
+        match self {
+            Self { is_in_job: true, .. } => gang_decision(epoch, number, 1),
+            Self { gang: Some(_), beside: 1.., .. } => decision_beside(epoch, number, self.beside),
+            _ => decision(epoch, number),
+        }
     }
 
     /// Whether it is on a node and about to leave it.
@@ -103,15 +116,6 @@ impl PodEntry {
         let pod = &self.pod;
         let is_reported = matches!(self.reported, Reported::Running { .. });
         is_reported && pod.meta.is_deleting() && !pod.is_over()
-    }
-
-    /// The node it is on, is to be on, or that is freed for it; empty if none.
-    fn wanted_place(&self) -> &str {
-        match (&*self.pod.node, &self.assumed) {
-            ("", Some(node)) => node,
-            ("", None) => &self.pod.nominated_node,
-            (node, _) => node,
-        }
     }
 }
 
@@ -129,6 +133,8 @@ pub(crate) struct Pods {
     late_from: BTreeSet<(u64, Slot)>,
     /// Pods by their names in the engine.
     by_id: BTreeMap<PodId, Slot>,
+    /// Which of them are assigned to which nodes.
+    pub(crate) decisions: Decisions,
 }
 
 impl Pods {
@@ -280,8 +286,8 @@ impl Pods {
 
     /// Notes where a pod is now.
     pub(crate) fn index(&mut self, slot: Slot) {
+        let place: Box<str> = self.wanted_place(slot).into();
         let entry = self.slots[slot as usize].as_mut().expect("a pod that is kept");
-        let place: Box<str> = entry.wanted_place().into();
         if entry.place == place {
             return;
         }
@@ -289,6 +295,50 @@ impl Pods {
         leave(&mut self.by_node, &before, slot);
         if !place.is_empty() {
             self.by_node.entry(place).or_default().insert(slot);
+        }
+    }
+
+    /// The node it is on, is to be on, or that is freed for it; empty if none.
+    fn wanted_place(&self, slot: Slot) -> &str {
+        let entry = self.get(slot);
+        match (&*entry.pod.node, self.decision_of(entry)) {
+            ("", Some(decision)) => &decision.bind.node,
+            ("", None) => &entry.pod.nominated_node,
+            (node, _) => node,
+        }
+    }
+
+    /// The decision by which a pod counts as being on a node.
+    pub(crate) fn decision_of(&self, entry: &PodEntry) -> Option<&Decision> {
+        self.decisions.get(entry.decision?)
+    }
+
+    /// A pod is assigned to a node: what one decision, perhaps about more pods, says of it.
+    pub(crate) fn assign(
+        &mut self,
+        slot: Slot,
+        number: u64,
+        node: &NodeName,
+        gang: Option<GangDecision>,
+        since_ms: u64,
+    ) {
+        let Self { slots, decisions, .. } = self;
+        let entry = slots[slot as usize].as_mut().expect("a pod that is kept");
+        let Some(pod) = entry.id else { return };
+        let tag = |epoch, number| match gang {
+            Some(GangDecision { first, size }) => gang_decision(epoch, first, size),
+            None => entry.name_of_decision(epoch, number),
+        };
+        let key = PodKey::of(&entry.pod);
+        decisions.add(number, (pod, key), node, (gang, since_ms), tag);
+        entry.decision = Some(number);
+        self.index(slot);
+    }
+
+    /// A pod does not count as being on a node by a decision any more.
+    pub(crate) fn unassign(&mut self, slot: Slot) {
+        if let Some(number) = self.get_mut(slot).decision.take() {
+            self.decisions.release(number);
         }
     }
 

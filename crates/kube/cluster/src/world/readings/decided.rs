@@ -38,8 +38,8 @@ pub(crate) fn ran_beside(objects: &Objects, gang: &GangName) -> u32 {
 /// number, and then this is `None`.
 pub(crate) fn decided_pods(objects: &Objects, gang: &GangName) -> Option<u32> {
     let mut decided: BTreeMap<&str, u32> = BTreeMap::new();
-    let placed = entries(objects, gang)
-        .filter(|entry| !entry.pod.node.is_empty() || entry.assumed.is_some());
+    let placed =
+        entries(objects, gang).filter(|entry| !entry.pod.node.is_empty() || entry.is_decided());
     for entry in placed {
         match entry.pod.meta.annotations.get(DECISION) {
             Some(tag) => *decided.entry(tag).or_default() += 1,

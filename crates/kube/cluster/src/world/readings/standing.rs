@@ -49,9 +49,9 @@ pub(crate) fn standing(objects: &Objects, slot: Slot) -> Standing {
     if !objects.takes_part(entry) {
         return Standing::Nothing;
     }
-    if let (Some(node), Some(id)) = (&entry.assumed, entry.id) {
-        let owner = Owner::Pod(id);
-        let held = holding(objects, slot, owner, Arc::clone(node), Phase::Assumed);
+    if let (Some(decision), Some(id)) = (objects.pods.decision_of(entry), entry.id) {
+        let (owner, node) = (Owner::Pod(id), Arc::clone(&decision.bind.node));
+        let held = holding(objects, slot, owner, node, Phase::Assumed);
         return Standing::Assumed(Box::new(held));
     }
     match wish(objects, slot) {

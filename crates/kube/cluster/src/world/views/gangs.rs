@@ -84,10 +84,9 @@ impl<'w> GangView<'w> {
         let live = entries.filter(|entry| !entry.pod.is_over() && !entry.pod.meta.is_deleting());
         let members = live.map(|entry| MemberLook {
             pod: &entry.pod,
-            node: match (&*entry.pod.node, &entry.assumed) {
-                ("", None) => None,
-                ("", Some(node)) => Some(node),
-                (node, _) => Some(node),
+            node: match &*entry.pod.node {
+                "" => objects.pods.decision_of(entry).map(|decision| &*decision.bind.node),
+                node => Some(node),
             },
             refused: entry.refused.as_ref(),
         });

@@ -4,9 +4,10 @@ use dovetail_model::{JobId, NodeName, PodId};
 use dovetail_objects::Pod;
 
 use crate::translate::NotYet;
-use crate::translate::gang::{GangName, decision, decision_beside, gang_decision};
+use crate::translate::gang::GangName;
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
+use crate::world::objects::decisions::Stage;
 use crate::world::objects::pods::PodEntry;
 
 /// Questions about pods.
@@ -73,19 +74,8 @@ impl<'w> PodView<'w> {
 
     /// Where a pod is assumed to run: decided, and not seen on the watch yet.
     pub fn assumed_on(self, pod: PodId) -> Option<&'w NodeName> {
-        self.by_id(pod)?.assumed.as_ref()
-    }
-
-    /// The name of a decision about one pod: it starts alone for its gang, or beside a gang that
-    /// runs, or it has none.
-    pub fn name_of_decision(self, pod: PodId, epoch: u64, number: u64) -> String {
-        match self.by_id(pod) {
-            Some(entry) if entry.is_in_job => gang_decision(epoch, number, 1),
-            Some(entry) if entry.gang.is_some() && entry.beside > 0 => {
-                decision_beside(epoch, number, entry.beside)
-            }
-            _ => decision(epoch, number),
-        }
+        let decision = self.objects.pods.decision_of(self.by_id(pod)?)?;
+        Some(&decision.bind.node)
     }
 
     /// Pods of ours that are left untouched, and why, by namespace and name.
@@ -109,7 +99,9 @@ impl<'w> PodView<'w> {
         let entry = self.entry(namespace, name)?;
         let pod = &entry.pod;
         let is_open = pod.node.is_empty() && !pod.meta.is_deleting() && !pod.is_over();
-        let waits_there = is_open && entry.waits_for_volumes && entry.assumed.is_some();
+        let decision = self.objects.pods.decision_of(entry);
+        let waits_there =
+            is_open && decision.is_some_and(|decision| decision.stage == Stage::Provisioning);
         (entry.waits() || waits_there).then_some(&**pod)
     }
 
@@ -121,7 +113,7 @@ impl<'w> PodView<'w> {
     /// Pods of ours that have no node, and for which one is decided.
     pub fn pods_to_start(self) -> impl Iterator<Item = &'w Pod> + use<'w> {
         let all = self.objects.pods.entries();
-        let decided = all.filter(|entry| entry.assumed.is_some() && entry.pod.node.is_empty());
+        let decided = all.filter(|entry| entry.is_decided() && entry.pod.node.is_empty());
         decided.map(|entry| &*entry.pod)
     }
 }

@@ -3,31 +3,30 @@
 //!
 //! Every decision is assumed at once: what it takes is no longer free. It ends in one of three
 //! ways: the watch shows the pod on its node; the watch shows that the pod went elsewhere or is
-//! gone; or the bind had no effect, or a volume did not come, and the pod waits again after a
+//! gone; or the bind had no effect, or a volume did not come, and the pod is pending again after a
 //! pause. What the answer to a bind says about a pod beyond that is not used: the watch says it,
 //! too, and in the right order.
 
+use std::sync::Arc;
+
 use dovetail_cluster::translate::NotYet;
-use dovetail_cluster::translate::gang::gang_decision;
-use dovetail_cluster::world::PodKey;
+use dovetail_cluster::world::{Bind, Decision, GangDecision, PodKey, Stage};
 use dovetail_model::PodId;
 
 use super::known::Known;
 use super::news::News;
-use super::outbox::{Decision, Outbox};
+use super::outbox::Outbox;
 use super::pauses::{Pause, Pauses};
 use super::provisioning::Provisioning;
-use crate::bind::{Bind, Cause, Outcome, Report};
+use crate::bind::{Cause, Outcome, Report};
 
 /// A bind that failed for a reason that lies with the server is sent again at most so often; then
 /// the pod itself is suspected.
 const RESENDS: u32 = 3;
 
-/// Decisions that are not confirmed.
+/// Decisions on their way.
 #[derive(Debug, Default)]
-pub(super) struct Decisions {
-    /// It goes into every bind.
-    pub(super) epoch: u64,
+pub(super) struct Dispatch {
     pub(super) outbox: Outbox,
     pub(super) provisioning: Provisioning,
     pub(super) pauses: Pauses,
@@ -35,22 +34,21 @@ pub(super) struct Decisions {
     pub(super) is_dry_run: bool,
 }
 
-impl Decisions {
+impl Dispatch {
     /// Takes the outcome of a bind.
     pub(super) fn outcome(&mut self, known: &mut Known, report: Report) {
-        let Some(decision) = self.outbox.settle(report.bind.decision) else { return };
-        let pod = decision.pod;
+        let number = report.bind.decision;
+        let is_current = known.world.decisions().is_current(number);
+        let Some(decision) = known.world.decisions_mut().settle(number) else { return };
         match &report.outcome {
             Outcome::Bound => {
                 self.pauses.server_answers();
-                self.forget_pauses(known, pod);
+                self.forget_pauses(known, decision.pod);
                 let waited_ms = known.now_ms - decision.since_ms;
                 known.news.push(News::Bound { report, waited_ms });
                 return;
             }
-            Outcome::NotBound(cause) => {
-                self.not_bound(known, report.bind.decision, decision, cause)
-            }
+            Outcome::NotBound(cause) => self.not_bound(known, &decision, is_current, cause),
             // The watch shows what became of the pod.
             Outcome::BoundByOther { .. } | Outcome::Gone | Outcome::Terminating => {
                 self.pauses.server_answers();
@@ -61,65 +59,55 @@ impl Decisions {
     }
 
     /// The next bind to send, if any may be sent now.
-    pub(super) fn next_bind(&mut self, known: &mut Known) -> Option<Bind> {
+    pub(super) fn next_bind(&mut self, known: &mut Known) -> Option<Arc<Bind>> {
         if known.now_ms < self.pauses.server_until_ms() {
             return None;
         }
         loop {
-            let (number, decision) = self.outbox.next()?;
-            if !self.may_begin(known, &decision) {
+            let number = self.outbox.next()?;
+            let Some(decision) = known.world.decisions().get(number) else { continue };
+            let (bind, gang) = (Arc::clone(&decision.bind), decision.gang);
+            if !self.may_begin(known, gang) {
                 continue;
             }
-            if let Some(bind) = self.bind(known, number, &decision) {
+            let decisions = known.world.decisions_mut();
+            if decisions.is_current(number) {
+                decisions.advance(number, Stage::Sent);
                 return Some(bind);
             }
-            self.outbox.settle(number);
+            decisions.settle(number);
         }
     }
 
     /// The bind is not sent and will not be: its pod stays assumed.
-    pub(super) fn keep(&mut self, known: &mut Known, bind: &Bind) {
-        if let Some(decision) = self.outbox.settle(bind.decision) {
+    pub(super) fn would_bind(&mut self, known: &mut Known, bind: &Arc<Bind>) {
+        if let Some(decision) = known.world.decisions_mut().settle(bind.decision) {
             let waited_ms = known.now_ms - decision.since_ms;
-            known.news.push(News::WouldBind { bind: bind.clone(), waited_ms });
+            known.news.push(News::WouldBind { bind: Arc::clone(bind), waited_ms });
         }
     }
 
     /// Whether a bind may be the first of its gang, or is not. If the gang is not whole any more
     /// before anything of it was sent, nothing is sent: it is decided again.
-    fn may_begin(&mut self, known: &mut Known, decision: &Decision) -> bool {
-        let Some(all) = decision.gang.and_then(|gang| self.outbox.begin(gang)) else { return true };
-        let size = decision.gang.map_or(1, |gang| gang.size);
-        if all.len() == size && all.iter().all(|(_, one)| is_current(known, one)) {
+    fn may_begin(&mut self, known: &mut Known, gang: Option<GangDecision>) -> bool {
+        let Some(gang) = gang.filter(|gang| self.outbox.begin(*gang)) else { return true };
+        let decisions = known.world.decisions();
+        let numbers: Vec<u64> = (gang.first..gang.first + gang.size as u64).collect();
+        if numbers.iter().all(|number| decisions.is_current(*number)) {
             return true;
         }
-        let current = all.iter().filter(|(_, one)| is_current(known, one));
-        let pods: Vec<PodId> = current.map(|(_, one)| one.pod).collect();
-        let numbers: Vec<u64> = all.iter().map(|(number, _)| *number).collect();
         self.outbox.take_back(&numbers);
-        let events = known.world.bind_failed(&pods);
-        known.apply(events);
+        take_back(known, &numbers);
         false
     }
 
-    /// The bind of a decision, unless it is out of date.
-    fn bind(&self, known: &Known, number: u64, decision: &Decision) -> Option<Bind> {
-        if !is_current(known, decision) {
-            return None;
-        }
-        Some(Bind {
-            decision: number,
-            pod: PodKey::of(known.world.pods().pod_of(decision.pod)?),
-            node: decision.node.to_string(),
-            epoch: self.epoch,
-            tag: match decision.gang {
-                Some(gang) => gang_decision(self.epoch, gang.number, gang.size),
-                None => known.world.pods().name_of_decision(decision.pod, self.epoch, number),
-            },
-        })
-    }
-
-    fn not_bound(&mut self, known: &mut Known, number: u64, decision: Decision, cause: &Cause) {
+    fn not_bound(
+        &mut self,
+        known: &mut Known,
+        decision: &Decision,
+        is_current: bool,
+        cause: &Cause,
+    ) {
         let asked_ms = match cause {
             Cause::Busy { retry_after_ms } => Some(*retry_after_ms),
             Cause::ServerFailed { code: 502..=504, .. } | Cause::NoAnswer { .. } => Some(None),
@@ -130,26 +118,27 @@ impl Decisions {
         if let Some(asked_ms) = asked_ms {
             self.pauses.pause_server(known.now_ms, asked_ms);
         }
-        if !is_current(known, &decision) {
+        if !is_current {
             return;
         }
+        let Bind { decision: number, pod, node, .. } = &*decision.bind;
         if asked_ms.is_some() && decision.tries < RESENDS {
-            return self.outbox.send_again(number, decision);
+            known.world.decisions_mut().try_again(*number);
+            return self.outbox.send_again(*number);
         }
-        let Some(pod) = known.world.pods().pod_of(decision.pod).map(PodKey::of) else { return };
         let (pause, why) = match cause {
             Cause::Refused { code, message } => {
-                let (node, message) = (decision.node.to_string(), message.clone());
+                let (node, message) = (node.to_string(), message.clone());
                 (Pause::Long, Some(NotYet::NotBound { node, code: *code, message }))
             }
             Cause::ServerFailed { code, message } => {
-                let (node, message) = (decision.node.to_string(), message.clone());
+                let (node, message) = (node.to_string(), message.clone());
                 (Pause::Short, Some(NotYet::NotBound { node, code: *code, message }))
             }
             _ => (Pause::Short, None),
         };
-        self.pauses.pause_pod(known.now_ms, &pod, pause);
-        let events = known.world.pause_pod(&pod, why);
+        self.pauses.pause_pod(known.now_ms, pod, pause);
+        let events = known.world.pause_pod(pod, why);
         known.apply(events);
         known.take_reports();
     }
@@ -174,7 +163,7 @@ impl Decisions {
         self.pauses.pods.sweep(|pod| world.pods().has(pod));
     }
 
-    /// When to send or to look again even if nothing happens.
+    /// When to send or to decide again even if nothing happens.
     pub(super) fn due_ms(&self, now_ms: u64) -> Option<u64> {
         let server_ms = self.pauses.server_until_ms();
         let server_ms = (self.outbox.to_send() > 0 && now_ms < server_ms).then_some(server_ms);
@@ -183,7 +172,14 @@ impl Decisions {
     }
 }
 
-/// Whether the pod still waits for this very bind.
-fn is_current(known: &Known, decision: &Decision) -> bool {
-    !decision.is_superseded && known.world.pods().assumed_on(decision.pod) == Some(&decision.node)
+/// Decisions of which nothing was sent are void: the pods for which they hold are pending again.
+pub(super) fn take_back(known: &mut Known, numbers: &[u64]) {
+    let decisions = known.world.decisions_mut();
+    let settled = numbers.iter().filter_map(|number| {
+        let is_current = decisions.is_current(*number);
+        decisions.settle(*number).filter(|_| is_current)
+    });
+    let pods: Vec<PodId> = settled.map(|decision| decision.pod).collect();
+    let events = known.world.bind_failed(&pods);
+    known.apply(events);
 }
