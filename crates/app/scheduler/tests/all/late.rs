@@ -1,7 +1,6 @@
 //! Pods that are stopping and do not leave: nobody counts on their room for ever.
 
 use dovetail_control::order::Order;
-use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
@@ -60,7 +59,7 @@ fn stopped(cluster: &mut Cluster) -> Vec<String> {
 
 fn word(cluster: &mut Cluster, name: &str) -> &'static str {
     let job = cluster.scheduler.world().pods().job_of("blue", name).expect("a job");
-    let waiting = cluster.scheduler.ask().waiting(job, PendingReason::Unschedulable);
+    let waiting = cluster.scheduler.ask().waiting(job);
     waiting.expect("it waits").word()
 }
 

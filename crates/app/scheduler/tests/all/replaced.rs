@@ -1,7 +1,6 @@
 //! Who gets the room of a member that a running gang lost: its replacement, whoever else waits.
 
 use dovetail_control::bind::{Cause, Outcome, Report};
-use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
@@ -221,7 +220,6 @@ fn who_would_start_in_it_says_for_whom_it_is_kept() {
 
 fn said(cluster: &mut Cluster, pod: &str) -> (&'static str, String) {
     let job = cluster.scheduler.world().pods().job_of("blue", pod).expect("a job");
-    let waiting =
-        cluster.scheduler.ask().waiting(job, PendingReason::Unschedulable).expect("it waits");
+    let waiting = cluster.scheduler.ask().waiting(job).expect("it waits");
     (waiting.word(), waiting.message)
 }

@@ -70,9 +70,7 @@ impl Announcing {
                 let bind = &report.bind;
                 self.book.bound(bind.pod.clone(), &bind.node, &bind.tag, now_ms);
             }
-            News::Pending { job, reason, .. } => {
-                self.rechecks.at(now_ms + SETTLE_MS, *job, *reason)
-            }
+            News::Pending { job, .. } => self.rechecks.at(now_ms + SETTLE_MS, *job),
             News::Object(report) => self.take_report(report, now_ms),
             News::Preempts(preempts) => {
                 for says in preempts.says.iter().cloned() {
@@ -174,7 +172,7 @@ impl Announcing {
     ) -> Vec<Write> {
         self.busy_since_ms = is_busy.then(|| self.busy_since_ms.unwrap_or(now_ms));
         if scheduler.take_recheck() {
-            self.rechecks.recheck(now_ms);
+            self.rechecks.sooner(now_ms, |job| scheduler.is_unschedulable(job));
         }
         self.explain(scheduler, is_busy, now_ms);
         self.update_queues(scheduler, is_busy, now_ms);
@@ -273,8 +271,8 @@ impl Announcing {
     fn explain(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
         for _ in 0..BATCH {
-            let Some((job, reason)) = self.rechecks.pop_due(latest_ms) else { return };
-            let Some(waiting) = scheduler.ask().waiting(job, reason) else { continue };
+            let Some(job) = self.rechecks.pop_due(latest_ms) else { return };
+            let Some(waiting) = scheduler.ask().waiting(job) else { continue };
             let world = scheduler.world();
             for pod in world.pods().pending_pods(job) {
                 self.book.waits(PodKey::of(pod), waiting.clone(), now_ms);
@@ -283,10 +281,10 @@ impl Announcing {
                 let of = StatusOf::group(&group.meta.namespace, &group.meta.name);
                 self.statuses.wants(of, status::group_waits(&waiting), now_ms);
             }
-            match reason {
-                PendingReason::Unschedulable => return self.rechecks.again(now_ms, job, reason),
+            match scheduler.pending_reason(job) {
+                Some(PendingReason::Unschedulable) => return self.rechecks.again(now_ms, job),
                 // The pods that make room for it leave one by one.
-                PendingReason::WaitingForReservation => self.rechecks.again(now_ms, job, reason),
+                Some(PendingReason::WaitingForReservation) => self.rechecks.again(now_ms, job),
                 _ => {}
             }
         }

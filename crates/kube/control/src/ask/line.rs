@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use dovetail_cluster::queues::shown_name;
-use dovetail_model::{Job, JobId, PendingReason};
+use dovetail_model::{Job, JobId};
 use serde::Serialize;
 
 use super::not_in_line::waits_for_reservation;
@@ -39,18 +39,17 @@ pub struct InLine {
 /// Every job that waits after the decision: by queue, in the order in which they are tried within
 /// it.
 pub(super) fn line(now_ms: u64, scheduler: &mut Scheduler) -> Vec<InLine> {
-    let mut found: Vec<(Job, PendingReason)> = Vec::new();
-    for (job, reason) in scheduler.ask().pending() {
+    let mut found: Vec<Job> = Vec::new();
+    for job in scheduler.ask().pending() {
         let known = scheduler.engine().and_then(|engine| engine.job(job));
-        found.extend(known.filter(|job| job.start_ms.is_none()).map(|job| (job.clone(), reason)));
+        found.extend(known.filter(|job| job.start_ms.is_none()).cloned());
     }
     // The identity of a job says where it stands, which is not always when it came: what completes
     // a gang goes first.
-    found
-        .sort_by_key(|(job, _)| (shown_name(&job.queue).to_owned(), Reverse(job.priority), job.id));
+    found.sort_by_key(|job| (shown_name(&job.queue).to_owned(), Reverse(job.priority), job.id));
     let mut line: Vec<InLine> = Vec::new();
-    for (job, reason) in found {
-        let Some(waiting) = scheduler.ask().waiting(job.id, reason) else { continue };
+    for job in found {
+        let Some(waiting) = scheduler.ask().waiting(job.id) else { continue };
         let (word, message) = said_by_its_pods(scheduler, job.id, waiting);
         line.push(InLine {
             place: match line.last() {

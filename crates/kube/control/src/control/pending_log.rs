@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{JobId, PendingReason};
+use dovetail_model::JobId;
 use dovetail_objects::Pod;
 
 use super::output;
@@ -34,8 +34,8 @@ struct Logged {
 impl PendingLog {
     /// Takes note of pending jobs.
     pub(super) fn take(&mut self, news: &News, now_ms: u64) {
-        if let News::Pending { job, reason, .. } = news {
-            self.rechecks.at(now_ms + SETTLE_MS, *job, *reason);
+        if let News::Pending { job, .. } = news {
+            self.rechecks.at(now_ms + SETTLE_MS, *job);
         }
     }
 
@@ -53,11 +53,11 @@ impl PendingLog {
         lines: &mut Vec<output::LogEntry>,
     ) {
         if scheduler.take_recheck() {
-            self.rechecks.recheck(now_ms);
+            self.rechecks.sooner(now_ms, |job| scheduler.is_unschedulable(job));
         }
         for _ in 0..BATCH {
-            let Some((job, reason)) = self.rechecks.pop_due(now_ms) else { return };
-            let waiting = scheduler.ask().waiting(job, reason);
+            let Some(job) = self.rechecks.pop_due(now_ms) else { return };
+            let waiting = scheduler.ask().waiting(job);
             let pods = scheduler.world().pods().pending_pods(job);
             let (Some(waiting), Some(first)) = (waiting, pods.first()) else {
                 self.told.remove(&job);
@@ -79,8 +79,8 @@ impl PendingLog {
                 lines.push(told);
                 self.told.insert(job, Logged { word, message, at_ms: now_ms });
             }
-            self.rechecks.again(now_ms, job, reason);
-            if reason == PendingReason::Unschedulable {
+            self.rechecks.again(now_ms, job);
+            if scheduler.is_unschedulable(job) {
                 return;
             }
         }

@@ -1,72 +1,77 @@
-//! Book of the jobs that wait: since when, why, and how many pods they are.
+//! The book of pending jobs: since when, why, and how many pods they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Job, JobId, PendingReason};
 
-/// A job that has been seen waiting, until all is said and done about it.
+/// A job that has been seen pending, until all is said and done about it.
 #[derive(Clone, Copy, Debug)]
 struct PendingJob {
     since_ms: u64,
     reason: Option<PendingReason>,
-    /// Pods that wait now.
+    /// Pods that are pending now.
     pods: usize,
 }
 
-/// Jobs that wait.
+/// Pending jobs.
 #[derive(Debug, Default)]
 pub(super) struct PendingJobs {
     jobs: BTreeMap<JobId, PendingJob>,
-    /// Jobs that wait and about which nothing was said.
+    /// Pending jobs about which nothing was reported.
     unreported: BTreeSet<JobId>,
     pods: usize,
     unschedulable_pods: usize,
 }
 
 impl PendingJobs {
-    /// A job waits.
+    /// A job is pending.
     pub(super) fn begin(&mut self, job: &Job, now_ms: u64) {
-        let wait = PendingJob { since_ms: now_ms, reason: None, pods: 0 };
-        self.jobs.entry(job.id).or_insert(wait);
+        let pending = PendingJob { since_ms: now_ms, reason: None, pods: 0 };
+        self.jobs.entry(job.id).or_insert(pending);
         self.unreported.insert(job.id);
         self.describe(job);
     }
 
-    /// A job that waits has other pods than before.
+    /// A pending job has other pods than before.
     pub(super) fn describe(&mut self, job: &Job) {
         let pods = job.pod_sets.iter().map(|set| set.max.saturating_sub(set.present) as usize);
         let pods = pods.sum();
-        self.change(job.id, |wait| wait.pods = pods);
+        self.change(job.id, |pending| pending.pods = pods);
     }
 
-    /// Jobs that wait and about which nothing was said, since the last call.
+    /// Pending jobs about which nothing was reported, since the last call.
     pub(super) fn unreported(&mut self) -> BTreeSet<JobId> {
         std::mem::take(&mut self.unreported)
     }
 
-    /// Jobs that wait and about which it was said why.
-    pub(super) fn reasons(&self) -> impl Iterator<Item = (JobId, PendingReason)> {
-        self.jobs.iter().filter_map(|(job, wait)| Some((*job, wait.reason?)))
+    /// Pending jobs of which it is known why they are.
+    pub(super) fn with_reason(&self) -> impl Iterator<Item = JobId> {
+        self.jobs.iter().filter(|(_, pending)| pending.reason.is_some()).map(|(job, _)| *job)
     }
 
-    /// One pod of a job waits again.
+    /// Why a job is pending: the engine's word, stored here alone.
+    pub(super) fn reason(&self, job: JobId) -> Option<PendingReason> {
+        self.jobs.get(&job)?.reason
+    }
+
+    /// One pod of a job is pending again.
     pub(super) fn add_pod(&mut self, job: JobId) {
-        self.change(job, |wait| wait.pods += 1);
+        self.change(job, |pending| pending.pods += 1);
     }
 
-    /// Why a job waits.
+    /// Why a job is pending.
     pub(super) fn set_reason(&mut self, job: JobId, reason: PendingReason) {
         self.unreported.remove(&job);
-        self.change(job, |wait| wait.reason = Some(reason));
+        self.change(job, |pending| pending.reason = Some(reason));
     }
 
     /// A job is not pending for the moment; since when it was is kept.
     pub(super) fn pause(&mut self, job: JobId) {
         self.unreported.remove(&job);
-        self.change(job, |wait| (wait.reason, wait.pods) = (None, 0));
+        self.change(job, |pending| (pending.reason, pending.pods) = (None, 0));
     }
 
-    /// Nothing more will be said about a job.
+    /// Nothing more will be reported about a job.
     pub(super) fn forget(&mut self, job: JobId) {
         self.pause(job);
         self.jobs.remove(&job);
@@ -75,16 +80,16 @@ impl PendingJobs {
     /// Pauses all jobs, and forgets those that are gone.
     pub(super) fn restart(&mut self, is_kept: impl Fn(JobId) -> bool) {
         self.jobs.retain(|job, _| is_kept(*job));
-        self.jobs.values_mut().for_each(|wait| (wait.reason, wait.pods) = (None, 0));
+        self.jobs.values_mut().for_each(|pending| (pending.reason, pending.pods) = (None, 0));
         (self.pods, self.unschedulable_pods) = (0, 0);
     }
 
-    /// Since when a job has been seen waiting.
+    /// Since when a job has been seen pending.
     pub(super) fn since_ms(&self, job: JobId) -> Option<u64> {
-        self.jobs.get(&job).map(|wait| wait.since_ms)
+        self.jobs.get(&job).map(|pending| pending.since_ms)
     }
 
-    /// How many pods wait.
+    /// How many pods are pending.
     pub(super) fn pods(&self) -> usize {
         self.pods
     }
@@ -95,15 +100,15 @@ impl PendingJobs {
     }
 
     fn change(&mut self, job: JobId, change: impl FnOnce(&mut PendingJob)) {
-        let Some(wait) = self.jobs.get_mut(&job) else { return };
-        let unschedulable = |wait: &PendingJob| match wait.reason {
-            Some(PendingReason::Unschedulable) => wait.pods,
+        let Some(pending) = self.jobs.get_mut(&job) else { return };
+        let unschedulable = |pending: &PendingJob| match pending.reason {
+            Some(PendingReason::Unschedulable) => pending.pods,
             _ => 0,
         };
-        self.pods -= wait.pods;
-        self.unschedulable_pods -= unschedulable(wait);
-        change(wait);
-        self.pods += wait.pods;
-        self.unschedulable_pods += unschedulable(wait);
+        self.pods -= pending.pods;
+        self.unschedulable_pods -= unschedulable(pending);
+        change(pending);
+        self.pods += pending.pods;
+        self.unschedulable_pods += unschedulable(pending);
     }
 }

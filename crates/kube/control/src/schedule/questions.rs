@@ -35,8 +35,13 @@ pub struct Questions<'s> {
 }
 
 impl Questions<'_> {
-    /// What a job says that waits for this reason; `None` if it does not wait.
-    pub fn waiting(&mut self, job: JobId, reason: PendingReason) -> Option<status::Waiting> {
+    /// What a pending job says; `None` if it is not pending.
+    pub fn waiting(&mut self, job: JobId) -> Option<status::Waiting> {
+        self.waiting_for(job, self.known.pending.reason(job)?)
+    }
+
+    /// What a job says that is pending for this reason; `None` if it is not pending.
+    fn waiting_for(&mut self, job: JobId, reason: PendingReason) -> Option<status::Waiting> {
         if reason == PendingReason::Unschedulable {
             return self.no_room(job);
         }
@@ -124,9 +129,9 @@ impl Questions<'_> {
         world.queues().all().map(says).collect()
     }
 
-    /// Pending jobs, and why each is.
-    pub fn pending(&self) -> Vec<(JobId, PendingReason)> {
-        self.known.pending.reasons().collect()
+    /// Pending jobs of which it is known why they are.
+    pub fn pending(&self) -> Vec<JobId> {
+        self.known.pending.with_reason().collect()
     }
 
     /// The world as plain data.
@@ -140,7 +145,7 @@ impl Questions<'_> {
         if !self.known.has_room(job) {
             return Vec::new();
         }
-        let Some(waiting) = self.waiting(job, PendingReason::WaitingForReservation) else {
+        let Some(waiting) = self.waiting_for(job, PendingReason::WaitingForReservation) else {
             return Vec::new();
         };
         let now_ms = self.known.now_ms;

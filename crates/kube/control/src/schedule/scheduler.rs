@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dovetail_cluster::queues::engine_name;
 use dovetail_cluster::world::{Change, Unwinding, VolumePatience, World};
-use dovetail_model::{Action, JobId, NodeName, Plan, PodId};
+use dovetail_model::{Action, JobId, NodeName, PendingReason, Plan, PodId};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
 
@@ -223,6 +223,16 @@ impl Scheduler {
             paused: dispatch.pauses.pods.count(),
             to_send: dispatch.outbox.to_send(),
         }
+    }
+
+    /// Why a job is pending, if it is.
+    pub fn pending_reason(&self, job: JobId) -> Option<PendingReason> {
+        self.known.pending.reason(job)
+    }
+
+    /// Whether a job is pending because no node takes it.
+    pub fn is_unschedulable(&self, job: JobId) -> bool {
+        self.pending_reason(job) == Some(PendingReason::Unschedulable)
     }
 
     /// What the objects say.
