@@ -10,6 +10,7 @@ use super::feed::running::Running;
 use super::gangs::LostMembers;
 use super::index::Index;
 use super::key::{ClaimKey, PodKey};
+use super::objects::exempt::{self, Exempt};
 use super::objects::pods::{Pause, Slot};
 use super::objects::reported::Reported;
 use super::report::{Report, names_of};
@@ -99,25 +100,40 @@ impl World {
         self.index.settle()
     }
 
-    /// A pod is exempt from preemption, or not any more. With it are the others of its job.
-    pub fn set_exempt(&mut self, pod: &PodKey, is_exempt: bool) -> Vec<Event> {
-        let pods = &mut self.index.objects.pods;
-        let Some(slot) = pods.by_key(pod) else { return Vec::new() };
-        pods.get_mut(slot).is_exempt = is_exempt;
-        let job = pods.get(slot).id.map(|id| id.job);
-        self.index.note_protection(job.into_iter().collect())
-    }
-
-    /// Every pod of a namespace is exempt from preemption, or not any more.
-    pub fn set_namespace_exempt(&mut self, namespace: &str, is_exempt: bool) -> Vec<Event> {
+    /// Something takes no part in preemption, or does again. A job that may not preempt gives back
+    /// what is reserved for it.
+    pub fn set_exempt(&mut self, what: &Exempt, is_exempt: bool) -> Vec<Event> {
         let objects = &mut self.index.objects;
-        if !objects.exempt.set_namespace(namespace, is_exempt) {
-            return Vec::new();
-        }
-        let slots: Vec<Slot> = objects.pods.of_namespace(namespace).collect();
+        let slots: Vec<Slot> = match what {
+            Exempt::Pod(pod) => {
+                let Some(slot) = objects.pods.by_key(pod) else { return Vec::new() };
+                objects.pods.get_mut(slot).is_exempt = is_exempt;
+                vec![slot]
+            }
+            Exempt::Namespace(name) => {
+                if !exempt::set(&mut objects.exempt.namespaces, name.clone(), is_exempt) {
+                    return Vec::new();
+                }
+                objects.pods.of_namespace(name).collect()
+            }
+            Exempt::Preemptor(job) => {
+                exempt::set(&mut objects.exempt.preemptors, *job, is_exempt);
+                let first = objects.pods.of_job(*job).next();
+                let gang = first.and_then(|slot| objects.pods.get(slot).gang.clone());
+                objects.dirty.gangs.extend(gang);
+                let mut events = self.index.settle();
+                events.extend(self.preemption().submit_again(*job));
+                return events;
+            }
+        };
         let jobs = slots.into_iter().filter_map(|slot| Some(objects.pods.get(slot).id?.job));
         let jobs = jobs.collect();
         self.index.note_protection(jobs)
+    }
+
+    /// A job is not pending any more: that it may not preempt is forgotten.
+    pub fn forget_preemptor(&mut self, job: JobId) {
+        self.index.objects.exempt.preemptors.remove(&job);
     }
 
     /// Joins gangs again that run with pods apart from their job, unless something is under way
@@ -126,23 +142,6 @@ impl World {
         let Index { objects, feed, .. } = &mut self.index;
         Running { objects, feed }.rejoin(is_busy);
         self.index.settle()
-    }
-
-    /// A pending job does not preempt, or may again. What is kept for it is given back.
-    pub fn wait_patiently(&mut self, job: JobId, is_patient: bool) -> Vec<Event> {
-        let objects = &mut self.index.objects;
-        objects.exempt.set_patient(job, is_patient);
-        let first = objects.pods.of_job(job).next();
-        let gang = first.and_then(|slot| objects.pods.get(slot).gang.clone());
-        objects.dirty.gangs.extend(gang);
-        let mut events = self.index.settle();
-        events.extend(self.preemption().submit_again(job));
-        events
-    }
-
-    /// A job waits no more.
-    pub fn forget_patience(&mut self, job: JobId) {
-        self.index.objects.exempt.set_patient(job, false);
     }
 
     /// What running gangs have lost, as far as it is known only from those that are left: for a

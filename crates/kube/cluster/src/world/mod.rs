@@ -45,6 +45,7 @@ pub use key::{ClaimKey, PodKey};
 pub use missing_queue::MissingQueue;
 use objects::Objects;
 pub use objects::decisions::{Bind, Decision, Decisions, GangDecision, Stage};
+pub use objects::exempt::Exempt;
 use objects::listing::Listings;
 pub use readings::decided::DECISION;
 pub use report::{

@@ -218,9 +218,9 @@ impl Preempting {
             let is_evicted = end == OrderEnd::Done;
             known.news.extend(self.evictions.ended(decision.number(), victim, is_evicted));
             if is_evicted {
-                self.has_right_again(known, &victim.namespace);
+                self.exemptions.has_right(known, &victim.namespace);
                 for job in self.jobs_waiting_for(&known.world, victim) {
-                    self.refusals.forget_job(job);
+                    self.exemptions.forget_job(job);
                 }
             }
         }
@@ -235,10 +235,10 @@ impl Preempting {
         }
         match end {
             OrderEnd::Refused { code, message } => {
-                self.eviction_refused(known, victim, why, code, &message)
+                self.eviction_failed(known, victim, why, (Some(code), &message));
             }
             OrderEnd::Unanswered { problem } if why == EvictionCause::Preempted => {
-                self.eviction_unanswered(known, victim, &problem);
+                self.eviction_failed(known, victim, why, (None, &problem));
             }
             OrderEnd::CalledOff => {
                 known.orders.extend(self.take_back(&known.world, victim));

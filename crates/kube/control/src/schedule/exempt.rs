@@ -24,8 +24,8 @@ impl Questions<'_> {
     /// until when; nothing if it would not start, or may not preempt itself.
     pub(super) fn exempt_victims(&mut self, job: JobId) -> Option<String> {
         let waiting = self.known.engine()?.job(job)?.clone();
-        let is_patient = self.known.world.preemption().is_patient(job);
-        if !self.known.preempts() || (waiting.preemption.never_preempts && !is_patient) {
+        let is_exempt = self.known.world.preemption().is_preemptor_exempt(job);
+        if !self.known.preempts() || (waiting.preemption.never_preempts && !is_exempt) {
             return None;
         }
         let all: Vec<Exempt> =
@@ -43,7 +43,7 @@ impl Questions<'_> {
         let told = one.or_else(|| would_start(&both).then_some(both));
         let mut says: Vec<String> =
             told.into_iter().flatten().map(|one| one.says.clone()).collect();
-        says.extend(self.refusals.job_until_ms(job).map(|until_ms| {
+        says.extend(self.exemptions.job_until_ms(job).map(|until_ms| {
             format!(
                 "Several evictions for it were refused in a row: others are tried from {} on.",
                 time(until_ms)
@@ -54,7 +54,7 @@ impl Questions<'_> {
 
     /// Those whose eviction the server refused.
     fn refused_victims(&self, waiting: &Job) -> Option<Exempt> {
-        let all = self.refusals.victims.paused().filter_map(|(until_ms, key)| {
+        let all = self.exemptions.victims().filter_map(|(until_ms, key)| {
             let pod = self.known.world.pods().pod(&key.namespace, &key.name)?;
             let runs = *pod.meta.uid == *key.uid && !pod.node.is_empty() && !pod.is_over();
             let is_lower = pod.priority < waiting.priority && !pod.meta.is_deleting();
@@ -78,7 +78,7 @@ impl Questions<'_> {
     /// Those that the scheduler has no right to evict.
     fn victims_without_right(&self, waiting: &Job) -> Option<Exempt> {
         let (mut jobs, mut pods, mut first) = (BTreeSet::new(), Vec::new(), None);
-        for (namespace, message) in self.refusals.namespaces() {
+        for (namespace, message) in self.exemptions.namespaces() {
             let running = self.known.world.preemption().running_in(namespace);
             for (job, pod) in running.filter(|(_, pod)| pod.priority < waiting.priority) {
                 first.get_or_insert(message);

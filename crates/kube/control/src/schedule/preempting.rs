@@ -7,9 +7,9 @@ use dovetail_cluster::world::{PodKey, World};
 use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptionCost};
 
 use super::evictions::{Evictions, node_of};
+use super::exemptions::Exemptions;
 use super::known::Known;
 use super::news::{News, Preempts};
-use super::refusals::Refusals;
 use crate::announce::Condition;
 use crate::order::{EvictionDecision, Order};
 
@@ -20,7 +20,7 @@ pub(super) struct Preempting {
     pub(super) rooms: BTreeMap<JobId, Room>,
     /// Evictions whose end is not known.
     pub(super) evictions: Evictions,
-    pub(super) refusals: Refusals,
+    pub(super) exemptions: Exemptions,
     /// Nothing is written: a pod that would be evicted counts as gone.
     pub(super) is_dry_run: bool,
 }

@@ -10,9 +10,9 @@ use dovetail_plan::explain::Relaxation;
 use dovetail_plan::{QueueUse, View};
 use serde_json::Value;
 
+use super::exemptions::Exemptions;
 use super::known::Known;
 use super::no_room::Promises;
-use super::refusals::Refusals;
 use crate::announce::Condition;
 use crate::status;
 
@@ -31,7 +31,7 @@ pub(super) struct Explained {
 pub struct Questions<'s> {
     pub(super) known: &'s mut Known,
     pub(super) explained: &'s mut Explained,
-    pub(super) refusals: &'s Refusals,
+    pub(super) exemptions: &'s Exemptions,
 }
 
 impl Questions<'_> {

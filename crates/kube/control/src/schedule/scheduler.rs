@@ -130,7 +130,6 @@ impl Scheduler {
         self.pass(now_ms);
         self.dispatch.wake(&mut self.known);
         self.preempting.end_exemptions(&mut self.known);
-        self.preempting.ask_for_rights(&mut self.known);
         self.settle();
     }
 
@@ -197,8 +196,7 @@ impl Scheduler {
     pub fn due_ms(&self) -> Option<u64> {
         let Self { known, dispatch, preempting, .. } = self;
         let own = [known.due_ms(), dispatch.due_ms(known.now_ms)];
-        let refused = [preempting.refusals.due_ms(), preempting.rights_due_ms(known)];
-        own.into_iter().chain(refused).flatten().min()
+        own.into_iter().chain([preempting.exemptions.due_ms(known)]).flatten().min()
     }
 
     /// What people should know since the last call.
@@ -250,7 +248,7 @@ impl Scheduler {
         Questions {
             known: &mut self.known,
             explained: &mut self.explained,
-            refusals: &self.preempting.refusals,
+            exemptions: &self.preempting.exemptions,
         }
     }
 
@@ -287,8 +285,8 @@ impl Scheduler {
                 Follows::PendingAgain(job) => preempting.unnominate(known, job),
                 // What is reserved for it is given back in a moment, as a plan says.
                 Follows::Ended(job, had_room) => {
-                    preempting.refusals.forget_job(job);
-                    known.world.forget_patience(job);
+                    preempting.exemptions.forget_job(job);
+                    known.world.forget_preemptor(job);
                     if !had_room {
                         preempting.forget_preemption(known, job);
                     }
@@ -297,8 +295,8 @@ impl Scheduler {
                 // others may have been promised it.
                 Follows::Gone => known.recheck |= !explained.promises.is_empty(),
                 Follows::Runs(pod) => {
-                    preempting.refusals.forget_job(pod.job);
-                    known.world.forget_patience(pod.job);
+                    preempting.exemptions.forget_job(pod.job);
+                    known.world.forget_preemptor(pod.job);
                     preempting.preemptor_runs(known, pod.job);
                     dispatch.forget_pauses(known, pod);
                 }

@@ -187,7 +187,7 @@ impl Feed {
         let job = Job::single(id, &full_name(pod), pod.meta.created_ms, requirement);
         let mut preemption = preemption_rules([&**pod]);
         preemption.is_protected |= objects.is_exempt(slot) || replaces_another(objects, slot, id);
-        preemption.never_preempts |= objects.exempt.is_patient(id);
+        preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
         let (queue, kept_room) = (objects.queue_of(slot), self.rooms.for_pod(gang, slot));
         Job { priority: pod.priority, queue, preemption, kept_room, ..job }
     }

@@ -65,7 +65,7 @@ pub(super) fn describe(
     let pods = roll.pending.iter().map(|slot| &objects.pods.get(*slot).pod);
     let submit_ms = pods.clone().map(|pod| pod.meta.created_ms).min().unwrap_or(0);
     let mut preemption = preemption_rules(pods.clone().map(|pod| &**pod));
-    preemption.never_preempts |= objects.exempt.is_patient(id);
+    preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
     let priority = pods.map(|pod| pod.priority).next().unwrap_or(0);
     // What is missing follows those that are placed by conditions of its own.
     let required = terms.topology.required.clone().filter(|_| roll.placed.is_empty());

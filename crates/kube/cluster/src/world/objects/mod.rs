@@ -47,7 +47,7 @@ use crate::translate::{Facts, NotYet};
 use attachments::Attachments;
 use budgets::Budgets;
 use descriptions::Descriptions;
-use exempt::Exempt;
+use exempt::ExemptSets;
 use members::Members;
 use network::Network;
 use nodes::Nodes;
@@ -78,7 +78,7 @@ pub(crate) struct Objects {
     pub(crate) members: Members,
     pub(crate) descriptions: Descriptions,
     pub(crate) queues: Queues,
-    pub(crate) exempt: Exempt,
+    pub(crate) exempt: ExemptSets,
     pub(crate) unreadable: Unreadable,
     pub(crate) dirty: Dirty,
 }
@@ -135,7 +135,7 @@ impl Objects {
     /// Whether a pod counts as one that may not be preempted, apart from what it says itself.
     pub(crate) fn is_exempt(&self, slot: Slot) -> bool {
         let entry = self.pods.get(slot);
-        entry.is_exempt || self.exempt.has_namespace(&entry.pod.meta.namespace)
+        entry.is_exempt || self.exempt.namespaces.contains(&entry.pod.meta.namespace)
     }
 
     pub(crate) fn namespace_labels(&self, pod: &Pod) -> Option<&Labels> {

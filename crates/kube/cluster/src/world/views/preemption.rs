@@ -69,9 +69,9 @@ impl<'w> PreemptionView<'w> {
         kept.collect()
     }
 
-    /// Whether a job does not preempt for the time being, whatever its pods say.
-    pub fn is_patient(self, job: JobId) -> bool {
-        self.objects().exempt.is_patient(job)
+    /// Whether no pods are preempted for a job for the time being, whatever its pods say.
+    pub fn is_preemptor_exempt(self, job: JobId) -> bool {
+        self.objects().exempt.preemptors.contains(&job)
     }
 
     /// A waiting job as if it were new: what is kept for it is given back.
