@@ -12,7 +12,7 @@ use std::sync::Arc;
 mod affinity;
 mod claim;
 mod csi;
-mod device_class;
+mod devices;
 mod disruption_budget;
 mod gpu_labels;
 mod harmless;
@@ -45,7 +45,10 @@ mod workload;
 pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
 pub use claim::{SELECTED_NODE, VolumeClaim};
 pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
-pub use device_class::{DeviceClass, ResourceSlice};
+pub use devices::{
+    AllocatedDevice, DeviceAsked, DeviceClass, DevicePool, OfferedDevice, ResourceClaim,
+    ResourceClaimTemplate, ResourceSlice,
+};
 pub use disruption_budget::DisruptionBudget;
 pub use gpu_labels::{GpuLabels, mig_of_product};
 pub use harmless::harmless;

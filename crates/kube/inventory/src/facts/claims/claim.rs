@@ -3,27 +3,21 @@
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
-use dovetail_objects::json::{Amount, nullable};
-use serde::Deserialize;
+use dovetail_objects::{AllocatedDevice, DeviceAsked, ResourceClaim};
 
 use super::class::Classes;
 use super::driver::GpuDriver;
 use super::selector::Selected;
 use super::slice::DeviceKey;
 use super::whose::Whose;
-use crate::dump::{RawObject, Skipped};
-use crate::facts::inventory::lenient;
 use crate::facts::shown_by;
-
-/// Set on claims that the scheduler makes for pods that ask for an extended resource.
-const FOR_EXTENDED_RESOURCE: &str = labels::EXTENDED_RESOURCE_CLAIM;
 
 /// No claim can be given more.
 const MOST_DEVICES: i64 = 1 << 20;
 
 /// A claim.
 #[derive(Default)]
-pub(super) struct ResourceClaim {
+pub(super) struct Claim {
     pub(super) requests: Vec<Request>,
     /// GPUs that it was given; `None` until it is given anything.
     pub(super) given: Option<Vec<Given>>,
@@ -52,6 +46,16 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// What is asked for.
+    pub(super) fn of(asked: DeviceAsked) -> Self {
+        Self {
+            selected: selected(&asked.selectors),
+            count: asked.count,
+            looks_on: asked.is_admin,
+            class: asked.class,
+        }
+    }
+
     /// One device of a class, whichever.
     pub(super) fn one_of(class: &str) -> Self {
         Self { class: class.into(), selected: Selected::default(), count: Some(1), looks_on: false }
@@ -164,191 +168,35 @@ fn no_class(class: &str, whose: Whose) -> NotTold {
         .shown_by(shown_by::DEVICE_CLASSES)
 }
 
-/// Reads a claim.
-pub(super) fn read(raw: &RawObject<'_>) -> Result<ResourceClaim, Skipped> {
-    let ClaimJson { metadata, spec, status } = lenient(raw)?;
-    let given = status.allocation.map(|allocation| {
-        let results = allocation.devices.results.into_iter();
-        results.filter(|result| !result.admin_access).filter_map(ResultJson::read).collect()
-    });
-    let pods = status.reserved_for.into_iter().filter(|consumer| &*consumer.resource == "pods");
-    let annotation = metadata.annotations.get(FOR_EXTENDED_RESOURCE);
-    Ok(ResourceClaim {
-        requests: spec.requests(),
-        given,
-        pods: pods.map(|consumer| consumer.name).collect(),
-        is_for_extended_resource: annotation.is_some_and(|value| value.as_deref() == Some("true")),
-    })
-}
-
-/// Reads a template of claims.
-pub(super) fn read_template(raw: &RawObject<'_>) -> Result<Vec<Request>, Skipped> {
-    let TemplateJson { spec } = lenient(raw)?;
-    Ok(spec.spec.requests())
-}
-
-pub(super) fn selected(selectors: &[SelectorJson]) -> Selected {
-    let of_each = selectors.iter().map(|selector| Selected::by(&selector.cel.expression));
-    of_each.fold(Selected::default(), Selected::and)
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClaimJson {
-    #[serde(deserialize_with = "nullable")]
-    metadata: MetaJson,
-    #[serde(deserialize_with = "nullable")]
-    spec: SpecJson,
-    #[serde(deserialize_with = "nullable")]
-    status: StatusJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct TemplateJson {
-    #[serde(deserialize_with = "nullable")]
-    spec: TemplateSpecJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct TemplateSpecJson {
-    #[serde(deserialize_with = "nullable")]
-    spec: SpecJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct MetaJson {
-    #[serde(deserialize_with = "nullable")]
-    annotations: BTreeMap<String, Option<String>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SpecJson {
-    #[serde(deserialize_with = "nullable")]
-    devices: AskedJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AskedJson {
-    #[serde(deserialize_with = "nullable")]
-    requests: Vec<RequestJson>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct RequestJson {
-    exactly: Option<ExactJson>,
-    #[serde(deserialize_with = "nullable")]
-    first_available: Vec<ExactJson>,
-    /// What is asked for, in `v1beta1`.
-    #[serde(flatten)]
-    own: ExactJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ExactJson {
-    #[serde(deserialize_with = "nullable")]
-    device_class_name: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    allocation_mode: Box<str>,
-    count: Option<i64>,
-    #[serde(deserialize_with = "nullable")]
-    admin_access: bool,
-    #[serde(deserialize_with = "nullable")]
-    selectors: Vec<SelectorJson>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct SelectorJson {
-    #[serde(deserialize_with = "nullable")]
-    cel: CelJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CelJson {
-    #[serde(deserialize_with = "nullable")]
-    expression: String,
-}
-
-impl SpecJson {
-    fn requests(self) -> Vec<Request> {
-        let first = |request: RequestJson| {
-            let RequestJson { exactly, first_available, own } = request;
-            let own = Some(own).filter(|own| !own.device_class_name.is_empty());
-            let asked = exactly.or(first_available.into_iter().next()).or(own)?;
-            Some(Request {
-                selected: selected(&asked.selectors),
-                count: (&*asked.allocation_mode != "All").then(|| asked.count.unwrap_or(1)),
-                looks_on: asked.admin_access,
-                class: asked.device_class_name,
-            })
-        };
-        self.devices.requests.into_iter().filter_map(first).collect()
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct StatusJson {
-    allocation: Option<AllocationJson>,
-    #[serde(deserialize_with = "nullable")]
-    reserved_for: Vec<ConsumerJson>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ConsumerJson {
-    #[serde(deserialize_with = "nullable")]
-    resource: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    name: Box<str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AllocationJson {
-    #[serde(deserialize_with = "nullable")]
-    devices: ResultsJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ResultsJson {
-    #[serde(deserialize_with = "nullable")]
-    results: Vec<ResultJson>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ResultJson {
-    #[serde(deserialize_with = "nullable")]
-    driver: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    pool: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    device: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    admin_access: bool,
-    #[serde(deserialize_with = "nullable")]
-    consumed_capacity: BTreeMap<Box<str>, Option<Amount>>,
-}
-
-impl ResultJson {
-    /// `None` where it is no GPU.
-    fn read(self) -> Option<Given> {
-        let driver = GpuDriver::named(&self.driver)?;
-        let consumed = self.consumed_capacity.iter().filter_map(|(name, amount)| {
-            let amount: Amount = (*amount)?;
-            Some((driver.plain(name).into(), amount.0.to_units()))
+impl Claim {
+    /// What a claim is about.
+    pub(super) fn of(claim: ResourceClaim) -> Self {
+        let annotation = claim.meta.annotations.get(labels::EXTENDED_RESOURCE_CLAIM);
+        let given = claim.allocated.map(|all| {
+            let taken = all.into_iter().filter(|device| !device.is_admin);
+            taken.filter_map(Given::of).collect()
         });
-        let consumed = consumed.collect();
-        Some(Given { device: (driver.name, self.pool, self.device), consumed })
+        Self {
+            is_for_extended_resource: annotation == Some("true"),
+            requests: claim.requests.into_iter().map(Request::of).collect(),
+            given,
+            pods: claim.pods,
+        }
     }
+}
+
+impl Given {
+    /// `None` where it is no GPU.
+    fn of(device: AllocatedDevice) -> Option<Self> {
+        let driver = GpuDriver::named(&device.driver)?;
+        let consumed = device.consumed.iter();
+        let consumed = consumed.map(|(name, units)| (driver.plain(name).into(), *units)).collect();
+        Some(Self { device: (driver.name, device.pool, device.device), consumed })
+    }
+}
+
+/// What selectors select together.
+pub(super) fn selected(selectors: &[String]) -> Selected {
+    let of_each = selectors.iter().map(|expression| Selected::by(expression));
+    of_each.fold(Selected::default(), Selected::and)
 }

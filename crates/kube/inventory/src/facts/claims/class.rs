@@ -1,18 +1,12 @@
 //! Classes of devices: which devices they select, and the extended resources by which pods may ask
 //! for one of them.
 
-use dovetail_objects::labels;
+use dovetail_objects::{DeviceClass, labels};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use dovetail_objects::json::nullable;
-use serde::Deserialize;
-
-use super::claim::{SelectorJson, selected};
+use super::claim::selected;
 use super::selector::Selected;
-use crate::dump::{RawObject, Skipped};
-use crate::facts::detail::Moment;
-use crate::facts::inventory::lenient;
 
 /// Before the name of a class in the name of the extended resource that every class has (KEP-5004).
 pub(crate) const BY_NAME: &str = labels::DEVICE_CLASS_RESOURCE;
@@ -34,18 +28,15 @@ pub(super) struct Classes {
 }
 
 impl Classes {
-    /// Takes a class.
-    pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
-        let ClassJson { metadata, spec } = lenient(raw)?;
-        let place = self.by_name.len();
+    /// Takes a class of this name.
+    pub(super) fn add(&mut self, name: &str, class: DeviceClass) {
         let class = Class {
-            selected: selected(&spec.selectors),
-            resource: spec.extended_resource_name,
-            created_ms: metadata.creation_timestamp.0.unwrap_or(0),
-            place,
+            selected: selected(&class.selectors),
+            resource: class.extended_resource,
+            created_ms: class.meta.created_ms,
+            place: self.by_name.len(),
         };
-        self.by_name.insert(raw.name.into(), class);
-        Ok(())
+        self.by_name.insert(name.into(), class);
     }
 
     pub(super) fn named(&self, name: &str) -> Option<&Class> {
@@ -65,28 +56,4 @@ impl Classes {
             .max_by_key(|(_, class)| (class.created_ms, Reverse(class.place)))
             .map(|(name, _)| &**name)
     }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClassJson {
-    #[serde(deserialize_with = "nullable")]
-    metadata: MetaJson,
-    #[serde(deserialize_with = "nullable")]
-    spec: SpecJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct MetaJson {
-    creation_timestamp: Moment,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct SpecJson {
-    #[serde(deserialize_with = "nullable")]
-    extended_resource_name: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    selectors: Vec<SelectorJson>,
 }

@@ -17,12 +17,14 @@ mod untold;
 mod waiting;
 mod whose;
 
-use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
+use dovetail_objects::{ResourceClaimTemplate, labels};
+
+use super::inventory::lenient;
 use crate::dump::{RawObject, Skipped};
 pub(super) use apply::Doubts;
-use claim::{Request, ResourceClaim};
+use claim::{Claim, Request};
 use class::Classes;
 use slice::Slice;
 pub(super) use untold::UntoldPod;
@@ -43,7 +45,7 @@ type Key = (Box<str>, Box<str>);
 #[derive(Default)]
 pub(super) struct DeviceObjects {
     slices: BTreeMap<Box<str>, Slice>,
-    claims: BTreeMap<Key, ResourceClaim>,
+    claims: BTreeMap<Key, Claim>,
     templates: BTreeMap<Key, Vec<Request>>,
     classes: Classes,
     /// How many of each kind and version were not read.
@@ -83,15 +85,16 @@ impl DeviceObjects {
         let key = || (raw.namespace.into(), raw.name.into());
         match raw.kind {
             "ResourceSlice" => {
-                if let Some(slice) = slice::read(raw)? {
-                    self.slices.insert(raw.name.into(), slice);
-                }
+                let offered = slice::offered(lenient(raw)?);
+                self.slices.extend(offered.map(|slice| (raw.name.into(), slice)));
             }
-            "ResourceClaim" => drop(self.claims.insert(key(), claim::read(raw)?)),
+            "ResourceClaim" => drop(self.claims.insert(key(), Claim::of(lenient(raw)?))),
             "ResourceClaimTemplate" => {
-                self.templates.insert(key(), claim::read_template(raw)?);
+                let template: ResourceClaimTemplate = lenient(raw)?;
+                let requests = template.requests.into_iter().map(Request::of);
+                self.templates.insert(key(), requests.collect());
             }
-            _ => self.classes.add(raw)?,
+            _ => self.classes.add(raw.name, lenient(raw)?),
         }
         Ok(())
     }

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_objects::json::{Amount, nullable};
-use serde::Deserialize;
+use dovetail_objects::{OfferedDevice, ResourceSlice};
 
 use super::driver::GpuDriver;
-use crate::dump::{RawObject, Skipped};
-use crate::facts::inventory::lenient;
 
 /// The bus address of a physical device, by the name that all drivers share.
 const BUS: &str = "resource.kubernetes.io/pciBusID";
@@ -46,18 +43,17 @@ pub(super) struct Device {
 /// A device by driver, pool and name: what an allocation names.
 pub(super) type DeviceKey = (&'static str, Box<str>, Box<str>);
 
-/// Reads a slice; `None` where its driver offers no GPUs.
-pub(super) fn read(raw: &RawObject<'_>) -> Result<Option<Slice>, Skipped> {
-    let SliceJson { spec } = lenient(raw)?;
-    let Some(driver) = GpuDriver::named(&spec.driver) else { return Ok(None) };
-    let devices = spec.devices.into_iter().map(|device| device.read(driver, &spec.node_name));
-    Ok(Some(Slice {
+/// What a slice offers; `None` where its driver offers no GPUs.
+pub(super) fn offered(slice: ResourceSlice) -> Option<Slice> {
+    let driver = GpuDriver::named(&slice.driver)?;
+    let devices = slice.devices.into_iter().map(|device| Device::of(device, driver));
+    Some(Slice {
         driver,
-        pool: spec.pool.name,
-        generation: spec.pool.generation,
-        of: spec.pool.resource_slice_count,
+        pool: slice.pool.name,
+        generation: slice.pool.generation,
+        of: slice.pool.slices,
         devices: devices.collect(),
-    }))
+    })
 }
 
 /// The devices of all pools, and what is missing of them in words.
@@ -96,109 +92,29 @@ pub(super) fn newest(
     (devices, doubts)
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SliceJson {
-    #[serde(deserialize_with = "nullable")]
-    spec: SpecJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct SpecJson {
-    #[serde(deserialize_with = "nullable")]
-    driver: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    node_name: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    pool: PoolJson,
-    #[serde(deserialize_with = "nullable")]
-    devices: Vec<DeviceJson>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PoolJson {
-    #[serde(deserialize_with = "nullable")]
-    name: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    generation: i64,
-    #[serde(deserialize_with = "nullable")]
-    resource_slice_count: i64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct DeviceJson {
-    #[serde(deserialize_with = "nullable")]
-    name: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    node_name: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    attributes: BTreeMap<Box<str>, AttributeJson>,
-    #[serde(deserialize_with = "nullable")]
-    capacity: BTreeMap<Box<str>, CapacityJson>,
-    #[serde(deserialize_with = "nullable")]
-    allow_multiple_allocations: bool,
-    #[serde(deserialize_with = "nullable")]
-    taints: Vec<TaintJson>,
-    /// All but the name, in `v1beta1`.
-    basic: Option<Box<DeviceJson>>,
-}
-
-/// A value of one of several types, of which texts matter here.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AttributeJson {
-    string: Option<Box<str>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct CapacityJson {
-    value: Option<Amount>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct TaintJson {
-    #[serde(deserialize_with = "nullable")]
-    effect: Box<str>,
-}
-
-impl DeviceJson {
-    fn read(mut self, driver: &'static GpuDriver, node: &str) -> Device {
-        if let Some(basic) = self.basic.take() {
-            self = Self { name: self.name, ..*basic };
-        }
-        let attributes: BTreeMap<&str, &Box<str>> = self
-            .attributes
-            .iter()
-            .filter_map(|(name, value)| Some((driver.plain(name), value.string.as_ref()?)))
-            .filter(|(_, text)| !text.is_empty())
-            .collect();
+impl Device {
+    fn of(device: OfferedDevice, driver: &'static GpuDriver) -> Self {
+        let attributes: BTreeMap<&str, &Box<str>> =
+            device.attributes.iter().map(|(name, text)| (driver.plain(name), text)).collect();
         let text = |name: &str| attributes.get(name).map(|text| (*text).clone());
-        let capacity = self.capacity.iter().filter_map(|(name, of)| {
-            let amount: Amount = of.value?;
-            Some((driver.plain(name).into(), amount.0.to_units()))
-        });
-        let capacity: BTreeMap<Box<str>, i64> = capacity.collect();
+        let capacity = device.capacity.iter();
+        let capacity: BTreeMap<Box<str>, i64> =
+            capacity.map(|(name, units)| (driver.plain(name).into(), *units)).collect();
         let is_part = attributes.get("type").is_some_and(|kind| driver.is_part(kind));
         // AMD's driver also offers all parts of a GPU as one device, and says of how many it is.
         let is_part = is_part && !capacity.contains_key("partitions");
-        let keeps_away = |taint: &TaintJson| matches!(&*taint.effect, "NoSchedule" | "NoExecute");
-        Device {
+        Self {
             driver,
-            node: if self.node_name.is_empty() { node.into() } else { self.node_name },
             // As the labels of nodes write models.
             model: text(driver.model).map(|model| model.replace(' ', "-").into()),
             uuid: text("uuid"),
             parent: text("parentUUID"),
             bus: text(BUS),
             part: is_part.then(|| text(driver.profile).unwrap_or_default()),
-            is_for_several: self.allow_multiple_allocations,
-            is_tainted: self.taints.iter().any(keeps_away),
-            name: self.name,
+            is_for_several: device.is_for_several,
+            is_tainted: device.is_tainted,
+            node: device.node,
+            name: device.name,
             capacity,
         }
     }

@@ -1,0 +1,47 @@
+//! Classes of devices.
+
+use serde::Deserialize;
+
+use super::{SelectorJson, expressions};
+use crate::json::nullable;
+use crate::meta::Meta;
+
+/// A class of devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "ClassJson")]
+pub struct DeviceClass {
+    /// Name and identity.
+    pub meta: Meta,
+    /// The extended resource by which pods may ask for a device of this class; empty if none.
+    pub extended_resource: Box<str>,
+    /// CEL expressions that all of its devices meet.
+    pub selectors: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClassJson {
+    #[serde(deserialize_with = "nullable")]
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: SpecJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SpecJson {
+    #[serde(deserialize_with = "nullable")]
+    extended_resource_name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
+    selectors: Vec<SelectorJson>,
+}
+
+impl From<ClassJson> for DeviceClass {
+    fn from(ClassJson { metadata, spec }: ClassJson) -> Self {
+        Self {
+            meta: metadata,
+            extended_resource: spec.extended_resource_name,
+            selectors: expressions(spec.selectors),
+        }
+    }
+}
