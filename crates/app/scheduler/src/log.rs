@@ -5,7 +5,7 @@ use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome};
 use dovetail_control::control::{LogEntry, Output};
 use dovetail_control::order::{StepNews, Went};
-use dovetail_control::schedule::{News, Preempts, shown};
+use dovetail_control::schedule::{News, Preempts};
 use tracing::{debug, error, info, warn};
 
 use super::Metrics;
@@ -87,9 +87,8 @@ fn log_news(news: &News, is_known: bool) {
         News::Preempts(preempts) => {
             let Preempts { preemptor, victims, nodes, cost, is_dry_run, .. } = &**preempts;
             let victims: Vec<String> =
-                victims.iter().map(|(pod, node)| format!("{} on {node}", shown(pod))).collect();
+                victims.iter().map(|(pod, node)| format!("{pod} on {node}")).collect();
             let (victims, nodes) = (victims.join(", "), nodes.join(", "));
-            let preemptor = shown(preemptor);
             let (violations, highest) = (cost.budget_violations, cost.highest_priority);
             let what = if *is_dry_run { "would preempt" } else { "preempts" };
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
@@ -99,7 +98,7 @@ fn log_news(news: &News, is_known: bool) {
         | News::Evicted(_)
         | News::GangGivenUp { .. }
         | News::Preempted { .. } => {}
-        News::Pending { pod, reason, .. } => debug!(pod = shown(pod), ?reason, "waits"),
+        News::Pending { pod, reason, .. } => debug!(%pod, ?reason, "pending"),
         News::Object(
             report @ (world::Report::WaitsForMembers { .. }
             | world::Report::WaitsForVolumes { .. }

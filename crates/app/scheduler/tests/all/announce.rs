@@ -203,13 +203,13 @@ fn what_another_write_makes_a_pod_say_is_told_and_written_if_it_is_not_there() {
     let on = |node: &str| Waiting::pending(PendingReason::WaitingForReservation, node.to_owned());
     let says = |text| Seen { resource_version: "7", says: Some(("WaitingForReservation", text)) };
     let mut book = Announcements::new(Limits::default());
-    book.is_to_say(identity(0), on("n0"), 0);
+    book.expect(identity(0), on("n0"), 0);
     assert_eq!((book.next(999, |_| Some(says("n0"))), book.events()), (None, 0));
     let told = book.next(1_000, |_| Some(says("n0")));
     let told = told.or_else(|| book.next(1_000, |_| Some(says("n0"))));
     assert!(matches!(&told, Some(Write::Event(note, _)) if note.text == "n0"), "{told:?}");
     // Another node is freed, and that write was lost: no ten seconds pass.
-    book.is_to_say(identity(0), on("n1"), 2_000);
+    book.expect(identity(0), on("n1"), 2_000);
     let write = book.next(3_000, |_| Some(says("n0")));
     assert!(matches!(&write, Some(Write::Condition(it)) if it.waiting == on("n1")), "{write:?}");
 }

@@ -2,7 +2,7 @@
 //! vain.
 
 use dovetail_control::order::{EvictionCause, Order, OrderEnd};
-use dovetail_control::schedule::{News, shown};
+use dovetail_control::schedule::News;
 use dovetail_objects::Kind;
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;
@@ -34,10 +34,10 @@ fn ended(cluster: &mut Cluster, order: &Order, end: OrderEnd) {
 fn told(cluster: &mut Cluster) -> Vec<String> {
     let told = cluster.scheduler.news().into_iter().filter_map(|news| match news {
         News::Evicted(stopped) => {
-            let by = shown(&stopped.preemptor.expect("a preemptor"));
+            let by = stopped.preemptor.expect("a preemptor");
             Some(format!("{} on {} for {by}", stopped.victim.name, stopped.node))
         }
-        News::Preempted { stopped, .. } => Some(format!("{stopped} stopped")),
+        News::Preempted { evicted, .. } => Some(format!("{evicted} evicted")),
         News::EvictionRefused(refused) if refused.is_for_all => Some("no right".to_owned()),
         News::EvictionRefused(refused) => Some(format!("{} refused", refused.victim.name)),
         News::Inconsistent(error) => panic!("{error}"),
@@ -71,7 +71,7 @@ fn who_is_stopped_is_told_when_the_server_has_taken_it_and_not_before() {
     ended(&mut cluster, &orders[1], refused(422, "a policy"));
     ended(&mut cluster, &orders[2], OrderEnd::CalledOff);
     let rest = told(&mut cluster);
-    assert!(rest[0].ends_with(" refused") && rest[1..] == ["1 stopped"], "{rest:?}");
+    assert!(rest[0].ends_with(" refused") && rest[1..] == ["1 evicted"], "{rest:?}");
 }
 
 #[test]

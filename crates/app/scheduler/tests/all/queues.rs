@@ -29,7 +29,7 @@ fn set_queue(cluster: &mut Cluster, name: &str, spec: Value) {
 fn says(cluster: &mut Cluster) -> BTreeMap<String, String> {
     let mut said = BTreeMap::new();
     for news in cluster.scheduler.news() {
-        let News::Pending { pod, job, reason } = news else { continue };
+        let News::Pending { pod, job, .. } = news else { continue };
         let waiting = cluster.scheduler.ask().waiting(job);
         said.extend(waiting.map(|waiting| {
             (pod.name.to_string(), format!("{}: {}", waiting.word(), waiting.message))

@@ -261,15 +261,10 @@ impl Index {
         let pods = &self.objects.pods;
         let Some(entry) = pods.by_id(pod).map(|slot| pods.get(slot)) else { return };
         let Some(node) = pods.decision_of(entry).map(|it| it.bind.node.to_string()) else { return };
-        let meta = &entry.pod.meta;
-        let [namespace, name, uid] =
-            [&meta.namespace, &meta.name, &meta.uid].map(ToString::to_string);
+        let pod = PodKey::of(&entry.pod);
         self.feed.reports.push(match own.is_empty() {
-            false => Report::WaitsForVolumes { namespace, name, uid, claims: names_of(own), node },
-            true => {
-                let claims = names_of(of_all);
-                Report::WaitsForVolumesOfOthers { namespace, name, uid, claims, node }
-            }
+            false => Report::WaitsForVolumes { pod, claims: names_of(own), node },
+            true => Report::WaitsForVolumesOfOthers { pod, claims: names_of(of_all), node },
         });
     }
 }

@@ -1,6 +1,8 @@
 //! What names a pod, or a claim, for as long as it exists, whatever the engine calls it.
 
-use dovetail_objects::{Pod, VolumeClaim};
+use std::fmt;
+
+use dovetail_objects::{Meta, Pod, VolumeClaim};
 
 /// A pod by namespace, name and identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,9 +18,20 @@ pub struct PodKey {
 impl PodKey {
     /// Names a pod.
     pub fn of(pod: &Pod) -> Self {
-        let meta = &pod.meta;
+        Self::of_meta(&pod.meta)
+    }
+
+    /// Names a pod, or another object of a namespace that events are about.
+    pub fn of_meta(meta: &Meta) -> Self {
         let (namespace, name, uid) = (meta.namespace.clone(), meta.name.clone(), meta.uid.clone());
         Self { namespace, name, uid }
+    }
+}
+
+/// As people name it.
+impl fmt::Display for PodKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.namespace, self.name)
     }
 }
 

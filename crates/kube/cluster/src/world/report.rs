@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use dovetail_objects::{Kind, Strange};
 use thiserror::Error;
 
-use super::key::ClaimKey;
+use super::key::{ClaimKey, PodKey};
 use super::missing_queue::MissingQueue;
 use crate::translate::NotYet;
 
@@ -153,15 +153,11 @@ pub enum Report {
     },
     /// A pod of ours waits for the other pods of its gang.
     #[error(
-        "pod {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.gathering)
+        "pod {pod} waits for members: {}", waits_for_members(.gang, *.gathering)
     )]
     WaitsForMembers {
-        /// Namespace of the pod.
-        namespace: String,
-        /// Name of the pod.
-        name: String,
-        /// Identity of the pod.
-        uid: String,
+        /// The pod.
+        pod: PodKey,
         /// The gang.
         gang: String,
         /// How much of it is there.
@@ -169,14 +165,10 @@ pub enum Report {
     },
     /// A node is decided for a pod of ours, and its claims get their volumes there before it
     /// starts.
-    #[error("pod {namespace}/{name} waits for volumes: {}", waits_for_volumes(.claims, .node))]
+    #[error("pod {pod} waits for volumes: {}", waits_for_volumes(.claims, .node))]
     WaitsForVolumes {
-        /// Namespace of the pod.
-        namespace: String,
-        /// Name of the pod.
-        name: String,
-        /// Identity of the pod.
-        uid: String,
+        /// The pod.
+        pod: PodKey,
         /// Names of the claims.
         claims: Vec<String>,
         /// Name of the node.
@@ -185,15 +177,11 @@ pub enum Report {
     /// The same of a pod without such claims: others of its gang have some, and they start
     /// together.
     #[error(
-        "pod {namespace}/{name} waits for volumes: {}", waits_for_volumes_of_others(.claims, .node)
+        "pod {pod} waits for volumes: {}", waits_for_volumes_of_others(.claims, .node)
     )]
     WaitsForVolumesOfOthers {
-        /// Namespace of the pod.
-        namespace: String,
-        /// Name of the pod.
-        name: String,
-        /// Identity of the pod.
-        uid: String,
+        /// The pod.
+        pod: PodKey,
         /// Names of the claims of its gang.
         claims: Vec<String>,
         /// Name of the node.
@@ -231,16 +219,12 @@ pub enum Report {
         name: String,
     },
     /// What describes a gang contradicts its pods or itself: they are left untouched.
-    #[error("{} {namespace}/{name}: no pod of it is placed: {reason}", .kind.name())]
+    #[error("{} {about}: no pod of it is placed: {reason}", .kind.name())]
     Contradiction {
         /// What describes it.
         kind: Kind,
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// Its identity.
-        uid: String,
+        /// Its namespace, name and identity.
+        about: PodKey,
         /// What is wrong.
         reason: NotYet,
         /// Whether it was said of late with other pods' names: the words are new and the cause is
@@ -248,14 +232,10 @@ pub enum Report {
         is_repeat: bool,
     },
     /// A pod of ours is left untouched.
-    #[error("pod {namespace}/{name} {}: {reason}", what_becomes_of_it(.reason))]
+    #[error("pod {pod} {}: {reason}", what_becomes_of_it(.reason))]
     Refused {
-        /// Namespace of the pod.
-        namespace: String,
-        /// Name of the pod.
-        name: String,
-        /// Identity of the pod.
-        uid: String,
+        /// The pod.
+        pod: PodKey,
         /// Why.
         reason: NotYet,
         /// Whether it was said of late with other pods' names: the words are new and the cause is

@@ -52,9 +52,9 @@ pub struct Seen<'a> {
 #[derive(Debug, Default)]
 pub struct Announcements {
     limits: Limits,
-    pods: BTreeMap<String, Pod>,
+    pods: BTreeMap<PodKey, Pod>,
     /// When a pod is to be checked.
-    due: Due<String>,
+    due: Due<PodKey>,
     events: VecDeque<(Box<Note>, u32)>,
     given_up: u64,
     server: ServerPause,
@@ -64,7 +64,6 @@ pub struct Announcements {
 
 #[derive(Debug)]
 struct Pod {
-    pod: PodKey,
     waiting: Waiting,
     since_ms: u64,
     due_ms: Option<u64>,
@@ -81,9 +80,8 @@ struct Pod {
 }
 
 impl Pod {
-    fn new(pod: PodKey, waiting: Waiting, since_ms: u64) -> Self {
+    fn new(waiting: Waiting, since_ms: u64) -> Self {
         Self {
-            pod,
             waiting,
             since_ms,
             due_ms: None,
@@ -97,7 +95,7 @@ impl Pod {
     }
 
     /// The event about what its object says, unless that was announced.
-    fn event(&mut self, says: &Waiting, now_ms: u64) -> Option<Note> {
+    fn event(&mut self, pod: &PodKey, says: &Waiting, now_ms: u64) -> Option<Note> {
         self.in_doubt = None;
         let word = says.word();
         let is_told = |(told, at_ms): (&str, u64)| told == word && now_ms < at_ms + REPEAT_MS;
@@ -110,7 +108,7 @@ impl Pod {
             return None;
         }
         self.told = Some((word, now_ms));
-        Some(Note::waits(self.pod.clone(), says, now_ms))
+        Some(Note::waits(pod.clone(), says, now_ms))
     }
 }
 
@@ -122,8 +120,7 @@ impl Announcements {
 
     /// A pod waits, and is to say so if it does not.
     pub fn waits(&mut self, pod: PodKey, waiting: Waiting, now_ms: u64) {
-        let uid = pod.uid.to_string();
-        let due_ms = match self.pods.get_mut(&uid) {
+        let due_ms = match self.pods.get_mut(&pod) {
             // Its time is set, or its write is on its way.
             Some(entry) if entry.waiting == waiting => return,
             Some(entry) => {
@@ -137,23 +134,22 @@ impl Announcements {
                 entry.written_ms.map_or(now_ms, |at_ms| now_ms.max(at_ms + pause_ms))
             }
             None => {
-                self.pods.insert(uid.clone(), Pod::new(pod, waiting, now_ms));
+                self.pods.insert(pod.clone(), Pod::new(waiting, now_ms));
                 now_ms
             }
         };
-        self.set_due(&uid, due_ms);
+        self.set_due(&pod, due_ms);
     }
 
     /// A pod is pending, and another write of ours sets its condition: in a moment it is checked
     /// whether it has.
     pub fn expect(&mut self, pod: PodKey, waiting: Waiting, now_ms: u64) {
-        let uid = pod.uid.to_string();
-        let new = || Pod::new(pod, waiting.clone(), now_ms);
-        let entry = self.pods.entry(uid.clone()).or_insert_with(new);
+        let new = || Pod::new(waiting.clone(), now_ms);
+        let entry = self.pods.entry(pod.clone()).or_insert_with(new);
         entry.waiting = waiting.clone();
         entry.in_doubt = Some(waiting);
         if !entry.is_on_its_way {
-            self.set_due(&uid, now_ms + CHANGED_MS);
+            self.set_due(&pod, now_ms + CHANGED_MS);
         }
     }
 
@@ -165,19 +161,19 @@ impl Announcements {
         if waiting.only_corrects() && !why.is_held_back() && !is_repeat {
             self.note(Note::left_untouched(pod.clone(), &waiting.message, now_ms));
         }
-        let (uid, told) = (pod.uid.to_string(), waiting.only_corrects().then(|| waiting.word()));
-        self.waits(pod, waiting, now_ms);
-        if let Some((entry, word)) = self.pods.get_mut(&uid).zip(told) {
+        let told = waiting.only_corrects().then(|| waiting.word());
+        self.waits(pod.clone(), waiting, now_ms);
+        if let Some((entry, word)) = self.pods.get_mut(&pod).zip(told) {
             entry.told = Some((word, now_ms));
         }
     }
 
     /// A pod was given a node.
     pub fn bound(&mut self, pod: PodKey, node: &str, decision: &str, now_ms: u64) {
-        match self.pods.get_mut(&*pod.uid).filter(|entry| entry.is_on_its_way) {
+        match self.pods.get_mut(&pod).filter(|entry| entry.is_on_its_way) {
             // Its condition by then is announced when the answer comes.
             Some(entry) => entry.bound_ms = Some(now_ms),
-            None => self.forget(&pod.uid),
+            None => self.forget(&pod),
         }
         self.note(Note::scheduled(pod, node, decision, now_ms));
     }
@@ -261,16 +257,16 @@ impl Announcements {
         look: impl Fn(&PodKey) -> Option<Seen<'a>>,
     ) -> Option<Write> {
         loop {
-            let uid = self.due.first(now_ms)?;
-            let entry = self.pods.get_mut(&uid)?;
-            self.due.clear(&mut entry.due_ms, &uid);
-            let Some(seen) = look(&entry.pod) else {
-                self.forget(&uid);
+            let pod = self.due.first(now_ms)?;
+            let entry = self.pods.get_mut(&pod)?;
+            self.due.clear(&mut entry.due_ms, &pod);
+            let Some(seen) = look(&pod) else {
+                self.forget(&pod);
                 continue;
             };
             let says_ours = seen.says.is_some_and(|(word, _)| is_own_word(word));
             if entry.waiting.only_corrects() && !says_ours {
-                self.forget(&uid);
+                self.forget(&pod);
                 continue;
             }
             if seen.says == Some((entry.waiting.word(), &*harmless(&entry.waiting.message))) {
@@ -278,9 +274,9 @@ impl Announcements {
                 // was lost.
                 let waiting = entry.waiting.clone();
                 let is_ours = entry.in_doubt.take().is_some_and(|unsure| unsure == waiting);
-                let event = is_ours.then(|| entry.event(&waiting, now_ms)).flatten();
+                let event = is_ours.then(|| entry.event(&pod, &waiting, now_ms)).flatten();
                 entry.told.get_or_insert((waiting.word(), now_ms));
-                self.set_due(&uid, now_ms + LOOK_MS);
+                self.set_due(&pod, now_ms + LOOK_MS);
                 if let Some(note) = event {
                     self.note(note);
                 }
@@ -288,7 +284,7 @@ impl Announcements {
             }
             entry.is_on_its_way = true;
             return Some(Write::Condition(Box::new(Condition {
-                pod: entry.pod.clone(),
+                pod,
                 resource_version: seen.resource_version.to_owned(),
                 waiting: entry.waiting.clone(),
                 since_ms: seen.says.is_none().then_some(entry.since_ms),
@@ -297,13 +293,13 @@ impl Announcements {
     }
 
     fn condition_outcome(&mut self, condition: &Condition, written: &Written, now_ms: u64) {
-        let uid = &*condition.pod.uid;
-        let Some(entry) = self.pods.get_mut(uid) else { return };
+        let pod = &condition.pod;
+        let Some(entry) = self.pods.get_mut(pod) else { return };
         entry.is_on_its_way = false;
         if let Some(bound_ms) = entry.bound_ms {
             let is_said = *written == Written::Done;
-            let event = is_said.then(|| entry.event(&condition.waiting, bound_ms)).flatten();
-            self.forget(uid);
+            let event = is_said.then(|| entry.event(pod, &condition.waiting, bound_ms)).flatten();
+            self.forget(pod);
             event.into_iter().for_each(|note| self.note(note));
             return;
         }
@@ -312,7 +308,7 @@ impl Announcements {
                 entry.written_ms = Some(now_ms);
                 entry.refusals = 0;
                 let is_current = entry.waiting == condition.waiting;
-                if let Some(note) = entry.event(&condition.waiting, now_ms) {
+                if let Some(note) = entry.event(pod, &condition.waiting, now_ms) {
                     self.note(note);
                 }
                 now_ms + if is_current { LOOK_MS } else { NEW_REASON_MS }
@@ -329,18 +325,18 @@ impl Announcements {
             }
             Written::NotLeading => return,
         };
-        self.set_due(uid, due_ms);
+        self.set_due(pod, due_ms);
     }
 
-    fn set_due(&mut self, uid: &str, due_ms: u64) {
-        if let Some(entry) = self.pods.get_mut(uid) {
-            self.due.set(&mut entry.due_ms, &uid.to_owned(), due_ms);
+    fn set_due(&mut self, pod: &PodKey, due_ms: u64) {
+        if let Some(entry) = self.pods.get_mut(pod) {
+            self.due.set(&mut entry.due_ms, pod, due_ms);
         }
     }
 
-    fn forget(&mut self, uid: &str) {
-        if let Some(mut entry) = self.pods.remove(uid) {
-            self.due.clear(&mut entry.due_ms, &uid.to_owned());
+    fn forget(&mut self, pod: &PodKey) {
+        if let Some(mut entry) = self.pods.remove(pod) {
+            self.due.clear(&mut entry.due_ms, pod);
         }
     }
 }

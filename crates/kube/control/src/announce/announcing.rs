@@ -14,7 +14,7 @@ use super::{
 use crate::control::{Announced, LogEntry};
 use crate::order::EvictionCause;
 use crate::repeats::{Repeats, without_names};
-use crate::schedule::{Evicted, EvictionRefused, News, Rechecks, Scheduler, shown};
+use crate::schedule::{Evicted, EvictionRefused, News, Rechecks, Scheduler};
 use crate::status::{self, Waiting};
 
 /// A pod that is pending for less gets no condition.
@@ -94,33 +94,31 @@ impl Announcing {
     fn take_report(&mut self, report: &world::Report, now_ms: u64) {
         use world::Report as Said;
         match report {
-            Said::Refused { namespace, name, uid, reason, is_repeat } => {
-                let pod = key(namespace, name, uid);
-                self.book.is_left_untouched(pod, reason, *is_repeat, now_ms);
+            Said::Refused { pod, reason, is_repeat } => {
+                self.book.is_left_untouched(pod.clone(), reason, *is_repeat, now_ms);
             }
-            Said::Contradiction { kind, namespace, name, uid, reason, is_repeat } => {
-                let of = StatusOf::group(namespace, name);
-                let about = key(namespace, name, uid);
+            Said::Contradiction { kind, about, reason, is_repeat } => {
+                let of = StatusOf::group(&about.namespace, &about.name);
                 if !is_repeat {
                     let text = reason.to_string();
-                    self.book.note(Note::contradiction(*kind, about, &text, now_ms));
+                    self.book.note(Note::contradiction(*kind, about.clone(), &text, now_ms));
                 }
                 if *kind == Kind::PodGroup {
                     let wanted = status::group_is_left_untouched(reason);
                     self.statuses.wants(of, wanted, now_ms);
                 }
             }
-            Said::WaitsForMembers { namespace, name, uid, gang, gathering } => {
+            Said::WaitsForMembers { pod, gang, gathering } => {
                 let waiting = Waiting::for_members(gang, *gathering);
-                self.book.waits(key(namespace, name, uid), waiting, now_ms);
+                self.book.waits(pod.clone(), waiting, now_ms);
             }
-            Said::WaitsForVolumes { namespace, name, uid, claims, node } => {
+            Said::WaitsForVolumes { pod, claims, node } => {
                 let waiting = Waiting::for_volumes(claims, node);
-                self.book.waits(key(namespace, name, uid), waiting, now_ms);
+                self.book.waits(pod.clone(), waiting, now_ms);
             }
-            Said::WaitsForVolumesOfOthers { namespace, name, uid, claims, node } => {
+            Said::WaitsForVolumesOfOthers { pod, claims, node } => {
                 let waiting = Waiting::for_volumes_of_others(claims, node);
-                self.book.waits(key(namespace, name, uid), waiting, now_ms);
+                self.book.waits(pod.clone(), waiting, now_ms);
             }
             Said::GroupWaitsForVolumes { namespace, name, claims } => {
                 let wanted = status::group_waits(&Waiting::of_group_for_volumes(claims));
@@ -142,7 +140,7 @@ impl Announcing {
     fn preempted_for(&mut self, stopped: &Evicted, now_ms: u64) {
         let Evicted { victim, node, preemptor: Some(preemptor) } = stopped else { return };
         let (pod, uid) = (victim.clone(), &preemptor.uid);
-        self.book.note(Note::preempted(pod, &shown(preemptor), uid, node, now_ms));
+        self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
     }
 
     /// Records for a pending pod that another one is not evicted for it.
@@ -289,11 +287,6 @@ impl Announcing {
             }
         }
     }
-}
-
-/// A pod, or another object of a namespace.
-fn key(namespace: &str, name: &str, uid: &str) -> PodKey {
-    PodKey { namespace: namespace.into(), name: name.into(), uid: uid.into() }
 }
 
 /// An object beside what it is to say.

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn at_the_end_what_is_in_doubt_stays_unknown_and_what_is_on_its_way_is_waited_for() {
         let mut binds = Binds::default();
-        let other = Bind { decision: 8, ..bind() };
+        let other = Arc::new(Bind { decision: 8, ..(*bind()).clone() });
         [bind(), other].into_iter().for_each(|bind| drop(binds.send(bind)));
         assert_eq!(binds.answered(7, &lost(), 100), None);
         let unknown: Vec<Outcome> = binds.stop().into_iter().map(|one| one.outcome).collect();

@@ -58,7 +58,7 @@ mod tests {
         let bind = Bind {
             decision: 1,
             pod: PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() },
-            node: "m".to_owned(),
+            node: "m".into(),
             epoch: 7,
             tag: "g\"1".to_owned(),
         };

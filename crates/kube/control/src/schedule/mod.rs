@@ -24,7 +24,7 @@ mod restarts;
 mod scheduler;
 
 pub use comparison::{Compared, Comparison};
-pub use news::{Evicted, EvictionRefused, News, Preempts, shown};
+pub use news::{Evicted, EvictionRefused, News, Preempts};
 pub use questions::Questions;
 pub use rechecks::Rechecks;
 pub use record::{Record, Recording};

@@ -108,8 +108,3 @@ pub struct Evicted {
     /// The preemptor; `None` if that is gone.
     pub preemptor: Option<PodKey>,
 }
-
-/// A pod as people name it.
-pub fn shown(pod: &PodKey) -> String {
-    format!("{}/{}", pod.namespace, pod.name)
-}

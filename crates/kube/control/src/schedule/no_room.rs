@@ -65,7 +65,7 @@ impl Questions<'_> {
         let reason = PendingReason::Unschedulable;
         let mut says = status::waiting(engine?, job, reason, &nodes, world.rules(), |_| true)?;
         if let Some(exempt) = self.exempt_victims(job) {
-            says.message = format!("{} {spared}", says.message);
+            says.message = format!("{} {exempt}", says.message);
         }
         Some(says)
     }

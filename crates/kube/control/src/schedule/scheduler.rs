@@ -320,7 +320,7 @@ impl Scheduler {
                     }
                     self.assume(pod.job, binds);
                 }
-                Action::PendingJob { job, reason } => self.known.report_pending(job, reason),
+                Action::Wait { job, reason } => self.known.report_pending(job, reason),
                 Action::Preempt { job, victims, places, cost, .. } => {
                     self.known.recheck = true;
                     let says = self.ask().conditions_while_waiting(job);

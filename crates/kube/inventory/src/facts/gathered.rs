@@ -10,19 +10,20 @@ use dovetail_cluster::gpus::{GpuCount, counted_as};
 use dovetail_model::{Condition, is_gpu_resource};
 use dovetail_objects::Pod;
 
-use super::claims::Doubts;
+use super::claims::{Claimed, Doubts};
 use super::clamped::{Clamped, Said, beyond_the_node};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::inventory::Inventory;
-use super::life::PodLife;
+use super::life::{PodLife, lives};
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::share::by_cores;
 use super::source::Sources;
 use super::template::owned;
-use super::tenant::Tenant;
+use super::tenant::{Tenant, tenants};
+use super::unmade::settle;
 use super::unread::UnknownGpus;
-use super::unseen::Unseen;
+use super::unseen::{Unseen, unseen};
 use crate::dump::Skipped;
 use crate::patches::Reach;
 
@@ -111,11 +112,14 @@ impl Inventory {
         team_labels: BTreeSet<String>,
         tenant_labels: Option<&BTreeSet<String>>,
     ) -> Gathered {
-        self.settle_unmade();
-        let unseen = self.unseen();
+        self.waiting = settle(&self.pods, &self.cluster, &mut self.owners);
+        let unseen = unseen(&self);
         let is_whole = is_whole(&self.complete);
         let unread = std::mem::take(&mut self.unread);
-        let Doubts { told: device_doubts, untold } = self.count_claimed();
+        let devices = std::mem::take(&mut self.devices);
+        let Self { nodes, read_nodes, pods, waiting, .. } = &mut self;
+        let claimed = Claimed { nodes, read_nodes, pods, waiting };
+        let Doubts { told: device_doubts, untold } = claimed.count(devices);
         let mut facts = Facts {
             now_ms: self.now_ms,
             scoring: self.cluster.scoring,
@@ -136,8 +140,8 @@ impl Inventory {
         clamped.extend(beyond);
         let made_ms = self.made_ms(&facts, &held);
         self.mark_empty(&mut facts.nodes, &held);
-        let tenants = tenant_labels.map(|labels| self.tenants(&of_group, labels));
-        let lives = tenant_labels.map(|labels| self.lives(labels));
+        let tenants = tenant_labels.map(|labels| tenants(&self, &of_group, labels));
+        let lives = tenant_labels.map(|labels| lives(&self, labels));
         let system = self.namespaces.get("kube-system");
         let cluster_uid = system.map(|system| system.meta.uid.to_string()).unwrap_or_default();
         let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));

@@ -105,42 +105,40 @@ pub(super) fn note_claimed(
     }
 }
 
-impl Inventory {
-    /// All pods that ask for GPUs, with these of their labels.
-    pub(super) fn lives(&self, labels: &BTreeSet<String>) -> Vec<PodLife> {
-        let is_known = |ms: &u64| *ms > 0;
-        let life = |((namespace, name), record): (&(Box<str>, Box<str>), &LifeRecord)| {
-            let pod = &record.pod;
-            let itself = || (ObjectRef::new("Pod", namespace, name), String::new());
-            let (nearest, uid) = record.owner.clone().unwrap_or_else(itself);
-            let hash = REVISION_LABELS.iter().find_map(|key| pod.meta.labels.get(key));
-            let chain = self.owners.chain(&nearest, hash);
-            let top = chain.len() - 1;
-            let is_by_timetable = top > 0 && TIMETABLES.contains(&chain[top].kind.as_str());
-            let place = if is_by_timetable { top - 1 } else { top };
-            let owner_uid = match place {
-                0 => Some(uid),
-                _ => self.owners.controller_uid(&chain[place - 1]),
-            };
-            let kept = labels
-                .iter()
-                .filter_map(|key| Some((key.clone(), pod.meta.labels.get(key)?.to_owned())));
-            PodLife {
-                namespace: namespace.to_string(),
-                pod: name.to_string(),
-                node: Some(pod.node.to_string()).filter(|node| !node.is_empty()),
-                owner_uid: owner_uid.filter(|uid| !uid.is_empty()),
-                owner_created_ms: self.owners.created_ms(&chain[place]),
-                owner: chain[place].clone(),
-                is_by_timetable,
-                created_ms: Some(pod.meta.created_ms).filter(is_known),
-                scheduled_ms: Some(pod.scheduled_ms).filter(is_known),
-                ended_ms: record.ended_ms,
-                has_succeeded: pod.is_over().then_some(pod.phase == Phase::Succeeded),
-                gpu_milli: record.gpu_milli,
-                labels: kept.collect(),
-            }
+/// All pods that ask for GPUs, with these of their labels.
+pub(super) fn lives(inventory: &Inventory, labels: &BTreeSet<String>) -> Vec<PodLife> {
+    let is_known = |ms: &u64| *ms > 0;
+    let life = |((namespace, name), record): (&(Box<str>, Box<str>), &LifeRecord)| {
+        let pod = &record.pod;
+        let itself = || (ObjectRef::new("Pod", namespace, name), String::new());
+        let (nearest, uid) = record.owner.clone().unwrap_or_else(itself);
+        let hash = REVISION_LABELS.iter().find_map(|key| pod.meta.labels.get(key));
+        let chain = inventory.owners.chain(&nearest, hash);
+        let top = chain.len() - 1;
+        let is_by_timetable = top > 0 && TIMETABLES.contains(&chain[top].kind.as_str());
+        let place = if is_by_timetable { top - 1 } else { top };
+        let owner_uid = match place {
+            0 => Some(uid),
+            _ => inventory.owners.controller_uid(&chain[place - 1]),
         };
-        self.pods.lives.iter().map(life).collect()
-    }
+        let kept = labels
+            .iter()
+            .filter_map(|key| Some((key.clone(), pod.meta.labels.get(key)?.to_owned())));
+        PodLife {
+            namespace: namespace.to_string(),
+            pod: name.to_string(),
+            node: Some(pod.node.to_string()).filter(|node| !node.is_empty()),
+            owner_uid: owner_uid.filter(|uid| !uid.is_empty()),
+            owner_created_ms: inventory.owners.created_ms(&chain[place]),
+            owner: chain[place].clone(),
+            is_by_timetable,
+            created_ms: Some(pod.meta.created_ms).filter(is_known),
+            scheduled_ms: Some(pod.scheduled_ms).filter(is_known),
+            ended_ms: record.ended_ms,
+            has_succeeded: pod.is_over().then_some(pod.phase == Phase::Succeeded),
+            gpu_milli: record.gpu_milli,
+            labels: kept.collect(),
+        }
+    };
+    inventory.pods.lives.iter().map(life).collect()
 }

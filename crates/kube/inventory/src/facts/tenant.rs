@@ -27,28 +27,30 @@ pub struct Tenant {
     pub labels: BTreeMap<String, String>,
 }
 
-impl Inventory {
-    /// All pods on nodes; `of_group` has the workload of each group of pods.
-    pub(super) fn tenants(&self, of_group: &[usize], labels: &BTreeSet<String>) -> Vec<Tenant> {
-        let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
-        let placed = self.pods.list.iter().filter(|record| !record.pod.node.is_empty());
-        let tenant = placed.map(|record| {
-            let (meta, holds) = (&record.pod.meta, record.pod.holds());
-            let kept = labels.iter().filter_map(|key| {
-                let value = meta.labels.get(key)?;
-                Some((key.clone(), value.to_owned()))
-            });
-            Tenant {
-                namespace: meta.namespace.to_string(),
-                pod: meta.name.to_string(),
-                node: record.pod.node.to_string(),
-                workload: of_group[record.group],
-                cpu_milli: amount(holds.cpu_milli),
-                memory_bytes: amount(holds.memory_bytes),
-                has_gpus: holds.extended.iter().any(|(name, n)| *n > 0 && is_gpu_resource(name)),
-                labels: kept.collect(),
-            }
+/// All pods on nodes; `of_group` has the workload of each group of pods.
+pub(super) fn tenants(
+    inventory: &Inventory,
+    of_group: &[usize],
+    labels: &BTreeSet<String>,
+) -> Vec<Tenant> {
+    let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
+    let placed = inventory.pods.list.iter().filter(|record| !record.pod.node.is_empty());
+    let tenant = placed.map(|record| {
+        let (meta, holds) = (&record.pod.meta, record.pod.holds());
+        let kept = labels.iter().filter_map(|key| {
+            let value = meta.labels.get(key)?;
+            Some((key.clone(), value.to_owned()))
         });
-        tenant.collect()
-    }
+        Tenant {
+            namespace: meta.namespace.to_string(),
+            pod: meta.name.to_string(),
+            node: record.pod.node.to_string(),
+            workload: of_group[record.group],
+            cpu_milli: amount(holds.cpu_milli),
+            memory_bytes: amount(holds.memory_bytes),
+            has_gpus: holds.extended.iter().any(|(name, n)| *n > 0 && is_gpu_resource(name)),
+            labels: kept.collect(),
+        }
+    });
+    tenant.collect()
 }

@@ -77,51 +77,50 @@ const OF_CLAIMS: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-impl Inventory {
-    /// Whether something that Kueue may keep back names one of its queues.
-    fn names_a_queue(&self) -> bool {
-        let mut gated = self.pods.list.iter().filter(|record| record.pod.gated);
-        let names = |labels: &Labels| labels.get(QUEUE_LABEL).is_some();
-        self.waiting.names_a_queue || gated.any(|of| names(&of.pod.meta.labels))
-    }
+/// Whether something that Kueue may keep back names one of its queues.
+fn names_a_queue(inventory: &Inventory) -> bool {
+    let mut gated = inventory.pods.list.iter().filter(|record| record.pod.gated);
+    let names = |labels: &Labels| labels.get(QUEUE_LABEL).is_some();
+    inventory.waiting.names_a_queue || gated.any(|of| names(&of.pod.meta.labels))
+}
 
-    /// What was neither handed over nor said to be complete.
-    pub(super) fn unseen(&self) -> Vec<Unseen> {
-        let seen = |kind: &&str| self.kinds.contains_key(*kind) || self.complete.contains(*kind);
-        let missing = KINDS.iter().filter(|(kinds, ..)| !kinds.iter().any(seen));
-        let mut unseen: Vec<Unseen> = missing
-            .map(|(_, what, hides, plural)| Unseen {
-                what: (*what).to_owned(),
-                hides: (*hides).to_owned(),
-                command: format!("kubectl get {plural} -A -o json"),
-            })
-            .collect();
-        let has_claims = self.pods.list.iter().any(|record| !record.claims.is_empty());
-        let missing = OF_CLAIMS.iter().filter(|(kind, ..)| {
-            let was_asked = !self.complete.is_empty() && !self.complete.contains(*kind);
-            !self.kinds.contains_key(*kind)
-                && !self.complete.contains(*kind)
-                && (has_claims || was_asked)
-        });
-        unseen.extend(missing.map(|(_, what, hides, plural)| Unseen {
+/// What was neither handed over nor said to be complete.
+pub(super) fn unseen(inventory: &Inventory) -> Vec<Unseen> {
+    let seen =
+        |kind: &&str| inventory.kinds.contains_key(*kind) || inventory.complete.contains(*kind);
+    let missing = KINDS.iter().filter(|(kinds, ..)| !kinds.iter().any(seen));
+    let mut unseen: Vec<Unseen> = missing
+        .map(|(_, what, hides, plural)| Unseen {
             what: (*what).to_owned(),
             hides: (*hides).to_owned(),
             command: format!("kubectl get {plural} -A -o json"),
-        }));
-        if self.names_a_queue() && !seen(&"Workload") {
-            unseen.push(Unseen {
-                what: "workloads of Kueue".to_owned(),
-                hides: "whether suspended jobs and gated pods wait for quota".to_owned(),
-                command: "kubectl get workloads.kueue.x-k8s.io -A -o json".to_owned(),
-            });
-        }
-        if self.cluster.scoring.is_none() {
-            unseen.push(Unseen {
-                what: "configuration of the scheduler".to_owned(),
-                hides: "whether GPU pods are spread over empty nodes (SCH-07)".to_owned(),
-                command: "kubectl get configmaps -n kube-system -o json".to_owned(),
-            });
-        }
-        unseen
+        })
+        .collect();
+    let has_claims = inventory.pods.list.iter().any(|record| !record.claims.is_empty());
+    let missing = OF_CLAIMS.iter().filter(|(kind, ..)| {
+        let was_asked = !inventory.complete.is_empty() && !inventory.complete.contains(*kind);
+        !inventory.kinds.contains_key(*kind)
+            && !inventory.complete.contains(*kind)
+            && (has_claims || was_asked)
+    });
+    unseen.extend(missing.map(|(_, what, hides, plural)| Unseen {
+        what: (*what).to_owned(),
+        hides: (*hides).to_owned(),
+        command: format!("kubectl get {plural} -A -o json"),
+    }));
+    if names_a_queue(inventory) && !seen(&"Workload") {
+        unseen.push(Unseen {
+            what: "workloads of Kueue".to_owned(),
+            hides: "whether suspended jobs and gated pods wait for quota".to_owned(),
+            command: "kubectl get workloads.kueue.x-k8s.io -A -o json".to_owned(),
+        });
     }
+    if inventory.cluster.scoring.is_none() {
+        unseen.push(Unseen {
+            what: "configuration of the scheduler".to_owned(),
+            hides: "whether GPU pods are spread over empty nodes (SCH-07)".to_owned(),
+            command: "kubectl get configmaps -n kube-system -o json".to_owned(),
+        });
+    }
+    unseen
 }

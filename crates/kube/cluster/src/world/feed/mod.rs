@@ -23,6 +23,7 @@ use std::sync::Arc;
 use dovetail_model::{Event, Job, JobId, PodId, PodSet, Requirement};
 
 use super::causes::cause_of;
+use super::key::PodKey;
 use super::objects::Objects;
 use super::objects::pods::Slot;
 use super::objects::reported::{Reported, full_name, only_pod};
@@ -134,14 +135,7 @@ impl Feed {
         let cause = cause_of(&reason, |word| objects.pods.find(&namespace, word).is_some());
         let entry = objects.pods.get_mut(slot);
         let is_repeat = entry.said.is_repeat(cause, objects.now_ms);
-        let meta = &entry.pod.meta;
-        self.reports.push(Report::Refused {
-            namespace: meta.namespace.to_string(),
-            name: meta.name.to_string(),
-            uid: meta.uid.to_string(),
-            reason,
-            is_repeat,
-        });
+        self.reports.push(Report::Refused { pod: PodKey::of(&entry.pod), reason, is_repeat });
     }
 
     /// A pod that is to be placed by itself.

@@ -14,6 +14,7 @@ use crate::world::causes::cause_of;
 use crate::world::feed::Feed;
 use crate::world::feed::jobs::{LAST_AHEAD, Place};
 use crate::world::feed::rooms::{Replacements, replacements};
+use crate::world::key::PodKey;
 use crate::world::objects::Objects;
 use crate::world::objects::descriptions::kind_of;
 use crate::world::objects::pods::Slot;
@@ -293,9 +294,7 @@ impl Settling<'_> {
         let Some((kind, meta)) = described.or_else(unreadable) else { return };
         self.feed.reports.push(Report::Contradiction {
             kind,
-            namespace: meta.namespace.to_string(),
-            name: meta.name.to_string(),
-            uid: meta.uid.to_string(),
+            about: PodKey::of_meta(meta),
             reason: reason.clone(),
             is_repeat,
         });
@@ -313,14 +312,8 @@ impl Settling<'_> {
             if entry.announced_wait.replace(gathering) == Some(gathering) {
                 continue;
             }
-            let meta = &entry.pod.meta;
-            feed.reports.push(Report::WaitsForMembers {
-                namespace: meta.namespace.to_string(),
-                name: meta.name.to_string(),
-                uid: meta.uid.to_string(),
-                gang: gang.to_string(),
-                gathering,
-            });
+            let (pod, gang) = (PodKey::of(&entry.pod), gang.to_string());
+            feed.reports.push(Report::WaitsForMembers { pod, gang, gathering });
         }
         let any_waits = !roll.pending.is_empty() || roll.refused + roll.retried > 0;
         let is_native = gang.source == Source::Native && any_waits;

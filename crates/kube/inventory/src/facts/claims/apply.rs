@@ -13,10 +13,10 @@ use super::share::{Users, UsersOf, shares};
 use super::slice::{Device, DeviceKey, newest};
 use super::waiting::Cuttable;
 use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
-use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::node::ReadNode;
 use crate::facts::pods::{PodRecord, Pods};
+use crate::facts::unmade::Waiting;
 
 /// What cannot be told of GPUs by claims.
 #[derive(Default)]
@@ -38,20 +38,27 @@ struct Holding {
 /// By number of the pod, resource, and whether the pod asks for the same by an extended resource.
 type Holdings = BTreeMap<(usize, String, bool), Holding>;
 
-impl Inventory {
+/// Nodes and pods as they were read, into which it is put what slices offer and claims hold.
+pub(in crate::facts) struct Claimed<'i> {
+    pub(in crate::facts) nodes: &'i mut BTreeMap<String, Node>,
+    pub(in crate::facts) read_nodes: &'i mut BTreeMap<String, ReadNode>,
+    pub(in crate::facts) pods: &'i mut Pods,
+    pub(in crate::facts) waiting: &'i mut Waiting,
+}
+
+impl Claimed<'_> {
     /// Puts the GPUs that slices offer into nodes, and what claims hold and want of them into pods.
-    pub(in crate::facts) fn count_claimed(&mut self) -> Doubts {
-        let mut objects = std::mem::take(&mut self.devices);
+    pub(in crate::facts) fn count(mut self, mut objects: DeviceObjects) -> Doubts {
         let slices = std::mem::take(&mut objects.slices);
         let (devices, mut told) = newest(slices.into_values());
         told.extend(objects.unread_in_words());
         let mut doubts = Doubts { told, untold: Vec::new() };
         self.rename_what_classes_serve(&objects, &mut doubts.untold);
-        let users = users(&objects, &self.pods, &devices, &mut doubts.told);
+        let users = users(&objects, self.pods, &devices, &mut doubts.told);
         let (holds, holdings) = holdings(&devices, &self.milli_of(&devices), &users);
         let counted_by_plugin = self.offer(&devices, &holds, &mut doubts.told);
         for ((number, resource, is_also_asked), holding) in holdings {
-            let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
+            let Pods { list, groups, lives, lives_by_claims, .. } = &mut *self.pods;
             let record = &mut list[number];
             // A device plugin counts whole devices, or what it calls them itself.
             let is_counted = self.read_nodes.get(&*record.pod.node).is_some_and(|read| {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::{Node, Pod};
 
+use super::apply::Claimed;
 use super::claim::{NotTold, Request, Wanted, wanted};
 use super::whose::Whose;
 use super::{DeviceObjects, UntoldPod};
-use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::pods::Pods;
 
@@ -25,7 +25,7 @@ struct Served {
     named: Result<String, NotTold>,
 }
 
-impl Inventory {
+impl Claimed<'_> {
     /// Puts what pods ask of classes under the names of GPUs. Of those that wait and ask for what
     /// nobody can tell, that is noted.
     pub(super) fn rename_what_classes_serve(
@@ -37,7 +37,7 @@ impl Inventory {
             node.allocatable.extended.get(asked).is_some_and(|count| *count > 0)
         };
         let anywhere: BTreeSet<&String> = self.nodes.values().flat_map(offered).collect();
-        let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
+        let Pods { list, groups, lives, lives_by_claims, .. } = &mut *self.pods;
         for record in list {
             for Served { asked, count, named } in objects.served(&record.pod) {
                 if record.pod.node.is_empty() {

@@ -23,7 +23,7 @@ use dovetail_objects::{ResourceClaimTemplate, labels};
 
 use super::inventory::lenient;
 use crate::dump::{RawObject, Skipped};
-pub(super) use apply::Doubts;
+pub(super) use apply::{Claimed, Doubts};
 use claim::{Claim, Request};
 use class::Classes;
 use slice::Slice;

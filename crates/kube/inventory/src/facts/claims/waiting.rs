@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use dovetail_objects::Pod;
 
+use super::apply::Claimed;
 use super::by_class::full_name;
 use super::claim::{NotTold, Wanted, wanted};
 use super::whose::Whose;
 use super::{ClaimOf, DeviceObjects, Key, UntoldPod};
-use crate::facts::inventory::Inventory;
 use crate::facts::life::note_claimed;
 use crate::facts::pods::Pods;
 use crate::facts::shown_by;
@@ -18,7 +18,7 @@ use crate::facts::unmade::{Fate, UnmadePod};
 /// Parts of GPUs by resource, with the resource of the whole ones that they can be cut from.
 pub(super) type Cuttable = BTreeMap<String, &'static str>;
 
-impl Inventory {
+impl Claimed<'_> {
     /// Puts into pods without a node what their claims want and were not given. A claim that
     /// several pods wait for is wanted once. A pod that is being deleted waits for nothing.
     pub(super) fn want_claimed(
@@ -28,7 +28,7 @@ impl Inventory {
         untold: &mut Vec<UntoldPod>,
     ) {
         let mut asked: BTreeSet<Key> = BTreeSet::new();
-        let Pods { list, groups, lives, lives_by_claims, .. } = &mut self.pods;
+        let Pods { list, groups, lives, lives_by_claims, .. } = &mut *self.pods;
         for record in list.iter_mut().filter(|record| record.pod.node.is_empty()) {
             let namespace = &record.pod.meta.namespace;
             let goes = record.pod.meta.is_deleting();

@@ -23,6 +23,7 @@ use dovetail_objects::Pod;
 use super::claims::ClaimOf;
 use kueue::KueueWorkload;
 use scopes::ScopedPod;
+pub(super) use settle::settle;
 
 /// Namespace and name.
 type Key = (Box<str>, Box<str>);

@@ -7,8 +7,9 @@ use dovetail_audit::ObjectRef;
 
 use super::missing::missing;
 use super::{Fate, Key, Maker, PodSet, UnmadePod, Waiting, Why};
-use crate::facts::inventory::Inventory;
-use crate::facts::pods::PodRecord;
+use crate::facts::cluster::ClusterObjects;
+use crate::facts::owner::Owners;
+use crate::facts::pods::{PodRecord, Pods};
 
 /// Pods of one set that are waited for; more change no cause.
 const MOST_WAITING: u64 = 1000;
@@ -29,109 +30,111 @@ struct Kept {
     pods: BTreeSet<Key>,
 }
 
-impl Inventory {
-    /// Works out what waits beside the pods that are there.
-    pub(in crate::facts) fn settle_unmade(&mut self) {
-        self.owners.leave_out_what_is_made();
-        let kept = self.kept_by_kueue();
-        let mut there: BTreeMap<&ObjectRef, u64> = BTreeMap::new();
-        for record in &self.pods.list {
-            *there.entry(&self.pods.groups[record.group].owner).or_default() += 1;
-        }
-        let unmade = &self.owners.unmade;
-        let mut pods = Vec::new();
-        for (object, maker) in &unmade.makers {
-            let Maker { why, sets } = maker;
-            match *why {
-                Why::Suspended if kept.off.contains(object) => {}
-                Why::Suspended => {
-                    let waits = kept.makers.contains(object);
-                    let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
-                    let kind = if object.kind == "Job" { "" } else { &object.kind };
-                    let why = format!("suspended {kind}");
-                    for set in sets {
-                        pods.extend(unmade_pods(object, set, (fate, set.pods()), why.trim_end()));
-                    }
-                }
-                Why::Short { present, says } => {
-                    let there = there.get(object).copied().unwrap_or(0).max(present);
-                    let quotas = self.cluster.quota_rooms.get(&object.namespace);
-                    let quotas = quotas.map_or(&[][..], Vec::as_slice);
-                    for set in sets {
-                        for (fate, count) in missing(set, there, says, quotas) {
-                            let by = if fate == Fate::Refused { "" } else { " by quota" };
-                            let why = format!("refused{by} to {}", object.kind);
-                            pods.extend(unmade_pods(object, set, (fate, count), &why));
-                        }
-                    }
-                }
-            }
-        }
-        for (object, workload) in &unmade.workloads {
-            if workload.is_off || kept.covered.contains(object) {
-                continue;
-            }
-            let waits = workload.waits_for_quota;
-            let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
-            for set in &workload.sets {
-                pods.extend(unmade_pods(object, set, (fate, set.pods()), "not admitted"));
-            }
-        }
-        let names_a_queue = unmade.names_a_queue;
-        self.waiting = Waiting { pods, kept_for_quota: kept.pods, names_a_queue };
+/// What waits beside the pods that are there.
+pub(in crate::facts) fn settle(
+    pods: &Pods,
+    cluster: &ClusterObjects,
+    owners: &mut Owners,
+) -> Waiting {
+    owners.leave_out_what_is_made();
+    let kept = kept_by_kueue(pods, owners);
+    let mut there: BTreeMap<&ObjectRef, u64> = BTreeMap::new();
+    for record in &pods.list {
+        *there.entry(&pods.groups[record.group].owner).or_default() += 1;
     }
+    let unmade = &owners.unmade;
+    let mut found = Vec::new();
+    for (object, maker) in &unmade.makers {
+        let Maker { why, sets } = maker;
+        match *why {
+            Why::Suspended if kept.off.contains(object) => {}
+            Why::Suspended => {
+                let waits = kept.makers.contains(object);
+                let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
+                let kind = if object.kind == "Job" { "" } else { &object.kind };
+                let why = format!("suspended {kind}");
+                for set in sets {
+                    found.extend(unmade_pods(object, set, (fate, set.pods()), why.trim_end()));
+                }
+            }
+            Why::Short { present, says } => {
+                let there = there.get(object).copied().unwrap_or(0).max(present);
+                let quotas = cluster.quota_rooms.get(&object.namespace);
+                let quotas = quotas.map_or(&[][..], Vec::as_slice);
+                for set in sets {
+                    for (fate, count) in missing(set, there, says, quotas) {
+                        let by = if fate == Fate::Refused { "" } else { " by quota" };
+                        let why = format!("refused{by} to {}", object.kind);
+                        found.extend(unmade_pods(object, set, (fate, count), &why));
+                    }
+                }
+            }
+        }
+    }
+    for (object, workload) in &unmade.workloads {
+        if workload.is_off || kept.covered.contains(object) {
+            continue;
+        }
+        let waits = workload.waits_for_quota;
+        let fate = if waits { Fate::WaitsForQuota } else { Fate::HeldBack };
+        for set in &workload.sets {
+            found.extend(unmade_pods(object, set, (fate, set.pods()), "not admitted"));
+        }
+    }
+    let names_a_queue = unmade.names_a_queue;
+    Waiting { pods: found, kept_for_quota: kept.pods, names_a_queue }
+}
 
-    /// Which workloads of Kueue are about what is counted by itself: objects that are suspended,
-    /// and pods that are there.
-    fn kept_by_kueue(&self) -> Kept {
-        let workloads = &self.owners.unmade.workloads;
-        let mut kept = Kept::default();
-        let mut by_owner: BTreeMap<&ObjectRef, Vec<&ObjectRef>> = BTreeMap::new();
-        for (object, workload) in workloads {
-            for owner in &workload.owners {
-                by_owner.entry(owner).or_default().push(object);
-            }
+/// Which workloads of Kueue are about what is counted by itself: objects that are suspended,
+/// and pods that are there.
+fn kept_by_kueue(pods: &Pods, owners: &Owners) -> Kept {
+    let workloads = &owners.unmade.workloads;
+    let mut kept = Kept::default();
+    let mut by_owner: BTreeMap<&ObjectRef, Vec<&ObjectRef>> = BTreeMap::new();
+    for (object, workload) in workloads {
+        for owner in &workload.owners {
+            by_owner.entry(owner).or_default().push(object);
         }
-        let of = |objects: &[ObjectRef]| -> Vec<&ObjectRef> {
-            objects.iter().filter_map(|object| by_owner.get(object)).flatten().copied().collect()
-        };
-        if workloads.is_empty() {
-            return kept;
-        }
-        for (object, maker) in &self.owners.unmade.makers {
-            if maker.why == Why::Suspended {
-                for workload in of(&self.owners.chain(object, None)) {
-                    kept.covered.insert(workload.clone());
-                    if workloads[workload].waits_for_quota {
-                        kept.makers.insert(object.clone());
-                    }
-                    if workloads[workload].is_off {
-                        kept.off.insert(object.clone());
-                    }
-                }
-            }
-        }
-        let groups = self.pods.groups.iter();
-        let of_group: Vec<Vec<&ObjectRef>> =
-            groups.map(|group| of(&self.owners.chain(&group.owner, None))).collect();
-        for record in &self.pods.list {
-            let mut about = of_group[record.group].clone();
-            about.extend(of(&[named_as(record)]));
-            let of_label = record.pod.meta.labels.get(GROUP_LABEL);
-            let of_label = of_label
-                .map(|name| ObjectRef::new("Workload", &record.pod.meta.namespace, name))
-                .and_then(|named| workloads.get_key_value(&named));
-            about.extend(of_label.map(|(workload, _)| workload));
-            for workload in about {
-                kept.covered.insert(workload.clone());
-                if workloads[workload].waits_for_quota && record.pod.node.is_empty() {
-                    let meta = &record.pod.meta;
-                    kept.pods.insert((meta.namespace.clone(), meta.name.clone()));
-                }
-            }
-        }
-        kept
     }
+    let of = |objects: &[ObjectRef]| -> Vec<&ObjectRef> {
+        objects.iter().filter_map(|object| by_owner.get(object)).flatten().copied().collect()
+    };
+    if workloads.is_empty() {
+        return kept;
+    }
+    for (object, maker) in &owners.unmade.makers {
+        if maker.why == Why::Suspended {
+            for workload in of(&owners.chain(object, None)) {
+                kept.covered.insert(workload.clone());
+                if workloads[workload].waits_for_quota {
+                    kept.makers.insert(object.clone());
+                }
+                if workloads[workload].is_off {
+                    kept.off.insert(object.clone());
+                }
+            }
+        }
+    }
+    let groups = pods.groups.iter();
+    let of_group: Vec<Vec<&ObjectRef>> =
+        groups.map(|group| of(&owners.chain(&group.owner, None))).collect();
+    for record in &pods.list {
+        let mut about = of_group[record.group].clone();
+        about.extend(of(&[named_as(record)]));
+        let of_label = record.pod.meta.labels.get(GROUP_LABEL);
+        let of_label = of_label
+            .map(|name| ObjectRef::new("Workload", &record.pod.meta.namespace, name))
+            .and_then(|named| workloads.get_key_value(&named));
+        about.extend(of_label.map(|(workload, _)| workload));
+        for workload in about {
+            kept.covered.insert(workload.clone());
+            if workloads[workload].waits_for_quota && record.pod.node.is_empty() {
+                let meta = &record.pod.meta;
+                kept.pods.insert((meta.namespace.clone(), meta.name.clone()));
+            }
+        }
+    }
+    kept
 }
 
 fn named_as(record: &PodRecord) -> ObjectRef {
