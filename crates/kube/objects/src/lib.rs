@@ -293,7 +293,7 @@ pub enum Object {
     /// What a team is given.
     Queue(Box<Queue>),
     /// Devices that a driver offers (DRA).
-    ResourceSlice(ResourceSlice),
+    ResourceSlice(Box<ResourceSlice>),
     /// A storage class.
     StorageClass(StorageClass),
     /// A volume attached to a node.
@@ -340,7 +340,7 @@ impl Object {
                 of(kind, json, |labels| Self::Topology(kind, labels))
             }
             Kind::Queue => of(kind, json, |queue| Self::Queue(Box::new(queue))),
-            Kind::ResourceSlice => of(kind, json, Self::ResourceSlice),
+            Kind::ResourceSlice => of(kind, json, |slice| Self::ResourceSlice(Box::new(slice))),
             Kind::StorageClass => of(kind, json, Self::StorageClass),
             Kind::VolumeAttachment => of(kind, json, Self::VolumeAttachment),
             Kind::Workload(of_kind) => match workload::read(of_kind, json) {

@@ -63,7 +63,7 @@ impl Objects {
             Object::Queue(queue) => self.queues.put(*queue),
             // Which devices it offers only the audit reads.
             Object::ResourceSlice(slice) => {
-                let slice = ResourceSlice { devices: Vec::new(), ..slice };
+                let slice = ResourceSlice { devices: Vec::new(), ..*slice };
                 let name = slice.meta.name.clone();
                 self.dirty.nodes.extend(self.nodes.set_slice(&name, Some(slice)));
             }
