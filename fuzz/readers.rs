@@ -137,7 +137,7 @@ pub(super) fn usage(bytes: &[u8]) -> Outcome {
     let lenient = UsageFileOptions { skip_bad_rows: true, latest_ms: NOW_MS };
     let rule = IdleRule { threshold_micro_percent: 5_000_000, min_run_ms: 1, grace_ms: 0 };
     if let Ok(samples) = read_usage_file(bytes, FILE, &lenient) {
-        idle_runs(samples.series.iter().map(|series| series.activity.as_slice()), &rule);
+        idle_runs(samples.of_pods(), &rule);
     }
     let strict = UsageFileOptions { skip_bad_rows: false, latest_ms: NOW_MS };
     read_usage_file(bytes, FILE, &strict).map_err(told)?;

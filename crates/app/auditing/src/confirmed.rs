@@ -49,7 +49,7 @@ impl ConfirmedOut {
         let status = self.status.replace('_', " ");
         let rates = match (&self.before, &self.after) {
             (Some(before), Some(after)) => {
-                format!(" (before {} a month, since {})", before.words(), after.words())
+                format!(" ({} a month before, {} since)", before.words(), after.words())
             }
             _ => String::new(),
         };
@@ -101,32 +101,32 @@ impl LedgerOut {
         let waste = |period: &Option<PeriodOut>| {
             let PeriodOut { from, to, waste, .. } = period.as_ref()?;
             let waste = waste.clone()?;
-            Some((waste.words(), format!("from {from} until {to}"), waste.gpu_hours_per_month))
+            Some((waste.words(), format!("from {from} to {to}"), waste.gpu_hours_per_month))
         };
         let (Some(before), Some(after), Some(confirmed)) =
             (waste(&self.before), waste(&self.after), &self.confirmed)
         else {
-            let why = self.why_unknown.as_deref().unwrap_or("it has nothing of it");
+            let why = self.why_unknown.as_deref().unwrap_or("it has no data of that time");
             return format!("The ledger ({source}) confirms nothing: {why}.");
         };
         let method = self.method.as_deref().unwrap_or("unknown");
         let free = match self.free_of_unknown_cause_rose_gpu_hours_per_month {
             Some(hours) if hours > 0.0 => format!(
-                " GPU-time that is free for an unrecorded cause rose by {} GPU-hours a month: it \
-                 is in no waste.",
+                " GPU-time that is free for an unrecorded cause rose by {} GPU-hours a month; it \
+                 is not counted as waste.",
                 tenths(hours)
             ),
             _ => String::new(),
         };
         let account = match confirmed.gpu_hours_per_month > 0.0 {
-            true => format!("Fixed findings account for {} of the fall.", confirmed.words()),
+            true => format!("Fixed findings account for {} of the decrease.", confirmed.words()),
             false if after.2 < before.2 => {
-                "Fixed findings account for nothing of the fall.".to_owned()
+                "Fixed findings account for none of the decrease.".to_owned()
             }
-            false => "It did not fall, so that there is nothing to account for.".to_owned(),
+            false => "It did not decrease.".to_owned(),
         };
         format!(
-            "By the ledger ({source}, method {method}) all waste came to {} a month {}, and to {} {}. {account}{free}",
+            "According to the ledger ({source}, method {method}), all waste was {} a month {}, and {} {}. {account}{free}",
             before.0, before.1, after.0, after.1,
         )
     }

@@ -16,7 +16,7 @@ use dovetail_sources::doubts::{
 };
 use dovetail_sources::node_prices::{PriceLine, Prices};
 use dovetail_sources::old_prices::old_prices;
-use dovetail_units::amount::{percent, usd};
+use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
 use dovetail_units::time::time;
 use serde::{Serialize, Serializer};
 
@@ -88,11 +88,15 @@ impl MeasuredOut {
 pub struct HeadlineOut {
     pub installed_gpus: f64,
     pub waste_share: f64,
+    /// What nobody measured.
     pub blind_share: f64,
+    /// What is known of now, and too recent or too short to be taken for a month.
+    pub too_recent_share: f64,
     pub priced_share: f64,
     pub(crate) waste_usd_micros_per_month: Option<i64>,
     pub(crate) bill_usd_micros_per_month: Option<i64>,
     pub(crate) blind_usd_micros_per_month: Option<i64>,
+    pub(crate) too_recent_usd_micros_per_month: Option<i64>,
     pub method: String,
     pub lowest: Option<MethodOut>,
     pub highest: Option<MethodOut>,
@@ -153,15 +157,18 @@ pub struct RungOut {
 impl RungOut {
     /// Columns of the ladder for people.
     pub const HEADER: [&'static str; 5] =
-        ["after", "findings", "explain", "waste left", "allocated of paid GPUs"];
+        ["layer of fixes", "findings", "they explain", "waste left", "allocated of paid GPUs"];
 
     /// Its cells.
     pub fn cells(&self) -> Vec<String> {
         vec![
-            self.layer.to_owned(),
+            match self.layer {
+                "as it is" => "none yet".to_owned(),
+                layer => layer.to_owned(),
+            },
             self.findings.to_string(),
-            usd(self.claimed_usd_micros_per_month),
-            usd(self.waste_usd_micros_per_month),
+            self.claimed_usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd),
+            self.waste_usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd),
             percent(self.held_share),
         ]
     }
@@ -269,10 +276,10 @@ impl FixedOut {
         match (self.usd_micros_per_month, self.gpu_hours_per_month) {
             (Some(micros), _) => format!("{} a month", usd(Some(micros))),
             (None, Some(hours)) if hours > 0.0 => {
-                format!("{hours:.1} GPU-hours a month, of unknown price")
+                format!("{} GPU-hours a month, of unknown price", tenths(hours))
             }
-            (None, Some(_)) if !is_risk => "no time of its own".to_owned(),
-            (None, Some(_)) => "a risk without a price".to_owned(),
+            (None, Some(_)) if !is_risk => "no GPU-time of its own".to_owned(),
+            (None, Some(_)) => "a risk, without a price".to_owned(),
             (None, None) => "of unknown price".to_owned(),
         }
     }
@@ -358,8 +365,8 @@ impl Document {
         }
         let left_out = all - self.findings.len();
         self.notes.push(format!(
-            "findings are those of namespace {}, {left_out} of others are left out; capacity and states are the whole \
-             cluster's",
+            "shows the findings of namespace {}, not {left_out} of others; capacity and states are those of the whole \
+             cluster",
             plain(namespace)
         ));
     }
@@ -387,10 +394,12 @@ impl HeadlineOut {
             installed_gpus: gpus(all),
             waste_share: share(report.waste.gpu_milli_ms, all),
             blind_share: share(report.blind.gpu_milli_ms, all),
+            too_recent_share: share(report.open.gpu_milli_ms, all),
             priced_share: share(report.installed.priced_gpu_milli_ms, all),
             waste_usd_micros_per_month: micros(report.waste),
             bill_usd_micros_per_month: micros(report.installed),
             blind_usd_micros_per_month: micros(report.blind),
+            too_recent_usd_micros_per_month: micros(report.open),
             method: SplitMethod::AllIn.id(),
             lowest: range.map(|range| method(range.lowest)),
             highest: range.map(|range| method(range.highest)),

@@ -48,10 +48,10 @@ fn confirms(reach: Reach) -> String {
         Reach::Nodes(_) => "on its nodes",
         Reach::Cluster(_) => "in the whole cluster",
         Reach::Nothing => {
-            return "cannot confirm the fix: no wasted time is sure to end with it".to_owned();
+            return "cannot confirm the fix: no particular wasted time ends with it".to_owned();
         }
     };
-    format!("confirms the fix by less GPU-time in state {}, {whose}", states.join(" or "))
+    format!("confirms the fix by less GPU-time {whose} in state {}", states.join(" or "))
 }
 
 fn one(check: &Check) -> String {

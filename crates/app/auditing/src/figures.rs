@@ -3,7 +3,7 @@
 
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{Figure, PricedTime, TimeByPrice};
-use dovetail_model::Money;
+use dovetail_model::{Money, grouped};
 use serde::Serialize;
 
 use super::document::hours;
@@ -52,7 +52,7 @@ pub fn unpriced_hours(time: PricedTime) -> f64 {
 /// gets the amount to the cent.
 pub fn formula(by_price: &TimeByPrice, period: &str) -> String {
     let term = |(price, time): (&Option<i64>, &i128)| {
-        let hours = decimal(hours(*time), 1);
+        let hours = grouped_decimal(hours(*time), 1);
         match price {
             Some(micros) => {
                 let each = decimal(*micros as f64 / 1e6, 2);
@@ -63,6 +63,14 @@ pub fn formula(by_price: &TimeByPrice, period: &str) -> String {
     };
     let terms = by_price.iter().rev().filter(|(_, time)| **time > 0).map(term);
     terms.collect::<Vec<_>>().join(" + ")
+}
+
+/// The same with its thousands separated.
+fn grouped_decimal(number: f64, least: usize) -> String {
+    let text = decimal(number, least);
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), grouped);
+    format!("{whole}.{rest}")
 }
 
 /// A number with as many decimals as it needs, at least so many and at most six.
@@ -83,7 +91,7 @@ mod tests {
             let (hours, rest) = term.split_once(" GPU-hours")?;
             let (_, price) = rest.split_once("× $")?;
             let price = price.split(' ').next()?;
-            Some(hours.parse::<f64>().ok()? * price.parse::<f64>().ok()?)
+            Some(hours.replace(',', "").parse::<f64>().ok()? * price.parse::<f64>().ok()?)
         });
         terms.sum()
     }

@@ -266,15 +266,15 @@ fn rate(rate: Rate) -> RateOut {
 fn said(found: &Confirmed, words: &[String]) -> ConfirmedOut {
     let (status, why) = match found.verdict {
         Verdict::Confirmed => ("confirmed", "its objects waste less, and so does the cluster"),
-        Verdict::Unchanged => ("not_confirmed", "its objects waste as before"),
+        Verdict::Unchanged => ("not_confirmed", "its objects waste as much as before"),
         Verdict::Moved => {
-            ("not_confirmed", "its objects waste less, and others as much more: it only moved")
+            ("not_confirmed", "its objects waste less, others as much more: the waste only moved")
         }
-        Verdict::NoneBefore => ("not_confirmed", "the ledger saw no waste of its objects before"),
-        Verdict::NotInLedger => ("unknown", "the ledger has nothing of its objects before"),
+        Verdict::NoneBefore => ("not_confirmed", "the ledger has no waste of its objects before"),
+        Verdict::NotInLedger => ("unknown", "the ledger has no data of its objects before"),
         Verdict::Blind => ("unknown", "GPU use was not measured, before or since"),
-        Verdict::CountedWith(_) => ("counted_elsewhere", "its seconds are counted with"),
-        Verdict::OfRisk => ("nothing_to_confirm", "it lowered a risk: no wasted time ends with it"),
+        Verdict::CountedWith(_) => ("counted_elsewhere", "its waste is counted with"),
+        Verdict::OfRisk => ("nothing_to_confirm", "it reduced a risk, not wasted time"),
     };
     let why = match found.verdict {
         Verdict::CountedWith(other) => format!("{why} {}", words[other]),

@@ -3,7 +3,8 @@
 
 use dovetail_audit::{Brought, FixKind, Layer, PricedTime, Severity, Worth};
 use dovetail_console::table::counted;
-use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd};
+use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd, whole};
+use dovetail_units::duration::duration_of_seconds;
 
 pub use super::baseline::object_words;
 use super::document::{Document, FindingOut, MethodOut, StateOut, hours, micros};
@@ -41,9 +42,14 @@ impl Document {
             return format!("No node offers GPUs{}: {end}.", unread.unwrap_or_default());
         }
         let gpus = gpu_count(head.installed_gpus);
+        let which = if head.installed_gpus == 1.0 {
+            "its price is unknown"
+        } else {
+            "their prices are unknown"
+        };
         let paid = match head.bill_usd_micros_per_month.filter(|bill| *bill > 0) {
             Some(bill) => format!("You pay about {} a month for {gpus}.", rounded_usd(bill)),
-            None => format!("The cluster has {gpus}, and the price of none of them is known."),
+            None => format!("The cluster has {gpus}; {which}."),
         };
         format!("{paid} {}{}", self.waste_sentence(), self.unpriced_sentence())
     }
@@ -73,17 +79,22 @@ impl Document {
             let cost = micros.filter(|micros| is_priced && *micros > 0);
             let cost = cost.map(|cost| format!(", about {} a month", rounded_usd(cost)));
             let cost = cost.unwrap_or_default();
-            return match gpus > 0.0 {
-                true => format!(
-                    "{} of them are allocated to no pod{cost}. Whether the others are busy was not measured.",
-                    tenths(gpus)
-                ),
-                false => "All are allocated. Whether they are busy was not measured.".to_owned(),
+            return match gpus {
+                0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),
+                1.0 => format!("1 is allocated to no pod{cost}. {UNMEASURED}"),
+                _ => format!("{} are allocated to no pod{cost}. {UNMEASURED}", count(gpus)),
             };
         }
-        let rest = match head.blind_share > 0.0 {
-            true => format!("; {unmeasured} of the GPU-time could not be measured."),
-            false => ".".to_owned(),
+        let too_recent = percent(head.too_recent_share);
+        let rest = match (head.blind_share > 0.0, head.too_recent_share > 0.0) {
+            (true, true) => format!(
+                "; {unmeasured} of the GPU-time is unmeasured, {too_recent} too recent to extrapolate."
+            ),
+            (true, false) => format!("; {unmeasured} of the GPU-time could not be measured."),
+            (false, true) => {
+                format!("; {too_recent} of the GPU-time is too recent to extrapolate.")
+            }
+            (false, false) => ".".to_owned(),
         };
         match (head.waste_usd_micros_per_month, head.bill_usd_micros_per_month) {
             (Some(waste), Some(bill)) if bill > 0 => {
@@ -134,18 +145,18 @@ impl Document {
         }
         if head.unexplained.gpu_hours_per_month >= LEAST_HOURS {
             let waste = figure_words(&head.unexplained);
-            sentences.push(format!("No finding explains {waste} a month of the waste."));
+            sentences.push(format!("No finding explains {waste} a month."));
         }
         if head.waste_gpu_hours_so_far >= LEAST_HOURS {
             let waste = match head.waste_usd_micros_so_far {
                 Some(micros) => rounded_usd(micros),
                 None => format!("{} GPU-hours", rounded(head.waste_gpu_hours_so_far)),
             };
-            sentences.push(format!("States too young or too short to last wasted {waste} so far."));
+            sentences.push(format!("States too recent to extrapolate have wasted {waste} so far."));
         }
         if head.estimated_gpus > 0.0 {
-            let gpus = tenths(head.estimated_gpus);
-            sentences.push(format!("The price of {gpus} GPUs is an estimate."));
+            let gpus = gpu_count(head.estimated_gpus);
+            sentences.push(format!("The price of {gpus} is an estimate."));
         }
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
@@ -161,8 +172,9 @@ impl Document {
         let measured = match &self.measured {
             None => String::new(),
             Some(measured) => format!(
-                " GPU use is that of the {:.0} hours until {}.",
-                measured.hours, measured.until
+                " GPU use was measured over {} until {}.",
+                duration_of_seconds(3_600.0 * measured.hours),
+                measured.until
             ),
         };
         let set: Vec<String> =
@@ -172,18 +184,22 @@ impl Document {
             false => format!(" Thresholds that you set: {}.", set.join(", ")),
         };
         format!(
-            "Snapshot of {}, extended to {} days, at list prices; split method {}.{measured} GPU-time \
-             that was not measured is in no waste.{set}",
+            "Snapshot of {}, extrapolated to {} days, at list prices; split method {}.{measured} GPU-time \
+             that was not measured is not counted as waste.{set}",
             self.taken_at, self.month_days, self.headline.method
         )
     }
 }
 
+const UNMEASURED: &str = "Whether the others are busy was not measured.";
+
 fn gpu_count(gpus: f64) -> String {
-    match gpus.fract() == 0.0 {
-        true => counted(gpus as usize, "GPU"),
-        false => format!("{gpus:.1} GPUs"),
-    }
+    if gpus == 1.0 { "1 GPU".to_owned() } else { format!("{} GPUs", count(gpus)) }
+}
+
+/// Whole where it is, else with one digit behind the point.
+fn count(gpus: f64) -> String {
+    if gpus.fract() == 0.0 { whole(gpus) } else { tenths(gpus) }
 }
 
 impl FindingOut {
@@ -201,6 +217,21 @@ impl FindingOut {
     /// The object as people write it.
     pub fn object_words(&self) -> String {
         object_words(&self.object)
+    }
+
+    /// What it claims, exactly: a month's dollars, or those so far, or GPU-hours without a price;
+    /// `None` for a risk.
+    pub fn worth_words(&self) -> Option<String> {
+        let hours = self.gpu_hours_per_month.unwrap_or(0.0);
+        match (self.usd_micros_per_month, self.usd_micros_so_far) {
+            (Some(micros), _) => Some(format!("{} a month", usd(Some(micros)))),
+            (None, _) if hours > 0.0 => Some(format!("{} GPU-hours a month", tenths(hours))),
+            (None, Some(micros)) => Some(format!("{} so far", usd(Some(micros)))),
+            (None, None) if self.gpu_hours_so_far > 0.0 => {
+                Some(format!("{} GPU-hours so far", tenths(self.gpu_hours_so_far)))
+            }
+            (None, None) => None,
+        }
     }
 }
 
@@ -222,7 +253,7 @@ pub(crate) fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
     }
     let part = match micros(returned) {
         Some(micros) => usd(Some(micros)),
-        None => format!("{:.1} GPU-hours", hours(returned.gpu_milli_ms)),
+        None => format!("{} GPU-hours", tenths(hours(returned.gpu_milli_ms))),
     };
     format!("{words} ({part} of it a month); the rest {}", worth_words(Worth::Capacity))
 }
@@ -246,6 +277,7 @@ pub(crate) fn fix_words(fix: FixKind) -> &'static str {
         FixKind::Autoscaler => "autoscaler of the workload",
         FixKind::Scheduler => "configuration of the scheduler",
         FixKind::ClusterPolicy => "policies of the cluster",
+        FixKind::Exporter => "GPU exporter of these nodes",
     }
 }
 

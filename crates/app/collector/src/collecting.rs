@@ -18,7 +18,7 @@ use dovetail_costing::flags::states;
 use dovetail_costing::free_moments::FreeMoments;
 use dovetail_costing::from_objects::Parts;
 use dovetail_costing::from_prometheus::{NO_GPU_WAS_SEEN, Sources};
-use dovetail_costing::from_store::{Ledger, Silence};
+use dovetail_costing::from_store::{Ledger, Silence, again_ms};
 use dovetail_costing::parts_told::PartsTold;
 use dovetail_costing::split_flags::{ListPriceFlags, SplitFlags};
 use dovetail_costing::statement::Statement;
@@ -42,6 +42,7 @@ use dovetail_units::time::exact_time;
 
 use super::doubts_told::DoubtsTold;
 use super::from_exporters::Exporters;
+use super::from_objects_alone::{ObjectsAlone, filled_until_ms, is_measured};
 use super::noticing::{OwnerNotice, idle_notices, note_told};
 use super::receipts::receipts;
 use crate::owner_events::OwnerEvents;
@@ -117,6 +118,8 @@ pub struct Collector {
     asker: Option<Asker>,
     /// Those that are asked instead of a server.
     exporters: Option<Exporters>,
+    /// Scans of objects, where nothing measures GPUs.
+    alone: ObjectsAlone,
     /// The objects of the last round, for what exporters say until the end.
     last_objects: Option<Gathered>,
     metrics: Arc<Metrics>,
@@ -132,6 +135,20 @@ pub struct Collector {
 
 /// What owners are to be told, of one kind.
 type Notices = fn(&mut Ledger, &str, &Gathered, &NoticeSection, u64) -> Result<Vec<OwnerNotice>>;
+
+/// What a round fills the ledger from.
+enum Source {
+    /// Exporters that are asked themselves.
+    Exporters,
+    /// A server with their series.
+    Server(Box<Asker>),
+    /// The objects of the cluster: which pods have GPUs, not what those do.
+    Objects,
+}
+
+/// Logged once where nothing measures GPUs.
+const OBJECTS_ALONE: &str = "no metrics: the ledger records which pods have GPUs and why others are free, from objects; \
+                             whether allocated GPUs are busy is recorded as unknown";
 
 /// How a round ended that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,9 +174,9 @@ impl CollectFlags {
     /// Refuses what could not be collected with, before anything is read.
     fn check(&self, app: &App, connection: Option<&ConnectionFlags>) -> Result<()> {
         let refused = match (&self.prometheus, connection) {
-            (ServerChoice::None, _) => Some(
-                "--prometheus none: a ledger is filled with what GPUs did: name a server, auto, or exporters with \
-                 --exporter or --exporters-in",
+            (ServerChoice::None, None) if !self.asks_exporters() => Some(
+                "--prometheus none records allocation from the objects of a cluster: name it with --kubeconfig or \
+                 --in-cluster",
             ),
             (_, None) if !self.exporters_in.is_empty() => Some(
                 "--exporters-in asks through the API server of a cluster: name it with --kubeconfig or --in-cluster",
@@ -227,6 +244,7 @@ impl Collector {
         let exporters = asks_exporters.then(|| flags.look_at_exporters(connection.as_ref()));
         Ok(Self {
             exporters: exporters.transpose()?,
+            alone: ObjectsAlone::default(),
             last_objects: None,
             cluster: flags.named(&app).unwrap_or_else(|| UNKNOWN.to_owned()),
             given: Given { app, flags, list_prices, teams, free: FreeMoments::default() },
@@ -284,15 +302,25 @@ impl Collector {
             self.tell(&format!("why GPUs are free is not known: {error:#}"));
         }
         let whole = self.period();
-        let period = match &self.exporters {
-            Some(exporters) => exporters.period(&mut self.ledger, &cluster, whole)?,
-            None => whole,
+        let source = self.source(&cluster, gathered.is_some(), whole);
+        let period = match (&source, &self.exporters) {
+            (Ok(Source::Exporters), Some(exporters)) => {
+                exporters.period(&mut self.ledger, &cluster, whole)?
+            }
+            (Ok(Source::Objects), _) => self.alone.period(&mut self.ledger, &cluster, whole)?,
+            (Ok(Source::Server(_)), _) => self.after_objects(&cluster, whole)?,
+            _ => whole,
         };
-        let read = match self.exporters.is_some() {
-            true => self.keep_seen(&cluster, gathered.as_ref(), period.to_ms),
-            false => self.read(&cluster, gathered.as_ref(), period, goes_on),
+        let read = match (source, &gathered) {
+            (Ok(Source::Exporters), _) => self.keep_seen(&cluster, gathered.as_ref(), period.to_ms),
+            (Ok(Source::Server(asker)), _) => {
+                self.read(*asker, &cluster, gathered.as_ref(), period, goes_on)
+            }
+            (Ok(Source::Objects), Some(gathered)) => self.keep_allocation(&cluster, gathered),
+            (Ok(Source::Objects), None) => Ok(0),
+            (Err(error), _) => Err(error),
         };
-        // How the ledger stands is shown whether or not more could be read.
+        // What the ledger has is shown whether or not more could be read.
         let shown = self.show(&cluster, period);
         let (parts, (missing_ms, until_ms)) = (read?, shown?);
         if let (Some(gathered), Some(until_ms)) = (&gathered, until_ms)
@@ -359,7 +387,7 @@ impl Collector {
         if !lists.refused.is_empty() {
             let kinds = lists.refused.join(", ");
             self.tell(&format!(
-                "the credentials may not list {kinds}: what that would show is not seen"
+                "the credentials may not list {kinds}: reports lack what they show"
             ));
         }
         let labels = names::wanted(&self.given.teams);
@@ -368,12 +396,12 @@ impl Collector {
 
     fn read(
         &mut self,
+        mut asker: Asker,
         cluster: &str,
         gathered: Option<&Gathered>,
         period: Span,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<u64> {
-        let mut asker = self.asker()?;
         asker.period = period;
         let sources = self.given.sources(gathered);
         let (mut parts, mut told_of) = (0, PartsTold::default());
@@ -393,6 +421,24 @@ impl Collector {
         filled?;
         self.asker = Some(asker);
         Ok(parts)
+    }
+
+    /// Keeps which pods had GPUs since the last round, where nothing measures what they did.
+    fn keep_allocation(&mut self, cluster: &str, gathered: &Gathered) -> Result<u64> {
+        let settings = &self.given.app.settings;
+        let prices = self.given.flags.prices.of(&NodeToPrice::all_of(gathered), settings)?;
+        let terms = (&self.given.teams, self.given.list_prices);
+        self.alone.keep(&mut self.ledger, cluster, gathered, terms, prices)
+    }
+
+    /// The part of a period that series are read of: what objects alone filled stays as it is.
+    fn after_objects(&mut self, cluster: &str, whole: Span) -> Result<Span> {
+        let until_ms = filled_until_ms(&mut self.ledger, cluster, whole)?;
+        let step_ms = self.given.flags.step.ms;
+        // A reading begins a little before its period, as samples come late.
+        let first_ms = until_ms.map(|ms| ms.next_multiple_of(step_ms) + again_ms(step_ms));
+        let from_ms = first_ms.unwrap_or(whole.from_ms).min(whole.to_ms);
+        Ok(Span { from_ms, ..whole })
     }
 
     /// Keeps what exporters said until a moment; answers with how many parts that are.
@@ -416,11 +462,13 @@ impl Collector {
         Ok(u64::from(!is_silent))
     }
 
-    /// Keeps what exporters said since the last round, told by the objects of that round.
+    /// Keeps what was since the last round: what exporters said, told by the objects of that round,
+    /// or what its objects showed.
     ///
     /// # Errors
     /// A ledger that cannot be written.
     pub fn end(&mut self) -> Result<()> {
+        self.alone.end(&mut self.ledger, &self.cluster, now_ms())?;
         let objects = self.last_objects.take();
         if self.connection.is_some() && objects.is_none() {
             // Whose GPUs they are nobody knows.
@@ -438,17 +486,32 @@ impl Collector {
         Span { from_ms, to_ms }
     }
 
-    /// The server of the last round, or one that is looked for.
-    fn asker(&mut self) -> Result<Asker> {
+    /// What a round reads: exporters, the server of the last round or one that is looked for, else
+    /// objects alone.
+    fn source(&mut self, cluster: &str, has_objects: bool, period: Span) -> Result<Source> {
+        if self.exporters.is_some() {
+            return Ok(Source::Exporters);
+        }
         if let Some(asker) = self.asker.take() {
-            return Ok(asker);
+            return Ok(Source::Server(Box::new(asker)));
         }
         let CollectFlags { way, prometheus, step, .. } = &self.given.flags;
         let Chosen { asker, told } =
-            way.chosen(prometheus, self.connection.as_ref(), self.period(), step.ms)?;
-        let Some(asker) = asker else { bail!("{}", told.join("; ")) };
+            way.chosen(prometheus, self.connection.as_ref(), period, step.ms)?;
+        // Where a server was read before, its time is a gap that is filled once it is back.
+        let is_gap = *prometheus == ServerChoice::Auto
+            && (!has_objects || is_measured(&mut self.ledger, cluster, period)?);
+        if asker.is_none() && is_gap {
+            bail!("{}", told.join("; "));
+        }
         told.iter().for_each(|text| self.tell(text));
-        Ok(asker)
+        Ok(match asker {
+            Some(asker) => Source::Server(Box::new(asker)),
+            None => {
+                self.tell(OBJECTS_ALONE);
+                Source::Objects
+            }
+        })
     }
 
     /// What the GPUs are at this moment, and why nobody has those that are free: remembered for the

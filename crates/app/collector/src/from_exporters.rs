@@ -17,6 +17,8 @@ use dovetail_sources::exporters::{Lookout, NO_POD_IS_NAMED, Standing};
 use dovetail_sources::prometheus::Observed;
 use dovetail_store::{ReadPod, Reading, Retention};
 
+use crate::from_objects_alone::since;
+
 /// Who was read, as the ledger names it.
 const SOURCE: &str = "exporters";
 
@@ -48,11 +50,7 @@ impl Exporters {
 
     /// What of a period should be in the ledger: since it has anything, or since the first look.
     pub fn period(&self, ledger: &mut Ledger, cluster: &str, whole: Span) -> Result<Span> {
-        let missing = ledger.run(|store| store.missing(cluster, None, whole))?;
-        let before = missing.first().filter(|gap| gap.from_ms == whole.from_ms);
-        let from_ms = before.map_or(whole.from_ms, |gap| gap.to_ms);
-        let from_ms = from_ms.min(self.lookout.began_ms().max(whole.from_ms));
-        Ok(Span { from_ms, ..whole })
+        since(ledger, cluster, whole, self.lookout.began_ms())
     }
 
     /// Who answered the last look; `None` before the first.

@@ -7,6 +7,7 @@
 pub mod collecting;
 pub mod doubts_told;
 pub mod from_exporters;
+mod from_objects_alone;
 pub mod noticing;
 pub mod owner_events;
 pub mod receipt_lives;

@@ -168,7 +168,7 @@ impl Document {
             _ => String::new(),
         };
         format!(
-            "Cost: {}{per}, of it {} for wasted GPU-time; {} of the GPU-time is waste, {} is blind. Method \
+            "Cost: {}{per}, of it {} for wasted GPU-time; {} of the GPU-time is waste, {} is unmeasured. Method \
              {}{range}.{unused}",
             usd(head.cost_usd_micros),
             usd(head.waste_usd_micros),
@@ -196,11 +196,11 @@ impl Document {
         };
         if self.basis == "ledger" {
             let prices = match &self.bill {
-                None => "at the prices of the time it was read",
+                None => "at the prices in force when the usage was recorded",
                 Some(_) => &prices,
             };
             return format!(
-                "From {} to {} ({} days), hour by hour out of a ledger, {prices}. Unmeasured time may be waste.",
+                "From {} to {} ({} days), hourly from a ledger, {prices}. Unmeasured time may be waste.",
                 self.from,
                 self.to,
                 tenths(self.days)
@@ -208,8 +208,8 @@ impl Document {
         }
         let Some(step_s) = self.resolution_s else {
             return format!(
-                "One snapshot of {}, as if that moment lasted {} days: a run rate; {prices}. Blind is held \
-                 without a measurement of whether it computes.",
+                "Run rate: one snapshot of {}, extrapolated to {} days; {prices}. Whether unmeasured GPUs are busy \
+                 is unknown.",
                 self.from,
                 whole(self.days)
             );
@@ -219,15 +219,12 @@ impl Document {
         let active = open(self.active_within_gpu_hours);
         let within = match (allocated, active) {
             (Some(allocated), Some(active)) => format!(
-                ", which leave the allocated time open by at most {} and the active time by at most {} GPU-hours",
+                ": allocated time is exact to {} GPU-hours, active time to {}",
                 tenths(allocated),
                 tenths(active)
             ),
             (None, Some(active)) => {
-                format!(
-                    ", which leave the active time open by at most {} GPU-hours",
-                    tenths(active)
-                )
+                format!(": active time is exact to {} GPU-hours", tenths(active))
             }
             (_, None) => String::new(),
         };

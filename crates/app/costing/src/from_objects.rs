@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::cost::{HeldTime, NodeBill};
-use dovetail_account::device_time::Span;
+use dovetail_account::device_time::{DeviceInterval, Span};
+use dovetail_account::rollup::NodeTerms;
 use dovetail_account::split::{ListPrices, NodeParts};
 use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part, gpu_times};
 use dovetail_inventory::facts::{Gathered, Tenant};
 use dovetail_model::Money;
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_price::{NodePlace, canonical_gpu_model, node_place};
 use dovetail_sources::node_prices::Prices;
+use dovetail_store::{ReadDevice, ReadNode, ReadPod, Reading};
 
 use super::account::{Account, Basis, CostNode, CostPod, Stretch, list_price};
 use super::names::{model, queue};
@@ -82,6 +85,103 @@ pub fn account(
         notes: prices.notes,
         ..Account::default()
     }
+}
+
+/// What the GPUs of each node are at the moment of the objects, as a reading for a ledger without
+/// its time.
+pub fn scan(
+    gathered: &Gathered,
+    parts: &Parts<'_>,
+    (teams, list_prices): (&Teams, Option<ListPrices>),
+    prices: Prices,
+) -> Reading {
+    let known = nodes(gathered, &prices);
+    let known: BTreeMap<&str, &CostNode> =
+        known.iter().map(|node| (node.name.as_str(), node)).collect();
+    let offers: BTreeMap<&str, &dovetail_model::Resources> = (gathered.facts.nodes.iter())
+        .map(|node| (&*node.node.name, &node.node.allocatable))
+        .collect();
+    let spaces: BTreeMap<&str, &Labels> =
+        gathered.facts.namespaces.iter().map(|space| (&*space.name, &space.labels)).collect();
+    let mut reading = Reading::default();
+    let mut numbers: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for (tenant, pod) in gathered.tenants.iter().zip(pods(gathered, teams)) {
+        if tenant.has_gpus {
+            numbers.insert((&tenant.namespace, &tenant.pod), reading.pods.len() as u32);
+            reading.pods.push(ReadPod {
+                namespace: pod.namespace,
+                name: pod.name,
+                job: pod.job,
+                queue: pod.queue,
+                model: pod.model,
+                namespace_labels: spaces
+                    .get(&*tenant.namespace)
+                    .map(|labels| (*labels).clone())
+                    .unwrap_or_default(),
+                labels: tenant.labels.clone(),
+            });
+        }
+    }
+    let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
+    for (gpus, parts) in gathered.moment.nodes.iter().zip(parts) {
+        let (Some(node), Some(offers)) = (known.get(&*gpus.node), offers.get(&*gpus.node)) else {
+            continue;
+        };
+        let place = reading.nodes.len();
+        reading.nodes.push(ReadNode {
+            name: node.name.clone(),
+            gpu_type: node.gpu_type.clone(),
+            pool: node.pool.clone(),
+            provider_id: node.provider_id.clone(),
+            provider: node.place.provider.unwrap_or_default().to_owned(),
+            region: node.place.region.clone().unwrap_or_default(),
+            instance_type: node.place.instance_type.clone().unwrap_or_default(),
+            purchase: node.place.purchase.name().to_owned(),
+            terms: NodeTerms {
+                usd_micros_per_gpu_hour: node.price.usd_micros_per_gpu_hour,
+                cpu_milli: amount(offers.cpu_milli),
+                memory_bytes: amount(offers.memory_bytes),
+                list_prices,
+            },
+        });
+        let holder = |held: usize| {
+            let held = &gathered.moment.held[held];
+            let namespace = &gathered.facts.workloads[held.workload].owner.namespace;
+            numbers.get(&(namespace.as_str(), held.pod.as_str())).copied()
+        };
+        reading.devices.extend(devices(place, parts, holder));
+    }
+    reading
+}
+
+/// The parts of a node's GPUs, laid one behind the other on its devices.
+fn devices(
+    node: usize,
+    parts: &[Part<'_>],
+    holder: impl Fn(usize) -> Option<u32>,
+) -> Vec<ReadDevice> {
+    let span = Span { from_ms: 0, to_ms: 0 };
+    let mut devices: Vec<ReadDevice> = Vec::new();
+    let mut room_milli = 0;
+    for part in parts {
+        let holder = part.held.and_then(&holder);
+        let mut left = part.gpu_milli;
+        while left > 0 {
+            if room_milli == 0 {
+                let name = devices.len().to_string();
+                devices.push(ReadDevice { node, name, intervals: Vec::new() });
+                room_milli = WHOLE_DEVICE_MILLI;
+            }
+            let gpu_milli = left.min(room_milli);
+            let interval =
+                DeviceInterval { span, gpu_milli, state: part.state, holder, signal: None };
+            if let Some(device) = devices.last_mut() {
+                device.intervals.push(interval);
+            }
+            (left, room_milli) = (left - gpu_milli, room_milli - gpu_milli);
+        }
+    }
+    devices
 }
 
 fn nodes(gathered: &Gathered, prices: &Prices) -> Vec<CostNode> {

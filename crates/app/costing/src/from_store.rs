@@ -70,6 +70,11 @@ pub struct Silence {
     pub is_all: bool,
 }
 
+/// So far back from what is missing samples are read again, in whole steps.
+pub fn again_ms(step_ms: u64) -> u64 {
+    AGAIN_MS.max(3 * step_ms).next_multiple_of(step_ms)
+}
+
 /// What a ledger answers with.
 pub enum Answer {
     /// A bill.
@@ -318,8 +323,7 @@ impl Ledger {
                 gaps.add(span);
                 continue;
             }
-            let again_ms = AGAIN_MS.max(3 * asker.step_ms).next_multiple_of(asker.step_ms);
-            let from_ms = span.from_ms.saturating_sub(again_ms).max(floor_ms);
+            let from_ms = span.from_ms.saturating_sub(again_ms(asker.step_ms)).max(floor_ms);
             asker.period = Span { from_ms, ..span };
             let told = self.read_and_keep(asker, sources, cluster, period.from_ms)?;
             told.gaps.iter().for_each(|gap| gaps.add(*gap));

@@ -17,7 +17,7 @@ pub const CONTESTED: &str = "would fit where GPUs are free, and its own schedule
 pub fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
     let told = all(clamped.iter().map(ToString::to_string))?;
     let numbers = counted(clamped.len(), "number");
-    Some(format!("{numbers} of GPUs in the objects cannot be: {told}"))
+    Some(format!("{numbers} of GPUs in the objects are impossible: {told}"))
 }
 
 /// Nodes of whose GPUs somebody says another number than the one that counts, by who says what.

@@ -56,7 +56,7 @@ pub async fn find(cluster: &ConnectionFlags) -> Result<Finding> {
 fn believed(candidate: &Candidate, seen: Seen) -> String {
     let objects = if seen.objects { "" } else { "; it has no series of kube-state-metrics" };
     format!(
-        "series are those of {}, found by {}{objects}; --prometheus URL names another, --prometheus none looks at \
+        "GPU metrics come from {}, found by {}{objects}; --prometheus URL names another, --prometheus none uses \
          objects alone",
         plain(&candidate.name()),
         plain(&candidate.reason)
@@ -65,9 +65,9 @@ fn believed(candidate: &Candidate, seen: Seen) -> String {
 
 /// A line for the result, and one for each that was asked.
 fn nobody(asked: &[String]) -> Vec<String> {
-    let found = "no Prometheus, Thanos, Mimir or VictoriaMetrics with series of GPUs was found in the cluster: this is \
-                 one moment, and what GPUs did is unknown; --prometheus URL names one, and --exporters-in NAMESPACE asks the \
-                 exporters themselves";
+    let found = "no Prometheus, Thanos, Mimir or VictoriaMetrics with GPU metrics was found in the cluster: whether \
+                 allocated GPUs are busy is unknown; name a server with --prometheus URL, or read the exporters directly \
+                 with --exporters-in NAMESPACE";
     let asked = asked.iter().map(|answer| plain(&format!("looking for Prometheus: {answer}")));
     [found.to_owned()].into_iter().chain(asked).collect()
 }

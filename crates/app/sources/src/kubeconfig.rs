@@ -28,9 +28,9 @@ pub struct ConnectionFlags {
 }
 
 impl ConnectionFlags {
-    /// The connection that a file describes.
-    pub fn of_file(path: PathBuf) -> Self {
-        Self { kubeconfig: Some(path), ..Self::default() }
+    /// The connection of a file and a context, as far as they are named.
+    pub fn of(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
+        Self { kubeconfig, context, is_of_pod: false }
     }
 
     /// The connection of the pod that this runs in.

@@ -36,7 +36,7 @@ const APART_MS: u64 = 86_400_000;
 #[derive(Debug, Args)]
 pub struct UsageFileFlags {
     /// CSV file of GPU activity:
-    /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
+    /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node][,gpu_share]
     #[arg(long, value_name = "FILE")]
     pub usage: Option<PathBuf>,
 }
@@ -218,10 +218,9 @@ fn namespaces(gathered: &Gathered) -> BTreeMap<&str, BTreeSet<&str>> {
 
 /// The median distance of two samples.
 fn step_ms(samples: &UsageSamples) -> Option<u64> {
-    let series = samples.series.iter().map(|series| series.activity.as_slice());
     let rule = IdleRule { threshold_micro_percent: 0, min_run_ms: 0, grace_ms: 0 };
-    let time = idle_runs(series, &rule).in_time?;
-    Some((time.step_us / 1_000).max(1))
+    let (step_us, _) = idle_runs(samples.of_pods(), &rule).in_time?;
+    Some((step_us / 1_000).max(1))
 }
 
 fn gpu_use(series: &UsageSeries, period: UsagePeriod, rule: &ActivityRule) -> GpuUse {

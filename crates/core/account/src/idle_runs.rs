@@ -11,9 +11,13 @@
 //! 4. The length of a run is its samples × the step.
 //! 5. Reclaimable is what lies after the grace: Σ (length − grace) over the runs of at least the
 //!    minimum length; a run no longer than the grace gives nothing back.
+//! 6. A pod that has a part of a GPU counts with that part.
 //!
 //! Everything is a whole number: times in ms, the step in µs (the median of an even number of
-//! distances may end in half a millisecond), activity in millionths of a percent.
+//! distances may end in half a millisecond), GPUs in thousandths, activity in millionths of a
+//! percent.
+
+use std::ops::AddAssign;
 
 /// One reading of how busy a GPU is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,70 +39,95 @@ pub struct IdleRule {
     pub grace_ms: u64,
 }
 
-/// What the method finds.
+/// Samples of one pod on one GPU, ascending in time without doubles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodSamples<'a> {
+    /// How much of the GPU the pod has, in milli-GPU.
+    pub gpu_milli: u32,
+    /// How busy that is.
+    pub samples: &'a [ActivitySample],
+}
+
+/// What the method finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleRuns {
     /// Samples in all.
     pub samples: u64,
     /// Samples below the threshold.
     pub idle_samples: u64,
-    /// The same in time; `None` where no pod and GPU has two samples, so that nobody knows the
-    /// step.
-    pub in_time: Option<IdleTime>,
+    /// What one sample stands for, in µs, and the same in time for each series, in their order;
+    /// `None` where no pod and GPU has two samples, so that nobody knows the step.
+    pub in_time: Option<(u64, Vec<IdleTime>)>,
 }
 
-/// What the method finds, in time on one GPU, in µs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the method finds of a series, in milli-GPU × µs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdleTime {
-    /// What one sample stands for.
-    pub step_us: u64,
     /// Of all samples.
-    pub gpu_us: u128,
+    pub gpu_milli_us: u128,
     /// Of the samples below the threshold.
-    pub idle_gpu_us: u128,
+    pub idle_gpu_milli_us: u128,
     /// Runs of at least the minimum length.
     pub runs: u64,
     /// In these runs.
-    pub in_runs_gpu_us: u128,
+    pub in_runs_gpu_milli_us: u128,
     /// Of that, after the grace.
-    pub reclaimable_gpu_us: u128,
+    pub reclaimable_gpu_milli_us: u128,
 }
 
-/// Applies the method. Each series is one pod on one GPU, ascending in time without doubles; see
-/// the module for the definitions.
+impl AddAssign for IdleTime {
+    fn add_assign(&mut self, other: Self) {
+        self.gpu_milli_us += other.gpu_milli_us;
+        self.idle_gpu_milli_us += other.idle_gpu_milli_us;
+        self.runs += other.runs;
+        self.in_runs_gpu_milli_us += other.in_runs_gpu_milli_us;
+        self.reclaimable_gpu_milli_us += other.reclaimable_gpu_milli_us;
+    }
+}
+
+/// Applies the method; see the module for the definitions.
 pub fn idle_runs<'a>(
-    series: impl Iterator<Item = &'a [ActivitySample]> + Clone,
+    series: impl Iterator<Item = PodSamples<'a>> + Clone,
     rule: &IdleRule,
 ) -> IdleRuns {
     let is_idle =
         |sample: &ActivitySample| sample.activity_micro_percent < rule.threshold_micro_percent;
-    let samples = series.clone().map(|samples| samples.len() as u64).sum();
+    let samples = series.clone().map(|of| of.samples.len() as u64).sum();
     let idle_of = |samples: &[ActivitySample]| samples.iter().filter(|s| is_idle(s)).count();
-    let idle_samples = series.clone().map(|samples| idle_of(samples) as u64).sum();
-    let in_time = median_distance_us(series.clone()).map(|step_us| {
+    let idle_samples = series.clone().map(|of| idle_of(of.samples) as u64).sum();
+    let in_time = median_distance_us(series.clone().map(|of| of.samples)).map(|step_us| {
         let step = u128::from(step_us);
-        let mut found = IdleTime {
-            step_us,
-            gpu_us: u128::from(samples) * step,
-            idle_gpu_us: u128::from(idle_samples) * step,
-            runs: 0,
-            in_runs_gpu_us: 0,
-            reclaimable_gpu_us: 0,
-        };
         let (min_run_us, grace_us) = (us(rule.min_run_ms), us(rule.grace_ms));
-        for samples in series {
+        let of_series = series.map(|PodSamples { gpu_milli, samples }| {
+            let milli = u128::from(gpu_milli);
+            let mut found = IdleTime {
+                gpu_milli_us: milli * samples.len() as u128 * step,
+                idle_gpu_milli_us: milli * idle_of(samples) as u128 * step,
+                ..IdleTime::default()
+            };
             for_each_run(samples, step_us, is_idle, |length| {
-                let length_us = length as u128 * step;
+                let length_us = u128::from(length) * step;
                 if length_us >= min_run_us {
                     found.runs += 1;
-                    found.in_runs_gpu_us += length_us;
-                    found.reclaimable_gpu_us += length_us.saturating_sub(grace_us);
+                    found.in_runs_gpu_milli_us += milli * length_us;
+                    found.reclaimable_gpu_milli_us += milli * length_us.saturating_sub(grace_us);
                 }
             });
-        }
-        found
+            found
+        });
+        (step_us, of_series.collect())
     });
     IdleRuns { samples, idle_samples, in_time }
+}
+
+impl IdleRuns {
+    /// All series together.
+    pub fn total(&self) -> Option<IdleTime> {
+        let (_, of_series) = self.in_time.as_ref()?;
+        let mut total = IdleTime::default();
+        of_series.iter().for_each(|time| total += *time);
+        Some(total)
+    }
 }
 
 fn us(ms: u64) -> u128 {
@@ -158,7 +187,7 @@ mod tests {
     }
 
     fn of(series: &[Vec<ActivitySample>], rule: &IdleRule) -> IdleRuns {
-        idle_runs(series.iter().map(Vec::as_slice), rule)
+        idle_runs(series.iter().map(|samples| PodSamples { gpu_milli: 1000, samples }), rule)
     }
 
     #[test]
@@ -172,10 +201,23 @@ mod tests {
         // Distances 1.0, 1.5, 1.0, 1.0, 1.501 seconds: the step is 1 s.
         let times = [0, 1_000, 2_500, 3_500, 4_500, 6_001];
         let series = [times.map(|at_ms| sample(at_ms, 4_999_999)).to_vec()];
-        let found = of(&series, &RULE).in_time.unwrap();
-        assert_eq!((found.step_us, found.runs), (1_000_000, 1));
-        assert_eq!((found.in_runs_gpu_us, found.reclaimable_gpu_us), (5_000_000, 3_000_000));
-        assert_eq!((found.gpu_us, found.idle_gpu_us), (6_000_000, 6_000_000));
+        let found = of(&series, &RULE);
+        let second = 1000 * 1_000_000;
+        let expected = IdleTime {
+            gpu_milli_us: 6 * second,
+            idle_gpu_milli_us: 6 * second,
+            runs: 1,
+            in_runs_gpu_milli_us: 5 * second,
+            reclaimable_gpu_milli_us: 3 * second,
+        };
+        assert_eq!(found.in_time, Some((1_000_000, vec![expected])));
+        // A seventh of a GPU is a seventh of its time.
+        let slice = PodSamples { gpu_milli: 143, samples: &series[0] };
+        let whole = PodSamples { gpu_milli: 1000, samples: &series[0] };
+        let found = idle_runs([slice, whole].into_iter(), &RULE).total().unwrap();
+        assert_eq!(found.gpu_milli_us, 6 * 1143 * 1_000_000);
+        assert_eq!(found.reclaimable_gpu_milli_us, 3 * 1143 * 1_000_000);
+        assert_eq!(found.runs, 2);
         // At the threshold is not below it.
         let busy = [times.map(|at_ms| sample(at_ms, 5_000_000)).to_vec()];
         assert_eq!(of(&busy, &RULE).idle_samples, 0);
@@ -247,12 +289,13 @@ mod tests {
             let rule = IdleRule { min_run_ms, grace_ms, ..RULE };
             let found = of(&series, &rule);
             prop_assert_eq!(found.in_time.is_some(), series.iter().any(|samples| samples.len() > 1));
-            if let Some(time) = found.in_time {
-                let got =
-                    (u128::from(time.step_us), time.runs, time.in_runs_gpu_us, time.reclaimable_gpu_us);
+            if let Some((time, (step_us, _))) = found.total().zip(found.in_time.as_ref()) {
+                let (in_runs, after) = (time.in_runs_gpu_milli_us, time.reclaimable_gpu_milli_us);
+                prop_assert_eq!((in_runs % 1000, after % 1000), (0, 0));
+                let got = (u128::from(*step_us), time.runs, in_runs / 1000, after / 1000);
                 prop_assert_eq!(got, naive(&series, &rule));
-                prop_assert!(time.in_runs_gpu_us <= time.idle_gpu_us);
-                prop_assert!(time.idle_gpu_us <= time.gpu_us);
+                prop_assert!(in_runs <= time.idle_gpu_milli_us);
+                prop_assert!(time.idle_gpu_milli_us <= time.gpu_milli_us);
             }
         }
     }

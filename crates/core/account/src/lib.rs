@@ -22,5 +22,5 @@ pub mod signal;
 pub mod split;
 pub mod utilisation;
 
-pub use idle_runs::{ActivitySample, IdleRule, IdleRuns, IdleTime, idle_runs};
+pub use idle_runs::{ActivitySample, IdleRule, IdleRuns, IdleTime, PodSamples, idle_runs};
 pub use price::{Amount, AssumedPrice, GpuPrice, ModelBill, Priced, PricedUsage, price};

@@ -433,7 +433,7 @@ fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
     );
     let table = cost(&folder, "--by node").out.replace("\n    ", " ");
     assert!(
-        table.contains("H100 in aws us-east-1, committed: $6.88 per GPU-hour on demand ("),
+        table.contains("H100 in aws us-east-1, committed: $6.88 per GPU-hour on-demand ("),
         "{table}"
     );
     folder.write("mine.csv", "gpu_model,usd_per_gpu_hour,purchase\nH100,3.1,committed\n");

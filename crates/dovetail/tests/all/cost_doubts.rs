@@ -44,9 +44,8 @@ fn what_objects_say_that_cannot_be_is_told() {
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     let found = document(&folder, "--by node,cause");
     let notes = found["notes"].to_string();
-    let told = "2 numbers of GPUs in the objects cannot be: node g2 says that it has 1000000000000000000 of \
-                nvidia.com/gpu: 4096 count; pods on node g3 hold 4 of nvidia.com/gpu, most of it nlp/fat-0, and it \
-                has fewer: 1 count";
+    let told = "2 numbers of GPUs in the objects are impossible: node g2 offers 1000000000000000000 nvidia.com/gpu \
+                (4096 counted); pods on node g3 hold 4 nvidia.com/gpu, most of it nlp/fat-0 (1 counted)";
     assert!(notes.contains(told), "{notes}");
     assert!(
         notes.contains("1 waiting pod, each of which would fit where GPUs are free")
@@ -92,9 +91,9 @@ fn json_has_every_doubt_and_people_see_the_first() {
     };
     for command in ["cost", "cost questions idle", "audit --all-findings"] {
         let (whole, short) = (call(command, "json"), call(command, "table"));
-        assert!((0..8).all(|place| whole.contains(&format!("odd-{place} says"))), "{whole}");
+        assert!((0..8).all(|place| whole.contains(&format!("odd-{place} offers"))), "{whole}");
         let short = short.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(short.contains("odd-4 says") && !short.contains("odd-5 says"), "{short}");
+        assert!(short.contains("odd-4 offers") && !short.contains("odd-5 offers"), "{short}");
         assert!(short.contains("; and 3 more"), "{short}");
     }
 }

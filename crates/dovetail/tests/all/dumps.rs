@@ -2,6 +2,8 @@
 //! out by hand from list prices (us-east-1: p4d.24xlarge 2.7447, g5.12xlarge 1.418, p5.48xlarge
 //! 6.88 a GPU-hour; us-central1: a3-highgpu-8g 11.06125). A month has 720 hours.
 
+mod clusters;
+
 use serde_json::{Value, json};
 
 use crate::program::Folder;
@@ -48,10 +50,21 @@ fn pod(name: &str, owner: (&str, &str), gpus: (&str, u32), node: &str, since: &s
 
 /// What `audit` says of these objects.
 fn audit(objects: &[Value], flags: &str) -> Value {
+    audit_with(objects, None, flags)
+}
+
+/// The same with samples of GPUs, as the rows of a usage file.
+fn audit_with(objects: &[Value], usage: Option<&str>, flags: &str) -> Value {
     let folder = Folder::new();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     folder.write("dump.json", &list);
-    let done = folder.call(&format!("audit --from dump.json --at {AT} --output json {flags}"));
+    let usage = usage.map_or("", |rows| {
+        let header = "timestamp_s,pod,gpu,activity_percent,namespace,node\n";
+        folder.write("usage.csv", &format!("{header}{rows}"));
+        "--usage usage.csv"
+    });
+    let call = format!("audit --from dump.json --at {AT} --output json {usage} {flags}");
+    let done = folder.call(&call);
     serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {}", done.err))
 }
 
@@ -80,8 +93,7 @@ fn near(found: f64, expected: f64) {
 
 /// EKS with Karpenter: A100s in the balanced MIG layout (two 1g, a 2g, a 3g each), and A10Gs that a
 /// plugin offers four times each without GPU Feature Discovery.
-#[test]
-fn mig_and_time_slicing_on_eks_cost_their_list_price() {
+fn eks() -> Vec<Value> {
     let mut objects = vec![
         node(
             "mig-1",
@@ -123,7 +135,12 @@ fn mig_and_time_slicing_on_eks_cost_their_list_price() {
         let name = format!("slice-{number}");
         objects.push(pod(&name, replica_set, ("nvidia.com/gpu", 1), "ts-1", LONG_AGO));
     }
-    let found = audit(&objects, "");
+    objects
+}
+
+#[test]
+fn mig_and_time_slicing_on_eks_cost_their_list_price() {
+    let found = audit(&eks(), "");
     let head = &found["headline"];
     assert_eq!(head["installed_gpus"], 12.0);
     // 8 · 2.7447 and 4 · 1.418 an hour.
@@ -137,14 +154,13 @@ fn mig_and_time_slicing_on_eks_cost_their_list_price() {
     near(free, 4.0 + 3.0);
     near(usd.unwrap(), 720.0 * (4.0 * 2.7447 + 3.0 * 1.418));
     assert_eq!(found["prices"][0]["is_estimate"], false);
-    // That a plugin offers 16 is told.
+    // The report names that a plugin offers 16.
     let told = found["unseen"].to_string();
     assert!(told.contains("16 by the device plugin"), "{told}");
 }
 
 /// Half of a training of four pods with eight GPUs each holds its GPUs for six hours.
-#[test]
-fn half_a_gang_is_money_so_far_and_no_month_of_it() {
+fn half_a_gang() -> Vec<Value> {
     let labels = [
         ("topology.kubernetes.io/region", "us-east-1"),
         ("node.kubernetes.io/instance-type", "p5.48xlarge"),
@@ -160,7 +176,13 @@ fn half_a_gang_is_money_so_far_and_no_month_of_it() {
     for (number, on) in ["h1", "h2", "", ""].into_iter().enumerate() {
         objects.push(pod(&format!("run-{number}"), ("PyTorchJob", "run"), gpus, on, since));
     }
-    let found = audit(&objects, "");
+    objects
+}
+
+#[test]
+fn half_a_gang_is_money_so_far_and_no_month_of_it() {
+    let since = "2026-11-20T06:00:00Z";
+    let found = audit(&half_a_gang(), "");
     // 16 GPUs · 6 h · 6.88.
     assert_eq!(state(&found, "gang_wait"), (16.0, None, Some(660.48)));
     let head = &found["headline"];
@@ -176,8 +198,7 @@ fn half_a_gang_is_money_so_far_and_no_month_of_it() {
 }
 
 /// GKE: a node whose pod has started twelve seconds ago, and one that is empty since it joined.
-#[test]
-fn seconds_are_no_months_and_an_empty_node_is() {
+fn gke() -> Vec<Value> {
     let labels = [
         ("topology.kubernetes.io/region", "us-central1"),
         ("node.kubernetes.io/instance-type", "a3-highgpu-8g"),
@@ -189,12 +210,16 @@ fn seconds_are_no_months_and_an_empty_node_is() {
     let mut starts =
         pod("serve-1-a", ("ReplicaSet", "serve-1"), gpus, "k1", "2026-11-20T11:59:48Z");
     starts["status"]["conditions"][1]["status"] = json!("False");
-    let objects = [
+    vec![
         node("k1", "gce://project/us-central1-a/k1", &[gpus], &labels),
         node("k2", "gce://project/us-central1-a/k2", &[gpus], &labels),
         starts,
-    ];
-    let found = audit(&objects, "");
+    ]
+}
+
+#[test]
+fn seconds_are_no_months_and_an_empty_node_is() {
+    let found = audit(&gke(), "");
     // 8 GPUs · 12 s · 11.06125, cut off to the micro-dollar.
     assert_eq!(state(&found, "provisioning"), (8.0, None, Some(0.294_966)));
     // 8 · 720 · 11.06125.

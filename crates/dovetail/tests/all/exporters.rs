@@ -32,8 +32,9 @@ fn assert_measured(found: &Value) {
         "{:#}",
         found["states"]
     );
-    // Two seconds say nothing of a month.
-    assert_eq!(found["headline"]["blind_share"], 1.0);
+    // All was measured, and two seconds say nothing of a month.
+    let head = &found["headline"];
+    assert_eq!((&head["blind_share"], &head["too_recent_share"]), (&json!(0.0), &json!(1.0)));
     assert_eq!(found["measured"]["step_s"], 1.0);
 }
 

@@ -84,11 +84,11 @@ fn where_nobody_has_them_the_run_goes_on_and_says_who_was_asked() {
     serve(&api, "monitoring", "prometheus-operated:9090", &objects);
     let told = notes(&folder.json(COST));
     for part in [
-        "no Prometheus, Thanos, Mimir or VictoriaMetrics with series of GPUs was found",
+        "no Prometheus, Thanos, Mimir or VictoriaMetrics with GPU metrics was found",
         "monitoring/prometheus-operated (port 9090): it has series of kube-state-metrics but none",
         "monitoring/thanos (port 9090) through the API server answers with status 503 (tried 1 times): the server is",
         "service shop/prometheus (port 80) through the API server answers with",
-        "--prometheus URL names one",
+        "name a server with --prometheus URL",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }

@@ -53,6 +53,7 @@ mod references;
 mod results;
 mod serve;
 mod serve_exporters;
+mod serve_objects;
 mod serve_rights;
 mod trace_from_ledger;
 mod usage;

@@ -44,6 +44,35 @@ fn idle_runs_of_the_published_pods_are_those_counted_independently() {
     }
 }
 
+/// By hand: `busy` has a whole GPU for 6 minutes and is never idle; `slice` has half of one for 6
+/// minutes, all idle, of which 4 lie after a grace of 2.
+#[test]
+fn idle_pods_are_listed_and_a_slice_counts_with_its_part() {
+    let folder = Folder::new();
+    let mut rows = "timestamp_s,pod,gpu,activity_percent,namespace,gpu_share\n".to_owned();
+    for minute in 0..6 {
+        let at_s = 60 * minute;
+        rows += &format!("{at_s},busy,0,90,lab,\n{at_s},slice,1,0,lab,0.5\n");
+    }
+    folder.write("some.csv", &rows);
+    let call = "usage idle --usage some.csv --min-run 2m";
+    let found = folder.json(call);
+    assert_eq!((&found["gpu_hours"], &found["idle_gpu_hours"]), (&json!(0.15), &json!(0.05)));
+    assert_eq!(found["idle_share"], json!(0.3333));
+    let expected = json!([{"namespace": "lab", "pod": "slice", "gpu_hours": 0.05,
+        "idle_gpu_hours": 0.05, "idle_share": 1.0, "runs": 1, "gpu_hours_in_runs": 0.05,
+        "reclaimable_gpu_hours": 0.03}]);
+    assert_eq!(found["idle_pods"], expected);
+    let text = folder.call(call).out;
+    assert!(text.contains("lab/slice") && !text.contains("lab/busy"), "{text}");
+    assert_eq!(folder.json(&format!("{call} -n lab"))["idle_pods"], expected);
+    assert_eq!(folder.json(&format!("{call} -n other"))["idle_pods"], json!([]));
+    folder.write("bad.csv", &rows.replace("300,slice,1,0,lab,0.5", "300,slice,1,0,lab,0.25"));
+    let done = folder.call("usage idle --usage bad.csv");
+    let told = "bad.csv:13: column `gpu_share`: `0.25` is not 0.5, as before";
+    assert!(done.err.contains(told), "{}", done.err);
+}
+
 #[test]
 fn bad_rows_are_left_out_when_asked_and_listed() {
     let folder = Folder::new();

@@ -77,10 +77,10 @@ pub fn top(asked: &Asked) -> Answer {
         name: Name::Top.text(),
         question: Name::Top.words(),
         how: "GPU-time allocated to a workload's pods while idle, starting, waiting for their gang or repeating \
-              work, at the price of its node (docs/internals/cost.md); most expensive first"
+              work, at the price of its node, most expensive first; percentages are of the GPU-time allocated to the workload"
             .to_owned(),
         uncertainty: format!(
-            "{}of {} of the allocated GPU-time it is unknown whether it is waste, and it is not counted",
+            "{}for {} of the allocated GPU-time it is unknown whether it is waste, and it is not counted",
             part_named(wasters.len(), share(named, all)),
             rounded_percent(share(blind, held))
         ),
@@ -88,7 +88,7 @@ pub fn top(asked: &Asked) -> Answer {
         none_because: (wasters.is_empty() && !is_blind).then(|| match held {
             0 => nobody_held(asked),
             _ => format!(
-                "no workload was seen to hold GPUs that were idle, starting, waiting for the rest of a gang or \
+                "no workload held GPUs that were idle, starting, waiting for the rest of a gang or \
                  repeating work {}",
                 asked.when()
             ),
@@ -101,7 +101,7 @@ pub fn top(asked: &Asked) -> Answer {
 fn part_named(wasters: usize, named: f64) -> String {
     match wasters {
         0 => String::new(),
-        1..=MOST_NAMED => "these are all of which waste was seen; ".to_owned(),
+        1..=MOST_NAMED => "these are all workloads with waste; ".to_owned(),
         _ => format!("these are {} of what workloads waste; ", rounded_percent(named)),
     }
 }
@@ -110,7 +110,7 @@ fn part_named(wasters: usize, named: f64) -> String {
 pub(crate) fn blind_reason(asked: &Asked) -> String {
     match asked.sampled {
         None => "GPU use was not measured: add --usage FILE or --prometheus URL".to_owned(),
-        Some(_) => "no signal says what GPUs did".to_owned(),
+        Some(_) => "no signal shows what GPUs did".to_owned(),
     }
 }
 
@@ -151,8 +151,8 @@ pub fn idle(asked: &Asked) -> Answer {
     Answer {
         name: Name::Idle.text(),
         question: Name::Idle.words(),
-        how: "every second in which an allocated GPU did not work by the best signal there is, however short, at the price \
-              of its node"
+        how: "every second in which an allocated GPU did no work according to the best available signal, at the price \
+              of its node; percentages are of the GPU-time allocated to the team, measured or not"
             .to_owned(),
         uncertainty: format!(
             "between {} and, with all that is unknown, {} GPU-hours",
@@ -229,16 +229,16 @@ pub fn beside(asked: &Asked, method: SplitMethod) -> Answer {
         name: Name::Beside.text(),
         question: Name::Beside.words(),
         how: "pods on nodes with GPUs that hold none, without those of DaemonSets; the cost is of the CPU and \
-              memory they keep there, by the split method"
+              memory they request there, by the split method"
             .to_owned(),
         uncertainty: beside_but(order.len(), nodes, method),
         unknown_because: (!asked.knows_tenants).then(|| {
-            "neither objects nor kube-state-metrics say which pods run where: add --from".to_owned()
+            "neither objects nor kube-state-metrics show which pods run where: add --from".to_owned()
         }),
         none_because: (order.is_empty() && asked.knows_tenants).then(|| match nodes {
             0 => "no node has GPUs".to_owned(),
             _ => format!(
-                "nothing but pods with GPUs and pods of DaemonSets stands on {} with GPUs",
+                "only pods with GPUs and pods of DaemonSets run on {} with GPUs",
                 counted(nodes, "node")
             ),
         }),
@@ -251,8 +251,8 @@ fn beside_but(found: usize, nodes: usize, method: SplitMethod) -> String {
     let carry = if found == 1 { "carries" } else { "carry" };
     let by_method = match method {
         SplitMethod::AllIn => {
-            "; all-in puts the whole price of a node on its GPUs, so that CPU and memory cost nothing: another --method \
-             tells what they cost"
+            "; all-in assigns the whole price of a node to its GPUs, so CPU and memory cost nothing: another --method \
+             shows what they cost"
         }
         _ => "",
     };
@@ -293,11 +293,11 @@ pub fn spot(asked: &Asked) -> Answer {
         question: Name::Spot.words(),
         how: format!(
             "GPU-time allocated to training, by the labels that name the purchase option of nodes, at the price of its \
-             node; {}",
+             node; percentages are of all GPU-time of training; {}",
             asked.training.definition()
         ),
         uncertainty:
-            "a node without a purchase option counts as on demand; what has no price has a dash"
+            "a node without a purchase option counts as on-demand; a dash is an unknown price"
                 .to_owned(),
         unknown_because: None,
         none_because: (all == 0).then(|| no_training(asked)),

@@ -73,18 +73,18 @@ pub fn teams(asked: &Asked) -> Answer {
     Answer {
         name: Name::Teams.text(),
         question: Name::Teams.words(),
-        how: "active is time with more than 1 % by the best signal there is; utilisation is the mean of that signal, \
-              weighted by what is held of each GPU and how long"
+        how: "active is time above 1 % according to the best available signal; utilization is the mean of that signal, \
+              weighted by how much of each GPU is allocated and for how long"
             .to_owned(),
         uncertainty: format!(
-            "{} of the time that was held was measured; the bounds take the rest as nothing and as all, \
-             active_share as nothing",
+            "{} of the allocated time was measured; the bounds take the rest as 0 % and as 100 %, \
+             the active share as 0 %",
             rounded_percent(known)
         ),
         unknown_because: (is_held && all_fair.mean_micro_percent().is_none()).then(|| {
             match all_busy.mean_micro_percent() {
                 None => blind_reason(asked),
-                Some(_) => "GPUs computed for one of several pods that have them, but it is unknown for which".to_owned(),
+                Some(_) => "shared GPUs were active, but it is unknown for which of their pods".to_owned(),
             }
         }),
         none_because: (!is_held).then(|| nobody_held(asked)),
@@ -128,10 +128,7 @@ pub fn low(asked: &Asked) -> Answer {
     let because = why_unknown(asked, pods, short, &rule);
     let none = match pods - short {
         0 => nobody_held(asked),
-        judged => format!(
-            "of {} that could be judged none was below 30 % in any 6 hours",
-            counted(judged, "pod")
-        ),
+        judged => format!("none of {} was below 30 % in any 6 hours", counted(judged, "pod")),
     };
     let more = match count.saturating_sub(MOST_NAMED) {
         0 => String::new(),
@@ -141,7 +138,7 @@ pub fn low(asked: &Asked) -> Answer {
         name: Name::Low.text(),
         question: Name::Low.words(),
         how: "any 6 hours, measured throughout, in which the mean over a pod's GPUs was below 30 %; hours are all \
-              that lie in such a window, of the period that was read, and no run rate"
+              in such a window within the sampled period, not a run rate"
             .to_owned(),
         uncertainty: judged(pods, short) + &more,
         none_because: (found.is_empty() && because.is_none()).then_some(none),
@@ -163,16 +160,16 @@ fn why_unknown(asked: &Asked, pods: usize, short: usize, rule: &LowRule) -> Opti
         return Some("less than 6 hours were read: ask for a longer --period".to_owned());
     }
     (pods > 0 && short == pods)
-        .then(|| format!("of {} none was measured for 6 hours on end", counted(pods, "pod")))
+        .then(|| format!("none of {} was measured for 6 hours without a gap", counted(pods, "pod")))
 }
 
 /// How many pods could be judged.
 fn judged(pods: usize, short: usize) -> String {
     match short {
-        0 if pods == 1 => "the one pod with GPUs could be judged".to_owned(),
-        0 => format!("all {} with GPUs could be judged", counted(pods, "pod")),
+        0 if pods == 1 => "the one pod with GPUs was measured long enough".to_owned(),
+        0 => format!("all {} with GPUs were measured long enough", counted(pods, "pod")),
         short => format!(
-            "{short} of {} with GPUs {} not measured for 6 hours on end, and not judged",
+            "{short} of {} with GPUs {} not measured for 6 hours without a gap, and are left out",
             counted(pods, "pod"),
             if short == 1 { "was" } else { "were" }
         ),

@@ -39,10 +39,10 @@ pub fn answer(asked: &Asked) -> Answer {
         name: Name::Requests.text(),
         question: Name::Requests.words(),
         how: "all that the pods of a workload cost over the period, idle time too, by what their servers counted in it \
-              (vLLM, SGLang, TGI, NIM, Triton); tokens are those of questions and of answers together"
+              (vLLM, SGLang, TGI, NIM, Triton); tokens are prompt and generated tokens together"
             .to_owned(),
         uncertainty: format!(
-            "counts are estimates (increase over the period); what a server counted between scrapes that failed is not in them, so that costs are at most these{}{}",
+            "counts are estimates (increase over the period); requests between failed scrapes are missing, so costs are upper bounds{}{}",
             match unknown {
                 0 => String::new(),
                 some => format!(
@@ -57,10 +57,10 @@ pub fn answer(asked: &Asked) -> Answer {
         ),
         unknown_because: match (&asked.served, served.is_empty()) {
             (None, _) => {
-                Some("a snapshot counts no requests: --prometheus would tell".to_owned())
+                Some("a snapshot has no request counts: add --prometheus URL".to_owned())
             }
             (Some(_), true) => Some(
-                "no inference server that is known counts requests or tokens in this Prometheus: scrape the \
+                "this Prometheus has no request or token counts of a known inference server: scrape the \
                  metrics of your servers, with the labels namespace and pod"
                     .to_owned(),
             ),

@@ -75,8 +75,8 @@ fn how(asked: &Asked) -> String {
     let costs = match asked.run_pods.is_of_bill {
         true => "costs are those of the bill, with CPU and memory where it has them",
         false => {
-            "a pod counts from the time it got its node until it ended or until this snapshot, at the price of the \
-             node's GPUs, and this is no run rate"
+            "a pod counts from its scheduling until it ended or until this snapshot, at the price of the \
+             node's GPUs; this is not a run rate"
         }
     };
     format!(
@@ -91,18 +91,15 @@ fn uncertainty(known: &RunPods, held: &[&Run]) -> String {
     let inferred = held.iter().filter(|run| run.join.is_inferred()).count();
     let of_unknown = held.iter().flat_map(|run| &run.attempts);
     let of_unknown = of_unknown.filter(|attempt| attempt.end.name() == "unknown").count();
-    let mut told = vec!["a container that starts again in its pod is no attempt".to_owned()];
+    let mut told = vec!["a container restart within its pod is not an attempt".to_owned()];
     if inferred > 0 {
-        told.push(format!(
-            "{inferred} of {} put together by inference",
-            counted(held.len(), "run")
-        ));
+        told.push(format!("{inferred} of {} identified by inference", counted(held.len(), "run")));
     }
     if of_unknown > 0 {
         told.push(format!("how {} ended is unknown", counted(of_unknown, "attempt")));
     }
     if !known.is_of_bill {
-        told.push("pods that were deleted are not in it: --prometheus has them".to_owned());
+        told.push("deleted pods are missing: --prometheus has them".to_owned());
     }
     if known.left_out > 0 && !held.is_empty() {
         let left_out = plural(known.left_out, "pod is left out", "pods are left out");
@@ -110,7 +107,7 @@ fn uncertainty(known: &RunPods, held: &[&Run]) -> String {
     }
     let more = held.len().saturating_sub(MOST_NAMED);
     if more > 0 {
-        told.push(format!("{} in the total alone", plural(more, "more run is", "more runs are")));
+        told.push(format!("{} only in the total", plural(more, "more run is", "more runs are")));
     }
     told.join("; ")
 }

@@ -30,11 +30,11 @@ pub fn answer(asked: &Asked) -> Answer {
     }
     let meanwhile = match waits.free {
         Free::Now(_) => {
-            "what is free now, by cause, is shown for jobs that are pending now; what was free while others waited is unknown"
+            "free GPUs by cause are shown for jobs that are pending now; what was free while others waited is unknown"
         }
         Free::Over(_) => {
-            "what stood free meanwhile is the mean over the time in which any start of the team waited, of all \
-             models; why it was free is unknown: --from without --prometheus tells it of now"
+            "free GPUs meanwhile are the mean over the time in which any start of the team waited, of all \
+             models; why they were free is unknown: --from without --prometheus shows it for now"
         }
     };
     let left_out = match waits.left_out {
@@ -47,13 +47,13 @@ pub fn answer(asked: &Asked) -> Answer {
     Answer {
         name: Name::Wait.text(),
         question: Name::Wait.words(),
-        how: "pods of one owner that were made within a minute of each other start together; they wait from the \
+        how: "pods of one owner created within a minute of each other start together; they wait from the \
               creation of their Job, or of the first of them, until the first and until the last got its node; half \
-              and nine of ten of the starts did not wait longer (nearest rank); this is no run rate"
+              and nine of ten starts did not wait longer (nearest rank); this is not a run rate"
             .to_owned(),
         uncertainty: format!(
-            "starts that still wait are counted apart and in no percentile, so waits are longer than these; time \
-             before an object was made is not seen{left_out}; {meanwhile}"
+            "starts that still wait are counted separately and in no percentile, so waits are longer than these; time \
+             before an object was created is unknown{left_out}; {meanwhile}"
         ),
         unknown_because: match waits.free {
             Free::Now(_) if waits.left_out > 0 => Some(
@@ -61,14 +61,14 @@ pub fn answer(asked: &Asked) -> Answer {
             ),
             Free::Now(_) => None,
             Free::Over(_) => Some(
-                "kube-state-metrics has no pods with GPUs that were made in this period (kube_pod_created, \
+                "kube-state-metrics has no pods with GPUs that were created in this period (kube_pod_created, \
                  kube_pod_status_scheduled_time, kube_pod_container_resource_requests)"
                     .to_owned(),
             ),
         }
         .filter(|_| all.is_empty()),
         none_because: (all.is_empty() && waits.left_out == 0 && matches!(waits.free, Free::Now(_)))
-            .then(|| "no pod that is still there asked for GPUs".to_owned()),
+            .then(|| "no existing pod asked for GPUs".to_owned()),
         rows,
     }
 }

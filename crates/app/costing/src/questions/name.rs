@@ -7,13 +7,13 @@ use clap::ValueEnum;
 pub enum Name {
     /// Which ten workloads waste most
     Top,
-    /// How busy are each team's GPUs on average, and how much of what it holds is active
+    /// How busy are each team's GPUs on average, and how much of their time is active
     Teams,
-    /// How many GPU-hours are held and idle, and whose
+    /// How many allocated GPU-hours are idle, and whose
     Idle,
     /// Which pods were below 30 % for more than 6 hours
     Low,
-    /// Which nodes with GPUs carry pods that need none
+    /// Which nodes with GPUs run pods that need none
     Beside,
     /// How much of training runs on spot capacity
     Spot,

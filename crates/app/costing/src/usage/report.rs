@@ -87,26 +87,27 @@ struct UsageRow {
 }
 
 impl<'a> GpuUsage<'a> {
-    /// Adds up a period.
+    /// Adds up a period; the rows are those of one namespace, where one is named.
     pub fn of(
         source: &'a Source,
-        by: Grouping,
+        (by, only): (Grouping, Option<&str>),
         time: &ObservedTime,
         refused: Refused,
         prices: &Prices,
     ) -> Result<Self> {
-        let mut groups: BTreeMap<String, DeviceTime<Amount>> = BTreeMap::new();
+        let mut groups: BTreeMap<(String, bool), DeviceTime<Amount>> = BTreeMap::new();
         let mut signals: BTreeMap<&'static str, i128> = BTreeMap::new();
         for device in &time.devices {
-            for (key, account) in accounts(device, source.period, by, time, &mut signals)? {
+            for (key, account) in accounts(device, source.period, (by, only), time, &mut signals)? {
                 let price = prices.get(&device.model).unwrap_or(&Priced::Unknown);
                 groups.entry(key).or_default().add(&account.priced(price));
             }
         }
         let mut total = DeviceTime::default();
         groups.values().for_each(|group| total.add(group));
+        let shown = groups.iter().filter(|((_, is_shown), _)| *is_shown);
         let mut rows: Vec<UsageRow> =
-            groups.iter().map(|(name, group)| UsageRow::of(name, group)).collect();
+            shown.map(|((name, _), group)| UsageRow::of(name, group)).collect();
         rows.sort_by(|one, other| other.idle_gpu_hours.total_cmp(&one.idle_gpu_hours));
         let nodes: std::collections::BTreeSet<&str> =
             time.devices.iter().map(|device| device.node.as_str()).collect();
@@ -132,9 +133,9 @@ impl<'a> GpuUsage<'a> {
     pub fn table(&self) -> String {
         if self.devices == 0 {
             return wrapped(
-                "No GPU was seen: the server has no series of a GPU exporter in this period \
+                "No GPU metrics: the server has no series of a GPU exporter in this period \
                  (DCGM_FI_PROF_GR_ENGINE_ACTIVE, DCGM_FI_DEV_GPU_UTIL, gpu_gfx_activity, xpum_engine_ratio and \
-                 others). That says nothing about whether there are GPUs.",
+                 others). Whether the cluster has GPUs is unknown.",
                 0,
             );
         }
@@ -150,7 +151,7 @@ impl<'a> GpuUsage<'a> {
                 ),
             ),
             (
-                "seen",
+                "measured",
                 format!(
                     "{} GPUs on {} nodes, {} GPU-hours",
                     whole(self.devices as u64),
@@ -162,7 +163,7 @@ impl<'a> GpuUsage<'a> {
             (
                 "  active",
                 format!(
-                    "{} ({} of what is known)",
+                    "{} ({} of the measured GPU-time)",
                     number(Some(total.active_gpu_hours)),
                     of_known(total.active_percent)
                 ),
@@ -197,9 +198,8 @@ impl<'a> GpuUsage<'a> {
             .collect();
         let mut text = wrapped(
             &format!(
-                "Active: more than 1 % by the best signal there is, here (GPU-hours) {}. A GPU counts from its \
-                 first sample to its last; why free GPUs are free is not looked at here. Dollars are list \
-                 prices of whole GPUs times hours, not a bill.",
+                "Active: above 1 % according to the best available signal, here (GPU-hours) {}. A GPU counts from \
+                 its first sample to its last. Dollars are list prices of whole GPUs times hours, not a bill.",
                 signals.join(", ")
             ),
             0,
@@ -212,17 +212,17 @@ impl<'a> GpuUsage<'a> {
                 }
                 _ => wrapped(
                     &format!(
-                        "{gpu_model}: no price is known: name one with --gpu-price MODEL=USD_PER_HOUR."
+                        "{gpu_model}: no price known: give one with --gpu-price MODEL=USD_PER_HOUR."
                     ),
                     0,
                 ),
             };
         }
         for (count, what) in [
-            (self.series_without_device, "series whose labels name no GPU were left out"),
+            (self.series_without_device, "series whose labels name no GPU were ignored"),
             (
                 self.samples_without_reading,
-                "samples were no readings (a driver's blank, NaN, out of range)",
+                "samples had no valid value (a driver's blank, NaN, out of range)",
             ),
             (
                 self.contradicting_samples,
@@ -262,15 +262,15 @@ impl UsageRow {
     }
 }
 
-/// The time of one device by group.
+/// The time of one device by group, and whether it is of the namespace whose rows are shown.
 fn accounts(
     device: &ObservedDevice,
     period: Span,
-    by: Grouping,
+    (by, only): (Grouping, Option<&str>),
     time: &ObservedTime,
     signals: &mut BTreeMap<&'static str, i128>,
-) -> Result<BTreeMap<String, DeviceTime<i128>>> {
-    let mut groups: BTreeMap<String, DeviceTime<i128>> = BTreeMap::new();
+) -> Result<BTreeMap<(String, bool), DeviceTime<i128>>> {
+    let mut groups: BTreeMap<(String, bool), DeviceTime<i128>> = BTreeMap::new();
     for interval in device_intervals(&device.history, period)? {
         let holder = interval.holder.and_then(|number| time.holders.get(number as usize));
         let key = match by.key(device, holder) {
@@ -278,7 +278,8 @@ fn accounts(
             key if key == NOBODY && interval.state == DeviceState::Unknown => UNKNOWN.to_owned(),
             key => key,
         };
-        let group = groups.entry(key).or_default();
+        let is_in = |only| holder.is_some_and(|holder| holder.namespace == only);
+        let group = groups.entry((key, only.is_none_or(is_in))).or_default();
         let amount = interval.gpu_milli_ms();
         group.installed += amount;
         *group.by_state.entry(interval.state).or_default() += amount;
@@ -342,8 +343,14 @@ mod tests {
         let time = observation.histories(period, HOUR_MS, &ActivityRule::default());
         let source = Source { server: "http://m".into(), period, step_ms: HOUR_MS };
         show(
-            &GpuUsage::of(&source, Grouping::Namespace, &time, observation.refused(), prices)
-                .unwrap(),
+            &GpuUsage::of(
+                &source,
+                (Grouping::Namespace, None),
+                &time,
+                observation.refused(),
+                prices,
+            )
+            .unwrap(),
         );
     }
 

@@ -11,15 +11,28 @@ pub(crate) struct CheckGroup<'d> {
     pub(crate) findings: Vec<&'d FindingOut>,
     usd_micros: i64,
     gpu_hours: f64,
+    usd_micros_so_far: i64,
 }
 
 impl CheckGroup<'_> {
-    /// What fixing all of them is worth a month; empty for a risk.
+    /// What fixing all of them is worth a month, or what they have wasted so far; empty for a risk.
     pub(crate) fn worth(&self) -> String {
         match (self.usd_micros > 0, self.gpu_hours > 0.0) {
             (true, _) => rounded_usd(self.usd_micros),
             (false, true) => format!("{} GPU-h", rounded(self.gpu_hours)),
+            (false, false) if self.usd_micros_so_far > 0 => {
+                format!("{} so far", rounded_usd(self.usd_micros_so_far))
+            }
             (false, false) => String::new(),
+        }
+    }
+
+    /// The same with its period.
+    pub(crate) fn worth_words(&self) -> Option<String> {
+        match self.worth() {
+            worth if worth.is_empty() => None,
+            worth if worth.ends_with("so far") => Some(worth),
+            worth => Some(format!("{worth} a month")),
         }
     }
 
@@ -33,26 +46,35 @@ impl CheckGroup<'_> {
     }
 }
 
-/// Findings that are not ignored, by check: by dollars, then GPU-hours, then severity.
+/// Findings that are not ignored, by check: by dollars a month, GPU-hours, dollars so far, severity.
 pub(crate) fn grouped(document: &Document) -> Vec<CheckGroup<'_>> {
     let mut groups: Vec<CheckGroup<'_>> = Vec::new();
     for finding in document.findings.iter().filter(|finding| finding.suppressed.is_none()) {
         let known = groups.iter().position(|group| group.check.id == finding.check.id);
         let place = known.unwrap_or_else(|| {
             let check = finding.check;
-            groups.push(CheckGroup { check, findings: vec![], usd_micros: 0, gpu_hours: 0.0 });
+            let (usd_micros, gpu_hours, usd_micros_so_far) = (0, 0.0, 0);
+            groups.push(CheckGroup {
+                check,
+                findings: vec![],
+                usd_micros,
+                gpu_hours,
+                usd_micros_so_far,
+            });
             groups.len() - 1
         });
         let group = &mut groups[place];
         group.usd_micros += finding.usd_micros_per_month.unwrap_or(0);
+        group.usd_micros_so_far += finding.usd_micros_so_far.unwrap_or(0);
         group.gpu_hours += finding.gpu_hours_per_month.unwrap_or(0.0);
         group.findings.push(finding);
     }
     groups.sort_by(|one, other| {
-        let key = |group: &CheckGroup<'_>| (group.usd_micros, group.check.severity);
+        let money = |group: &CheckGroup<'_>| group.usd_micros;
         let by_hours = other.gpu_hours.total_cmp(&one.gpu_hours);
-        let by_money = key(other).0.cmp(&key(one).0);
-        by_money.then(by_hours).then(key(other).1.cmp(&key(one).1))
+        let by_money = money(other).cmp(&money(one));
+        let by_now = other.usd_micros_so_far.cmp(&one.usd_micros_so_far);
+        by_money.then(by_hours).then(by_now).then(other.check.severity.cmp(&one.check.severity))
     });
     groups
 }

@@ -7,7 +7,7 @@ use dovetail_console::shortened::shortened;
 use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd};
 
 use super::html_findings;
-use super::states::state_words;
+use super::states::{purchase_words, state_words};
 use crate::frame;
 use crate::text::html as safe;
 
@@ -31,7 +31,7 @@ pub fn html(document: &Document) -> String {
     page += &html_findings::findings(document);
     page += &ignored(document);
     page += &since_baseline(document);
-    page += "<h2>Waste after each layer of fixes</h2>\n";
+    page += "<h2>Waste a month after each layer of fixes</h2>\n";
     page += &table(&RungOut::HEADER, 1, document.ladder.iter().map(RungOut::cells));
     page += &missing(document);
     page += &prices_and_methods(document);
@@ -45,8 +45,9 @@ fn tiles(document: &Document) -> String {
     match document.waste_usd_micros() {
         _ if document.is_unmeasured() => {
             let (gpus, micros) = document.unallocated();
-            let cost = micros.map_or_else(|| "no price is known".to_owned(), rounded_usd);
-            tiles.push((tenths(gpus), "GPUs are allocated to no pod", format!("{cost} a month")));
+            let cost = |micros| format!("{} a month", rounded_usd(micros));
+            let cost = micros.map_or_else(|| "no price is known".to_owned(), cost);
+            tiles.push((rounded(gpus), "GPUs are allocated to no pod", cost));
         }
         Some(waste) => {
             tiles.push((rounded_usd(waste), "wasted a month", format!("{share} of the GPU-time")));
@@ -65,7 +66,11 @@ fn tiles(document: &Document) -> String {
         "they save money only if other work uses them".to_owned(),
     ));
     let unmeasured = percent(head.blind_share);
-    tiles.push((unmeasured, "not measured", "part of no figure of waste".to_owned()));
+    tiles.push((unmeasured, "not measured", "not counted as waste".to_owned()));
+    if head.too_recent_share > 0.0 {
+        let share = percent(head.too_recent_share);
+        tiles.push((share, "too recent to extrapolate", "not counted as waste".to_owned()));
+    }
     let tile = |(value, label, note): (String, &str, String)| {
         let (value, note) = (safe(&value), safe(&note));
         format!("<li><strong>{value}</strong><span>{label}</span><small>{note}</small></li>\n")
@@ -162,7 +167,7 @@ fn prices_and_methods(document: &Document) -> String {
         vec![
             line.model.clone().unwrap_or_else(|| "unknown model".to_owned()),
             place.into_iter().flatten().collect::<Vec<_>>().join(" "),
-            line.purchase.replace('_', " "),
+            purchase_words(line.purchase),
             line.as_of.clone().unwrap_or_default(),
             line.gpus.to_string(),
             usd(line.usd_micros_per_gpu_hour),

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use dovetail_auditing::document::{Document, FindingOut};
 use dovetail_auditing::patch::PatchOut;
 use dovetail_auditing::words::{object_words, severity_words};
-use dovetail_units::amount::usd;
 
 use super::grouped::{CheckGroup, grouped};
 use crate::text::html as safe;
@@ -85,10 +84,9 @@ pub(super) fn findings(document: &Document) -> String {
 
 fn head(group: &CheckGroup<'_>) -> String {
     let severity = severity_words(group.check.severity);
-    let worth = match group.worth() {
-        worth if worth.is_empty() => String::new(),
-        worth => format!(", <span class=\"money\">{} a month</span>", safe(&worth)),
-    };
+    let worth = group.worth_words().map_or_else(String::new, |worth| {
+        format!(", <span class=\"money\">{}</span>", safe(&worth))
+    });
     format!(
         "<details class=\"check\"><summary><span class=\"badge {severity}\">{severity}</span><strong>{}</strong> {}{worth}\
          <br><small>{}</small></summary>\n",
@@ -99,8 +97,7 @@ fn head(group: &CheckGroup<'_>) -> String {
 }
 
 fn finding(finding: &FindingOut, classes: &str) -> String {
-    let price =
-        finding.usd_micros_per_month.map(|micros| format!(": {} a month", usd(Some(micros))));
+    let price = finding.worth_words().map(|worth| format!(": {worth}"));
     let new = if finding.is_new == Some(true) { " (new)" } else { "" };
     let mut text = format!(
         "<div class=\"finding{classes}\"><h4>{}{new}{}</h4>\n<ul>\n",
@@ -110,6 +107,9 @@ fn finding(finding: &FindingOut, classes: &str) -> String {
     let mut item = |line: &str| text += &format!("<li>{}</li>\n", safe(line));
     if let Some(formula) = &finding.formula {
         item(&format!("formula: {formula}"));
+    }
+    if let Some(since) = &finding.since {
+        item(&format!("since: {since}"));
     }
     finding.evidence.iter().for_each(|of| item(&format!("{}: {}", of.what, of.value)));
     if finding.affected_objects > 0 {

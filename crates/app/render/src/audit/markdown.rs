@@ -5,7 +5,7 @@ use dovetail_auditing::document::{Document, FindingOut, RungOut};
 use dovetail_auditing::patch::PatchOut;
 use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
-use dovetail_units::amount::{tenths, usd};
+use dovetail_units::amount::{rounded_usd, tenths};
 
 use super::states::state_words;
 use crate::text::markdown as safe;
@@ -13,7 +13,11 @@ use crate::text::markdown as safe;
 /// The whole audit.
 pub fn markdown(document: &Document) -> String {
     let mut text = format!("# GPU audit\n\n**{}**\n\n", safe(&document.first_line()));
+    if let Some(outlook) = document.outlook() {
+        text += &format!("{}\n\n", safe(&outlook));
+    }
     text += &format!("{}\n\n", safe(&document.second_line()));
+    text += "Waste a month after each layer of fixes:\n\n";
     text += &format!("| {} |\n|---|--:|--:|--:|--:|\n", RungOut::HEADER.join(" | "));
     document.ladder.iter().for_each(|rung| text += &row(&rung.cells()));
     text += "\n| state | waste | GPUs | a month |\n|---|---|--:|--:|\n";
@@ -22,7 +26,7 @@ pub fn markdown(document: &Document) -> String {
             state_words(&state.state).as_str(),
             if state.is_waste { "yes" } else { "" },
             tenths(state.gpus).as_str(),
-            usd(state.usd_micros_per_month).as_str(),
+            state.usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd).as_str(),
         ]);
     }
     text += "\n## Missing data\n\n| what | hides | to add it |\n|---|---|---|\n";
@@ -80,10 +84,7 @@ fn row<T: AsRef<str>>(cells: &[T]) -> String {
 }
 
 fn section(finding: &FindingOut) -> String {
-    let price = match finding.usd_micros_per_month {
-        Some(micros) => format!(", {} a month", usd(Some(micros))),
-        None => String::new(),
-    };
+    let price = finding.worth_words().map_or_else(String::new, |worth| format!(", {worth}"));
     let new = if finding.is_new == Some(true) { ", new" } else { "" };
     let mut text = format!(
         "\n### {} {}{}: {}\n\n{}\n\n",
@@ -95,6 +96,9 @@ fn section(finding: &FindingOut) -> String {
     );
     if let Some(formula) = &finding.formula {
         text += &format!("- formula: {}\n", safe(formula));
+    }
+    if let Some(since) = &finding.since {
+        text += &format!("- since: {}\n", safe(since));
     }
     for evidence in &finding.evidence {
         text += &format!("- {}: {}\n", evidence.what, safe(&evidence.value));

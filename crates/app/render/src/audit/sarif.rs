@@ -4,7 +4,6 @@ use dovetail_audit::CATALOGUE;
 use dovetail_auditing::document::{Document, FindingOut};
 use dovetail_auditing::patch::PatchOut;
 use dovetail_auditing::words::{object_words, severity_words};
-use dovetail_units::amount::usd;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -23,7 +22,7 @@ pub fn sarif(document: &Document) -> Value {
                 "id": check.id,
                 "shortDescription": {"text": safe(check.title)},
                 "fullDescription": {"text": safe(check.explanation)},
-                "help": {"text": safe(&format!("By example: {}", check.fix_example))},
+                "help": {"text": safe(&format!("For example: {}", check.fix_example))},
                 "defaultConfiguration": {"level": level(severity_words(check.severity))},
             })
         })
@@ -69,8 +68,8 @@ fn result(finding: &FindingOut, document: &Document) -> Value {
     let rule_index = ids.into_iter().position(|id| id == finding.check.id);
     let object = finding.object_words();
     let mut message = format!("{object}: {}", finding.title);
-    if finding.usd_micros_per_month.is_some() {
-        message += &format!(", {} a month", usd(finding.usd_micros_per_month));
+    if let Some(worth) = finding.worth_words() {
+        message += &format!(", {worth}");
     }
     for evidence in &finding.evidence {
         message += &format!("; {}: {}", evidence.what, evidence.value);

@@ -29,3 +29,8 @@ pub(crate) fn state_words(name: &str) -> String {
     };
     words.to_owned()
 }
+
+/// How a node is bought, from its name in the JSON.
+pub(crate) fn purchase_words(name: &str) -> String {
+    name.replace('_', "-")
+}

@@ -98,7 +98,8 @@ fn states(document: &Document, room: usize) -> Vec<String> {
     }));
     if is_cut {
         let gpus = rest.iter().map(|state| state.gpus).sum();
-        let micros = rest.iter().map(|state| state.usd_micros_per_month).sum();
+        let known = rest.iter().filter_map(|state| state.usd_micros_per_month);
+        let micros = known.reduce(|sum, micros| sum + micros);
         lines.push(row(format!("{} other states", rest.len()), (gpus, micros)));
     }
     lines
@@ -108,14 +109,14 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
     let groups = grouped(document);
     let count: usize = groups.iter().map(|group| group.findings.len()).sum();
     if count == 0 {
-        return vec!["No finding: no check found anything to fix.".to_owned()];
+        return vec!["No findings: no check found anything to fix.".to_owned()];
     }
     let heading = match groups.len() > FIXES {
         true => format!("Most valuable fixes, {FIXES} of {} checks", groups.len()),
         false => "Fixes".to_owned(),
     };
     let heading = format!("{heading} ({})", plural(count, "finding", "findings"));
-    let mut lines = vec![format!("{heading:86}{:>14}", "a month")];
+    let mut lines = vec![format!("{heading:84}{:>16}", "a month")];
     lines.extend(groups.iter().take(FIXES).map(|group| fix(group, style)));
     lines
 }
@@ -124,9 +125,13 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
 fn fix(group: &CheckGroup<'_>, style: Style) -> String {
     let severity = dovetail_auditing::words::severity_words(group.check.severity);
     let id = format!("{:7}", group.check.id);
-    let what = cut(&format!("{}: {}", group.check.title, group.objects()), 75);
+    let what = cut(&format!("{}: {}", group.check.title, group.objects()), 73);
     let colored = style.severity(severity, &id);
-    format!("  {colored} {what:76}{:>14}", group.worth())
+    let worth = group.worth();
+    match worth.is_empty() {
+        true => format!("  {colored} {what}"),
+        false => format!("  {colored} {what:74}{worth:>16}"),
+    }
 }
 
 /// What could not be measured, how to see more, and what to set in CI.

@@ -9,7 +9,7 @@ use dovetail_sources::node_prices::PriceLine;
 use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
 
 use super::grouped::{CheckGroup, grouped};
-use super::states::state_words;
+use super::states::{purchase_words, state_words};
 
 /// Names of affected objects in one line.
 const NAMED: usize = 5;
@@ -53,10 +53,7 @@ pub fn findings_of(document: &Document, id: &str, style: Style) -> String {
 
 fn group_of(group: &CheckGroup<'_>, style: Style) -> String {
     let check = group.check;
-    let worth = match group.worth() {
-        worth if worth.is_empty() => worth,
-        worth => format!(", {worth} a month"),
-    };
+    let worth = group.worth_words().map_or_else(String::new, |worth| format!(", {worth}"));
     let severity = severity_words(check.severity);
     let head = format!("{} {severity}{worth}: {}", check.id, check.title);
     let mut text = "\n".to_owned() + &style.severity(severity, wrapped(&head, 0).trim_end()) + "\n";
@@ -105,7 +102,7 @@ fn since_baseline(document: &Document) -> String {
         let (object, worth) = (object_words(&fixed.object), fixed.worth_words());
         text += &wrapped(&format!("fixed: {} {object}, {worth}", fixed.id), 2);
         if let Some(ledger) = &fixed.ledger {
-            text += &wrapped(&format!("by the ledger, {}", ledger.words()), 6);
+            text += &wrapped(&format!("ledger: {}", ledger.words()), 6);
         }
     }
     if let Some(ledger) = &document.ledger {
@@ -129,8 +126,8 @@ fn prices(document: &Document) -> String {
             line.model.clone().unwrap_or_else(|| "unknown".to_owned()),
             place,
             match line.priced_as {
-                Some(of) => format!("{}, at {of}", line.purchase),
-                None => line.purchase.to_owned(),
+                Some(of) => format!("{}, at {of}", purchase_words(line.purchase)),
+                None => purchase_words(line.purchase),
             },
             usd(line.usd_micros_per_gpu_hour),
             line.as_of.clone().unwrap_or_else(|| "-".to_owned()),
@@ -171,26 +168,22 @@ fn ladder(document: &Document) -> String {
     match document.headline.installed_gpus > 0.0 {
         false => String::new(),
         true => {
-            "\n".to_owned()
+            "\nWaste a month after each layer of fixes\n".to_owned()
                 + &table(&RungOut::HEADER, document.ladder.iter().map(RungOut::cells).collect())
         }
     }
 }
 
 fn finding(finding: &FindingOut) -> String {
-    let hours = finding.gpu_hours_per_month.unwrap_or(0.0);
-    let price = match (finding.usd_micros_per_month, hours > 0.0) {
-        (Some(micros), _) => format!(": {} a month", usd(Some(micros))),
-        (None, true) => format!(": {} GPU-hours a month", tenths(hours)),
-        (None, false) => String::new(),
-    };
+    let price = finding.worth_words().map_or_else(String::new, |worth| format!(": {worth}"));
     let new = if finding.is_new == Some(true) { " (new)" } else { "" };
     let mut text = wrapped(&format!("{}{new}{price}", finding.object_words()), 2);
     if let Some(formula) = &finding.formula {
         text += &wrapped(&format!("formula: {formula}"), 4);
-    }
-    if finding.formula.is_some() {
         text += &wrapped(&finding.brings, 4);
+    }
+    if let Some(since) = &finding.since {
+        text += &format!("    since: {since}\n");
     }
     if finding.also_affects_gpu_hours_per_month > 0.0 {
         let hours = tenths(finding.also_affects_gpu_hours_per_month);

@@ -75,11 +75,11 @@ fn day(time: &str) -> &str {
 /// Where no team has anything to be told.
 fn nobody(weeks: &Weeks) -> String {
     let read = match weeks.hours_never_read {
-        missing if missing >= weeks.hours => "nothing was read of this time".to_owned(),
+        missing if missing >= weeks.hours => "there is no data of this time".to_owned(),
         missing if missing > 0.0 => {
-            format!("{} of the {} hours were never read", tenths(missing), whole(weeks.hours))
+            format!("{} of the {} hours have no data", tenths(missing), whole(weeks.hours))
         }
-        _ => "all of this time was read".to_owned(),
+        _ => "all of this time has data".to_owned(),
     };
     format!(
         "No team had a GPU from {} to {} (UTC): {read}.",
@@ -97,7 +97,7 @@ fn first_line(week: &TeamWeek) -> String {
     if gpu_hours == 0.0 {
         let before = match &week.week_before {
             Some(before) if before.gpu_hours > 0.0 => {
-                format!("; in the week before it held {} GPU-hours", tenths(before.gpu_hours))
+                format!("; in the week before the team had {} GPU-hours", tenths(before.gpu_hours))
             }
             _ => String::new(),
         };
@@ -105,7 +105,7 @@ fn first_line(week: &TeamWeek) -> String {
     }
     let cost = match week.week.cost_usd_micros {
         Some(_) if week.week.is_partly_unpriced => {
-            format!(" for {} and what has no price", usd(week.week.cost_usd_micros))
+            format!(" for {} (partly without a price)", usd(week.week.cost_usd_micros))
         }
         Some(_) => format!(" for {}", usd(week.week.cost_usd_micros)),
         None => ", cost unknown".to_owned(),
@@ -115,7 +115,7 @@ fn first_line(week: &TeamWeek) -> String {
         (None, _) => {
             return format!("{held} GPU-hours{cost}; their use was not measured.");
         }
-        _ if idle_gpu_hours == 0.0 => "none of them was seen idle".to_owned(),
+        _ if idle_gpu_hours == 0.0 => "none of them idle".to_owned(),
         (_, None) => format!("{} of them idle", tenths(idle_gpu_hours)),
         (_, idle) => format!("{} of them idle, {}", tenths(idle_gpu_hours), usd(idle)),
     };
@@ -136,8 +136,8 @@ fn cost(usd_micros: Option<i64>, is_partly_unpriced: bool) -> String {
 fn amounts(week: &TeamWeek) -> Vec<Vec<String>> {
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), percent);
     let lines: [(&str, Box<CellOf>); 6] = [
-        ("GPU-hours held", Box::new(|week| tenths(week.gpu_hours))),
-        ("active, of what was measured", Box::new(move |week| share(week.active_share))),
+        ("allocated GPU-hours", Box::new(|week| tenths(week.gpu_hours))),
+        ("active, of the measured GPU-time", Box::new(move |week| share(week.active_share))),
         ("idle GPU-hours", Box::new(|week| tenths(week.idle_gpu_hours))),
         ("unmeasured GPU-hours", Box::new(|week| tenths(week.unknown_gpu_hours))),
         ("cost", Box::new(|week| cost(week.cost_usd_micros, week.is_partly_unpriced))),
@@ -172,11 +172,11 @@ fn jobs(week: &TeamWeek) -> Vec<Vec<String>> {
 
 fn last_lines(week: &TeamWeek) -> Vec<String> {
     let mut told = vec![
-        "Idle is every second in which an allocated GPU did no work by the best signal there is, short rests too: some of it \
-         is part of any work."
+        "A GPU is idle in every second in which it is allocated and does no work according to the best available signal. Short pauses count \
+         too, and every job has some."
             .to_owned(),
         format!(
-            "Days are UTC. At the prices of the time it was read, split by {}. A dash is an unknown value.",
+            "Days are UTC. Prices are those in force when the usage was recorded, split by {}. A dash is an unknown value.",
             week.method
         ),
     ];
@@ -187,7 +187,7 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
             several => format!(", of {several} clusters together,"),
         };
         format!(
-            "{} of the {} hours of the {which}{together} were never read and are in no amount.",
+            "{} of the {} hours of the {which}{together} have no data and are in no amount.",
             tenths(hours),
             whole(week.hours)
         )
@@ -208,7 +208,7 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
         told.push(missing(week.hours_never_read, "week"));
     }
     match week.week_before {
-        None => told.push("Nothing was read of the week before.".to_owned()),
+        None => told.push("There is no data of the week before.".to_owned()),
         Some(_) if week.hours_never_read_before > 0.0 => {
             told.push(missing(week.hours_never_read_before, "week before"));
         }

@@ -13,7 +13,7 @@ use crate::cost::terminal::price_lines;
 pub fn terminal(document: &Document) -> String {
     let period = match document.basis {
         "run-rate" => format!(
-            "Hours and amounts are a run rate, where an answer does not say otherwise: one snapshot of {}, as if it \
+            "Hours and amounts are a run rate unless an answer says otherwise: one snapshot of {}, as if it \
              lasted {} days",
             document.from,
             whole(document.days)
@@ -26,7 +26,7 @@ pub fn terminal(document: &Document) -> String {
     let sampled = match (document.sampled_hours, document.sample_step_s) {
         (Some(hours), Some(step_s)) => {
             let (every, over) = (duration_of_seconds(step_s), duration_of_seconds(3_600.0 * hours));
-            format!("what GPUs did was read every {every} over {over}")
+            format!("GPU use was sampled every {every} over {over}")
         }
         _ => "GPU use was not measured".to_owned(),
     };
@@ -73,7 +73,7 @@ fn one(Answered { answer, range }: &Answered) -> String {
             }
         }
     }
-    text + &wrapped(&format!("How: {}. But: {}.", answer.how, answer.uncertainty), 0)
+    text + &wrapped(&format!("How: {}. Limits: {}.", answer.how, answer.uncertainty), 0)
 }
 
 /// What a row is made of, each with its name.
@@ -119,8 +119,22 @@ fn names(header: &[String]) -> Vec<&str> {
     header.iter().map(String::as_str).collect()
 }
 
+/// What a share is of, where its key alone does not say it.
+const SHARES: [(&str, &str); 7] = [
+    ("waste_share", "waste of allocated"),
+    ("idle_share", "idle of allocated"),
+    ("active_share", "active of allocated"),
+    ("share", "of training"),
+    ("utilisation", "mean utilization"),
+    ("utilisation_at_least", "at least"),
+    ("utilisation_at_most", "at most"),
+];
+
 /// A key as people read it; the unit stands in the cells.
 fn heading(name: &str) -> String {
+    if let Some((_, heading)) = SHARES.iter().find(|(key, _)| *key == name) {
+        return (*heading).to_owned();
+    }
     let name = name.trim_end_matches("_usd_micros").trim_end_matches("_s");
     name.replace("gpus", "GPUs").replace("gpu_hours", "GPU-hours").replace('_', " ")
 }

@@ -83,7 +83,7 @@ pub(crate) fn price_lines(prices: &[PriceLine]) -> String {
         let source = line.source.as_deref().unwrap_or_default();
         if line.usd_micros_per_gpu_hour.is_some() {
             let price = usd(line.usd_micros_per_gpu_hour);
-            let words = |purchase: &str| purchase.replace('_', " ");
+            let words = |purchase: &str| purchase.replace('_', "-");
             let bought = words(line.purchase);
             let instead = line.priced_as.map(words).map(|of| format!(" {of}")).unwrap_or_default();
             let told =

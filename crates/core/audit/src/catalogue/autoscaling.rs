@@ -7,9 +7,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "AUT-01",
         severity: Severity::Warning,
-        title: "pods that must not be moved hold half-empty GPU nodes",
-        explanation: "The annotation keeps the autoscaler from emptying a node of whose GPUs less than \
-                      `half_empty_percent` are requested. Set it for as long as the work cannot be moved, not for good.",
+        title: "pods that must not be evicted keep half-empty GPU nodes",
+        explanation: "The annotation prevents the autoscaler from draining a node of whose GPUs less than \
+                      `half_empty_percent` are requested. Set it only while the work cannot be moved.",
         evidence: "annotation, node, GPUs requested of GPUs there",
         fix: FixKind::OwnerTemplate,
         fix_example: "annotations: {}  # without safe-to-evict: \"false\" or do-not-disrupt",
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "AUT-02",
         severity: Severity::Warning,
-        title: "disruption budget lets no GPU pod go",
+        title: "disruption budget allows no eviction of GPU pods",
         explanation: "A budget that needs all replicas, or allows none to be missing, blocks every drain: nodes cannot be \
                       repaired, upgraded or removed.",
         evidence: "limit and replicas",
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-03",
         severity: Severity::Warning,
         title: "GPU nodes without a GPU pod are not removed",
-        explanation: "No pod on the node has used a GPU for longer than `empty_node_minutes`, no pending pod needs it, and it is still paid. Pods of the system, pods without a controller or a budget keep the autoscaler from removing \
+        explanation: "No pod on the node has used a GPU for longer than `empty_node_minutes`, no pending pod needs it, and it is still paid. System pods, pods without a controller, or a disruption budget can prevent the autoscaler from removing \
                       it.",
         evidence: "nodes and hours",
         fix: FixKind::NodePool,
@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-04",
         severity: Severity::Info,
         title: "scale-down of GPU nodes is disabled",
-        explanation: "An annotation on the node keeps the autoscaler from removing it, even when no pod needs it.",
+        explanation: "An annotation on the node prevents the autoscaler from removing it, even when no pod needs it.",
         evidence: "nodes and annotation",
         fix: FixKind::NodePool,
         fix_example: "annotations: {}  # without scale-down-disabled or do-not-disrupt",
@@ -63,7 +63,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-05",
         severity: Severity::Warning,
         title: "pod without a controller on a GPU node",
-        explanation: "No controller starts it again elsewhere, so the autoscaler leaves its node alone; with local data it could not \
+        explanation: "No controller restarts it elsewhere, so the autoscaler does not remove its node; with local data it could not \
                       be moved at all.",
         evidence: "node, local data",
         fix: FixKind::OwnerTemplate,
@@ -77,8 +77,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-06",
         severity: Severity::Warning,
         title: "GPU nodes stay cordoned",
-        explanation: "A cordoned node takes nothing new and is paid. After longer than `cordoned_minutes` the repair or the \
-                      upgrade is over and it was forgotten, or it should be gone.",
+        explanation: "A cordoned node accepts no new pods and is paid. After more than `cordoned_minutes` the repair or the \
+                      upgrade is probably over and the node was forgotten, or it should be removed.",
         evidence: "nodes and hours",
         fix: FixKind::NodePool,
         fix_example: "kubectl uncordon NODE  # or delete it",

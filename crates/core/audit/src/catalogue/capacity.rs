@@ -1,6 +1,6 @@
 //! GPUs that are paid and cannot be used.
 
-use super::reach::UNAVAILABLE;
+use super::reach::{NO_DEMAND, UNAVAILABLE};
 use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -9,8 +9,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "GPUs of a node are not offered",
         explanation: "The node has more GPUs than pods can ask for: the device plugin found some of them unhealthy (XID \
-                      errors, failed row remapping) or does not see them. They are paid and compute nothing.",
-        evidence: "resource, GPUs offered and there",
+                      errors, failed row remapping) or does not see them. They are paid and do no work.",
+        evidence: "resource, GPUs offered, GPUs installed",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
         layer: Layer::Guard,
@@ -22,8 +22,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "CAP-02",
         severity: Severity::Error,
         title: "GPU node is not ready",
-        explanation: "Nothing can start on the node, and what ran there is lost or out of reach, while it is paid. Nodes \
-                      that are coming up are left out.",
+        explanation: "No pod can start on the node, and its pods are lost or unreachable, while it is paid. Nodes \
+                      that are starting are ignored.",
         evidence: "nodes",
         fix: FixKind::NodePool,
         fix_example: "kubectl describe node NODE  # repair it, or delete it",
@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "CAP-05",
         severity: Severity::Error,
-        title: "GPUs of a node are not even counted",
+        title: "device plugin reports fewer GPUs than the node has",
         explanation: "The label of GPU discovery counts more GPUs than the device plugin does: it does not see them, \
                       or gave up on them. They are paid and no pod can request them.",
         evidence: "GPUs that the label counts and no plugin does",
@@ -45,5 +45,21 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Capacity,
         is_inferred: false,
         reach: Reach::Nodes(UNAVAILABLE),
+    },
+    Check {
+        id: "CAP-06",
+        severity: Severity::Info,
+        title: "GPUs beside busy ones are free, and no pending pod needs them",
+        explanation: "Pods use other GPUs of the node, so it cannot be removed. The scheduling engine places a pod on the free \
+                      ones with a proportional share of the node's CPU and memory, so they are usable: smaller instances \
+                      with the same GPUs cost less, and preemptible work can use what is left. Free GPUs without enough CPU \
+                      or memory are not claimed.",
+        evidence: "free and usable GPUs of each node",
+        fix: FixKind::NodePool,
+        fix_example: "instanceTypes: [g5.xlarge]  # with fewer GPUs each; or a queue of preemptible work for these nodes",
+        layer: Layer::ScaleToZero,
+        worth: Worth::Capacity,
+        is_inferred: false,
+        reach: Reach::Nodes(NO_DEMAND),
     },
 ];

@@ -1,6 +1,6 @@
 //! Who may use how much, and who pays.
 
-use super::reach::IDLE;
+use super::reach::{IDLE, QUOTA};
 use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -35,8 +35,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "GOV-03",
         severity: Severity::Info,
         title: "team leaves GPUs of its quota idle",
-        explanation: "A quota keeps GPUs for one team. Those that it holds and does not use could be lent, and taken \
-                      back when they are needed. Its dollars are the measured idle time beyond `lent_idle_percent` of what \
+        explanation: "A quota reserves GPUs for one team. The ones that it does not use could be lent, and reclaimed \
+                      when they are needed. Its dollars are the measured idle time beyond `lent_idle_percent` of what \
                       its pods hold, as far as no other finding explains it.",
         evidence: "quota, idle part of what its pods hold, period",
         fix: FixKind::Namespace,
@@ -49,8 +49,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "GOV-04",
         severity: Severity::Info,
-        title: "no admission policy looks at GPU requests",
-        explanation: "Findings come back: nothing keeps the next workload from repeating them.",
+        title: "no admission policy checks GPU requests",
+        explanation: "Findings come back: nothing prevents the next workload from repeating them.",
         evidence: "policies about GPU resources",
         fix: FixKind::ClusterPolicy,
         fix_example: "a ValidatingAdmissionPolicy with validationActions: [Warn, Audit] first",
@@ -58,5 +58,19 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
         is_inferred: false,
         reach: Reach::Nothing,
+    },
+    Check {
+        id: "GOV-05",
+        severity: Severity::Warning,
+        title: "pending jobs lack quota while GPUs are free",
+        explanation: "Without their quota the scheduling engine starts the jobs on free GPUs now. A higher quota, or one that \
+                      borrows what others leave unused, lets them run.",
+        evidence: "jobs that would start",
+        fix: FixKind::Namespace,
+        fix_example: "borrowingLimit: 8  # of the Kueue ClusterQueue; or a higher requests.nvidia.com/gpu of the ResourceQuota",
+        layer: Layer::Schedule,
+        worth: Worth::Capacity,
+        is_inferred: false,
+        reach: Reach::Cluster(QUOTA),
     },
 ];

@@ -8,8 +8,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-01",
         severity: Severity::Warning,
         title: "notebook is idle and keeps its GPU",
-        explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. At night and on weekends notebooks hold GPUs \
-                      for 128 hours a week; a culler ends them and keeps their files.",
+        explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. On nights and weekends notebooks hold GPUs \
+                      for 128 hours a week; a culler stops them and keeps their files.",
         evidence: "pods and hours without GPU activity",
         fix: FixKind::OwnerTemplate,
         fix_example: "env: [{name: CULL_IDLE_TIME, value: \"60\"}]  # of the notebook controller",
@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-02",
         severity: Severity::Error,
         title: "inference server with GPUs is idle",
-        explanation: "None of its replicas has computed for longer than `idle_server_minutes`: no requests come. With nothing to do \
+        explanation: "None of its replicas has been active for longer than `idle_server_minutes`: it gets no requests. With nothing to do \
                       it needs no replica; the first request starts one.",
         evidence: "pods and hours without GPU activity",
         fix: FixKind::Autoscaler,
@@ -51,9 +51,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-04",
         severity: Severity::Warning,
         title: "pod keeps GPUs after its work ended",
-        explanation: "Between two tries of a crashing container the kubelet waits up to five minutes, and a helper that \
-                      outlives the work keeps the pod running. The GPUs stay held all the time. Limits on tries and time \
-                      give them back; a helper that is an init container with restartPolicy: Always ends with the work.",
+        explanation: "Between two restarts of a crashing container the kubelet waits up to five minutes, and a helper that \
+                      outlives the work keeps the pod alive. The GPUs stay allocated all the time. Limits on retries and time \
+                      free them; a helper that is an init container with restartPolicy: Always ends with the work.",
         evidence: "why the GPUs are still allocated",
         fix: FixKind::OwnerTemplate,
         fix_example: "{backoffLimit: 3, activeDeadlineSeconds: 86400, ttlSecondsAfterFinished: 600}",
@@ -65,10 +65,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-05",
         severity: Severity::Warning,
-        title: "pod has had GPUs for long and was never ready",
-        explanation: "It has its node for longer than `starting_minutes`. Large images, weights from a slow store and long init containers keep GPUs waiting at every start. A \
+        title: "pod holds GPUs for long and was never ready",
+        explanation: "It was assigned to its node longer than `starting_minutes` ago. Large images, weights from a slow store and long init containers keep GPUs waiting at every start. A \
                       cache on the node, a volume with the weights or a smaller image shorten that.",
-        evidence: "pods and minutes since they have their node",
+        evidence: "pods and minutes since they were assigned to their node",
         fix: FixKind::OwnerTemplate,
         fix_example: "volumes: [{name: weights, persistentVolumeClaim: {claimName: weights, readOnly: true}}]",
         layer: Layer::Schedule,
@@ -95,7 +95,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Info,
         title: "old and new pods hold GPUs at the same time",
         explanation: "During a rollout the old pods stay until the new ones are ready. Where GPUs are short the new \
-                      ones wait for the old, and the rollout stands.",
+                      ones wait for the old, and the rollout hangs.",
         evidence: "revisions that hold GPUs",
         fix: FixKind::OwnerTemplate,
         fix_example: "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
@@ -109,9 +109,9 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "training hangs: its GPUs are busy without progress",
         explanation: "For `hung_minutes` or longer at least one member spun in a kernel and none worked: no tensor cores, no \
-                      memory traffic, power near idle. So looks a collective that waits for a member that will not come. \
-                      Utilisation shows 100 %, so nothing else tells. It is found by the method of `dovetail cost job`, \
-                      where tensor cores or memory traffic were read; what hosts did meanwhile is not looked at here. No \
+                      memory traffic, power near idle. A collective that waits for a member that will not come looks like this. \
+                      GPU utilization shows 100 %, so nothing else reveals it. The method is that of `dovetail cost job`, \
+                      where tensor cores or memory traffic were read; hosts are not considered here. No \
                       dollars are claimed: the ledger counts spinning as active. `dovetail cost job` has what it cost.",
         evidence: "when and how long, whether it still does, GPU-hours, period",
         fix: FixKind::OwnerTemplate,
@@ -124,10 +124,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-09",
         severity: Severity::Warning,
-        title: "replicas of a busy server stand still",
-        explanation: "Some replicas have not computed for longer than `idle_server_minutes` while others answer: fewer replicas carry the \
+        title: "some replicas of a busy server are idle",
+        explanation: "Some replicas have been idle for longer than `idle_server_minutes` while others answer: fewer replicas carry the \
                       load. Keep what a burst needs, and let an autoscaler add the rest.",
-        evidence: "replicas that stand still, and hours without GPU activity",
+        evidence: "idle replicas, and hours without GPU activity",
         fix: FixKind::OwnerTemplate,
         fix_example: "spec: {replicas: 2}  # or minReplicas of its autoscaler",
         layer: Layer::RightSize,

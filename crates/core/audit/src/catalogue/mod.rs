@@ -89,6 +89,8 @@ pub enum FixKind {
     Scheduler,
     /// A policy of the cluster.
     ClusterPolicy,
+    /// What measures GPUs.
+    Exporter,
 }
 
 /// Findings that claim the same wasted time are served in this order.

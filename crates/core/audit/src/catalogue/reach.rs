@@ -26,6 +26,9 @@ pub(super) const DRAINING: &[DeviceState] =
     &[DeviceState::Free(Some(FreeCause::DrainingOrCordoned))];
 pub(super) const TAINTED: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::Taint))];
 pub(super) const FRAGMENTED: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::Fragmented))];
+pub(super) const GANG_SHORT: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::GangShort))];
+pub(super) const MISMATCHED: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::TypeMismatch))];
+pub(super) const QUOTA: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::Quota))];
 pub(super) const LAYOUT_REST: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::LayoutRest))];
 pub(super) const STRANDED: &[DeviceState] = &[
     DeviceState::Free(Some(FreeCause::StrandedByCpu)),

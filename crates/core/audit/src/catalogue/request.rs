@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-03",
         severity: Severity::Error,
         title: "pod asks for more GPUs than any node has",
-        explanation: "No node can ever take the pod. It waits for good, and an autoscaler may add nodes without effect. Split \
+        explanation: "No node can ever run the pod. It stays pending, and an autoscaler may add nodes without effect. Split \
                       the work over several pods of one gang.",
         evidence: "resource, GPUs of one pod, most GPUs of a node",
         fix: FixKind::OwnerTemplate,
@@ -50,9 +50,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-04",
         severity: Severity::Warning,
         title: "pod uses fewer GPUs than it holds",
-        explanation: "Some of the GPUs of each pod never computed while they were measured. What cannot use several \
-                      GPUs gets no faster with them; pending pods could have them.",
-        evidence: "GPUs of one pod, GPUs of it that ever computed, period",
+        explanation: "Some of the GPUs of each pod were never active while they were measured. A program that cannot use several \
+                      GPUs gets no faster with them; pending pods could use them.",
+        evidence: "GPUs of one pod, GPUs of it that were ever active, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 4}}  # as many as it uses",
         layer: Layer::RightSize,
@@ -64,9 +64,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-05",
         severity: Severity::Warning,
         title: "workload holds GPUs and never used them",
-        explanation: "No GPU of its pods computed for as long as they were measured: the work runs on the CPU, waits \
+        explanation: "None of its GPUs was active for as long as they were measured: the work runs on the CPU, waits \
                       for something that does not come, or is forgotten.",
-        evidence: "pods whose GPUs never computed, period",
+        evidence: "pods whose GPUs were never active, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "kubectl scale --replicas=0 deployment/NAME  # or ask for no GPU",
         layer: Layer::RightSize,
@@ -78,10 +78,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-06",
         severity: Severity::Info,
         title: "workload would fit a slice of its GPU",
-        explanation: "At 95 of 100 moments the GPU is no busier than `slice_busy_percent` of what a MIG slice could be, and its \
+        explanation: "In 95 % of samples the GPU is no busier than `slice_busy_percent` of what a MIG slice can be, and its \
                       memory fits the slice. A slice is separate in memory and time, so neighbours do not slow each \
-                      other down. Only idle time is counted: what is saved while it computes is not.",
-        evidence: "busy at 95 of 100 moments, most memory, smallest slice that fits, period",
+                      other down. Only idle time is counted, not what a smaller slice saves while the GPU is active.",
+        evidence: "95th percentile of activity, peak memory, smallest slice that fits, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/mig-1g.10gb: 1}}  # on nodes with MIG",
         layer: Layer::Share,
@@ -92,10 +92,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-07",
         severity: Severity::Warning,
-        title: "request is a round number and far more than is needed",
+        title: "CPU or memory request is a round number, far above the need",
         explanation: "Requests of 4 cores or 16Gi are guesses. A VerticalPodAutoscaler has seen what the container needs, and \
                       it asks for more than `over_request_percent` of that: what is reserved for it keeps other pods from the GPUs of its node.",
-        evidence: "container, resource, request, what is needed at most and who says so",
+        evidence: "container, resource, request, the most that is needed and its source",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: 1450m, memory: 5Gi}}  # a fifth more than is needed",
         layer: Layer::RightSize,
@@ -108,7 +108,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "CPU or memory per GPU exceeds the node's share",
         explanation: "Each GPU of a node comes with a share of its CPU and memory. A pod that takes more per GPU leaves \
-                      GPUs behind that nothing can be put beside: they are paid and stranded.",
+                      GPUs stranded: no other pod fits beside it, and they are paid.",
         evidence: "resource, request per GPU, the node's share per GPU",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: \"23\", memory: 240Gi}}  # at most allocatable / GPUs",
@@ -121,9 +121,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-09",
         severity: Severity::Warning,
         title: "GPU waits for CPU that its container may not use",
-        explanation: "The container needs more CPU than its limit, by what a VerticalPodAutoscaler has seen, and its GPU computes \
+        explanation: "According to a VerticalPodAutoscaler the container needs more CPU than its limit, and its GPU is active \
                       for less than `starved_active_percent` of the time: loading and preparing data is throttled, and the GPU waits.",
-        evidence: "container, limit, what is needed and who says so, active part of the time",
+        evidence: "container, limit, what is needed and its source, active share of the time",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: \"12\"}}  # and no limit on CPU",
         layer: Layer::RightSize,
@@ -134,8 +134,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-10",
         severity: Severity::Warning,
-        title: "GPU workload is killed for memory again and again",
-        explanation: "Each kill loses what was computed since the last checkpoint, while the GPUs stay held. Pods without a \
+        title: "GPU workload is OOM-killed repeatedly",
+        explanation: "Each kill loses the work since the last checkpoint, while the GPUs stay allocated. Pods without a \
                       memory limit are killed first when their node runs short.",
         evidence: "kills in seven days; containers without a memory limit",
         fix: FixKind::OwnerTemplate,
@@ -150,8 +150,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Info,
         title: "sidecar or init container asks for GPUs too",
         explanation: "A sidecar's GPUs are allocated beside those of the work for as long as the pod lives; an init container \
-                      that needs more than the work raises what the pod holds all along. Its dollars are the idle time of as \
-                      many GPUs of the pod as it adds, those that computed least, where they were measured.",
+                      that needs more than the work raises what the pod holds for its whole life. Its dollars are the idle time of as \
+                      many GPUs of the pod as it adds, the least active ones, where they were measured.",
         evidence: "container, GPUs of it, GPUs the pod would hold without it",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {}  # of the sidecar",

@@ -1,6 +1,6 @@
 //! Where pods may go.
 
-use super::reach::{FRAGMENTED, GANG_WAIT, TAINTED};
+use super::reach::{FRAGMENTED, GANG_SHORT, GANG_WAIT, MISMATCHED, TAINTED};
 use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -109,7 +109,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "enough GPUs are free, but on different nodes",
         explanation: "A pod needs all its GPUs on one node. Together the nodes have them, no single one has. Packing keeps \
-                      nodes whole; a job of more and smaller pods fits the pieces there are.",
+                      nodes whole; a job of more and smaller pods fits the free GPUs that there are.",
         evidence: "GPUs that one pod asks for, GPUs free together and on one node",
         fix: FixKind::Scheduler,
         fix_example: "schedulerName: dovetail",
@@ -122,8 +122,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-09",
         severity: Severity::Warning,
         title: "training with several pods is not scheduled as a gang",
-        explanation: "Pods start one by one. Where not all fit, those that do hold GPUs and wait for the rest, two such jobs \
-                      for each other.",
+        explanation: "Pods start one by one. Where not all fit, the ones that do hold GPUs and wait for the rest. Two such jobs \
+                      can wait for each other forever.",
         evidence: "pods wanted, pods placed",
         fix: FixKind::OwnerTemplate,
         fix_example: "labels: {dovetail.dev/gang: my-run}  # or a Kueue queue, a PodGroup",
@@ -136,8 +136,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-10",
         severity: Severity::Info,
         title: "rule allows one GPU pod per node",
-        explanation: "A required anti-affinity or spread over hostnames puts each replica on a node of its own, although \
-                      nodes have room for several: the GPUs beside it stay free.",
+        explanation: "A required anti-affinity or topology spread over hostnames puts each replica on its own node, although \
+                      nodes have room for several: the other GPUs of each node stay free.",
         evidence: "rule, GPUs of one pod, most GPUs of a node",
         fix: FixKind::OwnerTemplate,
         fix_example: "whenUnsatisfiable: ScheduleAnyway",
@@ -165,7 +165,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Info,
         title: "pods with several GPUs may get them across sockets",
         explanation: "The kubelet's topologyManagerPolicy is none: a pod that asks for some of the GPUs of a node gets any of them, and \
-                      CPUs and network cards of the other socket. What goes between them goes over the link between the sockets.",
+                      CPUs and network cards of the other socket. Their traffic crosses the link between the sockets.",
         evidence: "nodes with the policy none, and pods with several of their GPUs",
         fix: FixKind::NodePool,
         fix_example: "topologyManagerPolicy: single-numa-node  # of the kubelet, with cpuManagerPolicy: static",
@@ -173,5 +173,35 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
         is_inferred: false,
         reach: Reach::Nothing,
+    },
+    Check {
+        id: "SCH-13",
+        severity: Severity::Warning,
+        title: "gang is pending and free GPUs wait for its missing nodes",
+        explanation: "Some pods of the gang would fit on free GPUs, the whole gang does not, so those GPUs stay free until it \
+                      starts. The scheduling engine starts it once the nodes listed as evidence are added. A gang that can \
+                      run with fewer pods can lower its minimum instead.",
+        evidence: "how many more nodes of which kind let it start",
+        fix: FixKind::NodePool,
+        fix_example: "minCount: 4  # of the node pool; or a lower minMember of the gang",
+        layer: Layer::Schedule,
+        worth: Worth::Capacity,
+        is_inferred: false,
+        reach: Reach::Cluster(GANG_SHORT),
+    },
+    Check {
+        id: "SCH-14",
+        severity: Severity::Info,
+        title: "pending pods may not use the GPUs that are free",
+        explanation: "A node selector, an affinity or a GPU model excludes the nodes with free GPUs. Without it the scheduling \
+                      engine starts the pods there now. Whether their program runs on these GPUs is for their owner to say: \
+                      memory and speed differ between models.",
+        evidence: "GPU models that the pods accept",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "nodeSelector: {}  # without nvidia.com/gpu.product, where the program runs on other models too",
+        layer: Layer::Schedule,
+        worth: Worth::Capacity,
+        is_inferred: true,
+        reach: Reach::Cluster(MISMATCHED),
     },
 ];

@@ -8,8 +8,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-01",
         severity: Severity::Error,
         title: "inference shares a GPU by time-slicing",
-        explanation: "Time-slicing separates neither memory nor time: one neighbour's long kernel delays every answer, and its \
-                      memory can end the server. MIG slices are separate.",
+        explanation: "Time-slicing isolates neither memory nor time: a long kernel of one pod delays every answer, and its \
+                      memory use can crash the server. MIG slices are isolated.",
         evidence: "node and replicas of each GPU",
         fix: FixKind::NodePool,
         fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}",
@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-02",
         severity: Severity::Warning,
         title: "notebook holds a whole large GPU",
-        explanation: "Interactive work computes a small part of the time. Several notebooks on slices or replicas \
+        explanation: "Interactive work is active for a small part of the time. Several notebooks on slices or replicas \
                       of one GPU, or on a small one, cost a fraction.",
         evidence: "model",
         fix: FixKind::OwnerTemplate,
@@ -49,10 +49,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SHR-04",
         severity: Severity::Warning,
-        title: "MIG layout of a node is not the one that was asked for",
+        title: "MIG layout of a node is not the requested one",
         explanation: "The MIG manager could not apply the layout, often because pods hold slices of the old one. Until then the \
-                      slices that somebody planned for are not there.",
-        evidence: "node, layout asked for, state",
+                      planned slices are not available.",
+        evidence: "node, requested layout, state",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then label it with nvidia.com/mig.config again",
         layer: Layer::Share,
@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "pods that share a GPU fill its memory",
         explanation: "Time-slicing does not divide the memory. Together the pods have used more than `full_memory_percent` of it: the \
-                      next burst of one ends another.",
+                      next burst of one pod can crash another.",
         evidence: "most memory of its pods together, GPU and node, period",
         fix: FixKind::NodePool,
         fix_example: "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}  # fewer",

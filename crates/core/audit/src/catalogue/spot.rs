@@ -7,7 +7,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SPT-01",
         severity: Severity::Error,
-        title: "training on spot capacity loses its work when its node goes",
+        title: "training on spot capacity loses its work when its node is reclaimed",
         explanation: "The provider takes the node back with a warning of seconds to two minutes. There is no sign that the job saves its progress: no volume outlives its pods, and no annotation names how often it saves. All \
                       that it computed since its start is then repeated.",
         evidence: "hours it runs, seconds it has to save its work",
@@ -50,10 +50,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-04",
         severity: Severity::Info,
         title: "the same GPUs cost less in another region of their provider",
-        explanation: "By list price the same model, bought the same way, is cheaper there by `cheaper_region_percent` or more. What moves is \
+        explanation: "At list prices the same model with the same purchase option is cheaper there by `cheaper_region_percent` or more. What moves is \
                       data: the evidence says how much of it may be moved so that the difference pays for the \
-                      transfer within `transfer_payback_days`. Data that must stay where it is, users who are near, and capacity that \
-                      is not to be had there are reasons to stay. No dollars are claimed: how much data a workload has is unknown.",
+                      transfer within `transfer_payback_days`. Data that must stay in its region, users nearby, and capacity that \
+                      is not available there are reasons to stay. No dollars are claimed: how much data a workload has is unknown.",
         evidence: "price here and where it is cheapest, day of the prices, data that may move",
         fix: FixKind::NodePool,
         fix_example: "topology.kubernetes.io/region of the node pool; move one workload, with its data, and compare",

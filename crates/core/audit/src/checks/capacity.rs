@@ -3,14 +3,18 @@
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::Condition;
 
-use super::{Run, View, claims_on, node_ref};
+use super::{Run, View, claims_on, node_ref, spare};
 use crate::catalogue::Check;
 use crate::facts::Node;
 use crate::finding::Finding;
 use crate::patch::Change;
 
-pub(super) const RUNS: &[Run] =
-    &[("CAP-01", not_offered), ("CAP-02", not_ready), ("CAP-05", not_counted)];
+pub(super) const RUNS: &[Run] = &[
+    ("CAP-01", not_offered),
+    ("CAP-02", not_ready),
+    ("CAP-05", not_counted),
+    ("CAP-06", spare::free_beside_others),
+];
 
 fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_up = |node: &&Node| node.node.condition != Condition::NotReady;

@@ -25,7 +25,7 @@ use crate::facts::{Class, ContainerKind, Facts, Node, Pod, Workload};
 use crate::finding::{Finding, Move};
 
 /// Resources that count whole GPUs.
-const WHOLE: [&str; 3] = [labels::NVIDIA_GPU, labels::AMD_GPU, labels::HABANA_GAUDI];
+pub(super) const WHOLE: [&str; 3] = [labels::NVIDIA_GPU, labels::AMD_GPU, labels::HABANA_GAUDI];
 
 /// The engine is asked so often; what it still refuses then stays.
 const MOST_ROUNDS: usize = 4;
@@ -36,7 +36,7 @@ const NO_DEMAND: DeviceState = DeviceState::Free(Some(FreeCause::NoDemand));
 const MOST_NODES: usize = 200;
 
 /// A pod with its node and what it needs.
-struct Standing<'f> {
+pub(super) struct Standing<'f> {
     workload: &'f Workload,
     pod: &'f Pod,
     node: &'f str,
@@ -70,7 +70,7 @@ fn of_resource(facts: &Facts, resource: &str, check: &'static Check, found: &mut
     }
 }
 
-fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<Standing<'f>> {
+pub(super) fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<Standing<'f>> {
     let workloads = facts.workloads.iter().filter(|workload| !workload.is_daemon());
     let pods = workloads.flat_map(|workload| {
         let gpus = workload.gpus_per_pod().get(resource).copied().unwrap_or(0);
@@ -97,18 +97,18 @@ fn can_move(of: &Standing<'_>) -> bool {
 }
 
 /// All nodes and pods, for one resource.
-struct Cluster<'f> {
+pub(super) struct Cluster<'f> {
     facts: &'f Facts,
     resource: &'f str,
     standing: &'f [Standing<'f>],
-    nodes: BTreeMap<&'f str, &'f Node>,
+    pub(super) nodes: BTreeMap<&'f str, &'f Node>,
     /// Pods by node, as places in `standing`.
     of_nodes: BTreeMap<&'f str, Vec<usize>>,
     used: BTreeMap<&'f str, i64>,
 }
 
 impl<'f> Cluster<'f> {
-    fn of(facts: &'f Facts, resource: &'f str, standing: &'f [Standing<'f>]) -> Self {
+    pub(super) fn of(facts: &'f Facts, resource: &'f str, standing: &'f [Standing<'f>]) -> Self {
         let mut of_nodes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, of) in standing.iter().enumerate() {
             of_nodes.entry(of.node).or_default().push(place);
@@ -122,8 +122,7 @@ impl<'f> Cluster<'f> {
             for pod in workload.pods.iter().filter(|_| gpus > 0) {
                 let node = pod.node.as_deref().and_then(|node| nodes.get_key_value(node));
                 if let Some((name, _)) = node {
-                    let sum = used.entry(name).or_default();
-                    *sum = sum.saturating_add(gpus);
+                    *used.entry(*name).or_default() += gpus;
                 }
             }
         }
@@ -134,11 +133,11 @@ impl<'f> Cluster<'f> {
         self.of_nodes.get(node).into_iter().flatten().copied()
     }
 
-    fn offered(&self, node: &Node) -> i64 {
+    pub(super) fn offered(&self, node: &Node) -> i64 {
         node.gpus.get(self.resource).map_or(0, |gpus| gpus.allocatable)
     }
 
-    fn used_of(&self, node: &str) -> i64 {
+    pub(super) fn used_of(&self, node: &str) -> i64 {
         self.used.get(node).copied().unwrap_or(0)
     }
 
@@ -153,9 +152,10 @@ impl<'f> Cluster<'f> {
             .nodes
             .iter()
             .filter(|(_, node)| node.node.condition == Condition::Ready && self.offered(node) > 0);
-        let mut free: BTreeMap<&str, i64> = ready
-            .map(|(name, node)| (*name, self.offered(node).saturating_sub(self.used_of(name))))
-            .collect();
+        let free: BTreeMap<&str, i64> =
+            ready.map(|(name, node)| (*name, self.offered(node) - self.used_of(name))).collect();
+        let mut rooms: Rooms<'_> =
+            free.iter().map(|(name, free)| (self.model(self.nodes[name]), *free, *name)).collect();
         let mut nodes: Vec<(i64, &str)> = free
             .keys()
             .map(|name| (self.used_of(name), *name))
@@ -166,7 +166,7 @@ impl<'f> Cluster<'f> {
                     && i128::from(*used) * 100 <= i128::from(self.offered(node)) * i128::from(half)
                     && node.scale_down_held_by.is_none()
                     && pods.iter().all(|of| can_move(of))
-                    && pods.iter().fold(0_i64, |sum, of| sum.saturating_add(of.gpus)) == *used
+                    && pods.iter().map(|of| of.gpus).sum::<i64>() == *used
             })
             .collect();
         nodes.sort_unstable();
@@ -175,28 +175,13 @@ impl<'f> Cluster<'f> {
             if takes.contains(name) {
                 continue;
             }
-            let mut left = free.clone();
-            left.remove(name);
             let model = self.model(self.nodes[name]);
             let mut gpus: Vec<i64> =
                 self.pods_of(name).map(|place| self.standing[place].gpus).collect();
+            gpus.retain(|gpus| *gpus > 0);
             gpus.sort_unstable_by(|one, other| other.cmp(one));
-            let mut targets = Vec::new();
-            for gpus in gpus.into_iter().filter(|gpus| *gpus > 0) {
-                // The fullest node that still has room.
-                let room = left.iter_mut().filter(|(node, free)| {
-                    **free >= gpus && self.model(self.nodes[**node]) == model
-                });
-                let Some((target, free)) = room.min_by_key(|(node, free)| (**free, **node)) else {
-                    targets.clear();
-                    break;
-                };
-                *free -= gpus;
-                targets.push(*target);
-            }
-            if !targets.is_empty() {
+            if let Some(targets) = emptied(&mut rooms, (model, free[name], name), &gpus) {
                 takes.extend(targets);
-                free = left;
                 chosen.push(name);
             }
         }
@@ -205,7 +190,13 @@ impl<'f> Cluster<'f> {
 
     /// The nodes that the engine gives to the pods of nodes that are gone.
     fn asked(&self, gone: &[&str]) -> BTreeMap<usize, String> {
-        let gone: BTreeSet<&str> = gone.iter().copied().collect();
+        let placed = placed(&self.world(&gone.iter().copied().collect()));
+        placed.into_iter().map(|(job, node)| (job.0 as usize, node)).collect()
+    }
+
+    /// All pods on their nodes, but for those of nodes that are gone: these are pending, with their
+    /// places as numbers.
+    pub(super) fn world(&self, gone: &BTreeSet<&str>) -> Snapshot {
         let mut world = Snapshot::default();
         let mut next: BTreeMap<&str, u16> = BTreeMap::new();
         for (name, node) in self.nodes.iter().filter(|(name, _)| !gone.contains(*name)) {
@@ -240,17 +231,7 @@ impl<'f> Cluster<'f> {
             });
             *next += count;
         }
-        // A world that the engine does not take has no room that anybody knows of.
-        let Ok(mut engine) = Engine::new(EngineConfig::default(), &world) else {
-            return BTreeMap::new();
-        };
-        let mut plan = Plan::default();
-        engine.cycle(&mut plan);
-        let bound = plan.actions.into_iter().filter_map(|action| match action {
-            Action::Bind { pod, node, .. } => Some((pod.job.0 as usize, node.to_string())),
-            _ => None,
-        });
-        bound.collect()
+        world
     }
 
     fn requirement(&self, of: &Standing<'_>) -> Requirement {
@@ -289,6 +270,57 @@ impl<'f> Cluster<'f> {
             ..Requirement::default()
         }
     }
+}
+
+/// Jobs of one pod that the engine starts in a world, with their nodes.
+pub(super) fn placed(world: &Snapshot) -> BTreeMap<JobId, String> {
+    binds(world).into_iter().collect()
+}
+
+/// Pods that the engine starts in a world: their jobs and nodes.
+pub(super) fn binds(world: &Snapshot) -> Vec<(JobId, String)> {
+    // A world that the engine does not take has no room that anybody knows of.
+    let Ok(mut engine) = Engine::new(EngineConfig::default(), world) else {
+        return Vec::new();
+    };
+    let mut plan = Plan::default();
+    engine.cycle(&mut plan);
+    let bound = plan.actions.into_iter().filter_map(|action| match action {
+        Action::Bind { pod, node, .. } => Some((pod.job, node.to_string())),
+        _ => None,
+    });
+    bound.collect()
+}
+
+/// Free GPUs of each node that is ready, by model and then by number: the fullest nodes that still
+/// have room for a pod come first.
+type Rooms<'n> = BTreeSet<(&'n str, i64, &'n str)>;
+
+/// Moves pods with so many GPUs each from a node to others of its model, in the order given;
+/// answers with those nodes. The rooms are left as they were where one finds none.
+fn emptied<'n>(
+    rooms: &mut Rooms<'n>,
+    own: (&'n str, i64, &'n str),
+    pods: &[i64],
+) -> Option<Vec<&'n str>> {
+    let model = own.0;
+    rooms.remove(&own);
+    let mut moved: Vec<(i64, i64, &str)> = Vec::new();
+    for gpus in pods {
+        let after = rooms.range((model, *gpus, "")..).next().copied();
+        let Some((_, free, target)) = after.filter(|(of, ..)| *of == model) else {
+            for (free, gpus, target) in moved.into_iter().rev() {
+                rooms.remove(&(model, free - gpus, target));
+                rooms.insert((model, free, target));
+            }
+            rooms.insert(own);
+            return None;
+        };
+        rooms.remove(&(model, free, target));
+        rooms.insert((model, free - gpus, target));
+        moved.push((free, *gpus, target));
+    }
+    (!moved.is_empty()).then(|| moved.into_iter().map(|(_, _, target)| target).collect())
 }
 
 /// A finding for each node that can go: the moves, and the free GPUs that are then used, all of the

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Run, View, measured, pods_of};
+use super::{Run, View, measured, pending, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
@@ -13,6 +13,7 @@ pub(super) const RUNS: &[Run] = &[
     ("GOV-02", no_team),
     ("GOV-03", measured::owned_and_idle),
     ("GOV-04", no_admission_policy),
+    ("GOV-05", pending::lacks_quota),
 ];
 
 /// In the name of what a quota limits of claims:

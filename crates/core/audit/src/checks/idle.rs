@@ -147,15 +147,12 @@ fn hangs(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
         let ended_ms = period.span.to_ms.saturating_sub(hang.longest.to_ms);
         let until = match ended_ms {
             // The last sample stands for a step.
-            ended_ms if ended_ms <= period.step_ms => "it still does".to_owned(),
-            ended_ms => format!("it ended {} min before the last sample", ended_ms / MINUTE_MS),
+            ended_ms if ended_ms <= period.step_ms => "and hangs now".to_owned(),
+            ended_ms => format!("ended {} min before the last sample", ended_ms / MINUTE_MS),
         };
         let hours = hang.gpu_milli_ms as f64 / 3.6e9;
         let finding = Finding::new(check, &workload.owner)
-            .with(
-                "hung without an end to it",
-                format!("{} min, {until}", hang.length_ms() / MINUTE_MS),
-            )
+            .with("still hung", format!("{} min, {until}", hang.length_ms() / MINUTE_MS))
             .with("GPU-hours of all its hangs", format!("{hours:.1}"))
             .with("measured", measured::period(view));
         found.push(finding.affecting(pods_of(workload)));

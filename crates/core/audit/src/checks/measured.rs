@@ -123,8 +123,8 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
         });
         let mut rest = pods.iter().flat_map(|pod| &pod.uses).filter(|used| !used.never_computed());
         let computed = match rest.all(|used| used.active_ms > 0) {
-            true => "GPUs of it that ever computed",
-            false => "GPUs of it that may ever have computed",
+            true => "GPUs of it that were ever active",
+            false => "GPUs of it that may have been active",
         };
         let mut finding = Finding::new(check, &workload.owner)
             .with("GPUs of one pod", asked)
@@ -158,7 +158,7 @@ pub(super) fn never_used(view: &View<'_>, check: &'static Check, found: &mut Vec
             false => format!("{} of {}", still.len(), pods.len()),
         };
         let mut finding = Finding::new(check, &workload.owner)
-            .with("pods whose GPUs never computed", count)
+            .with("pods whose GPUs were never active", count)
             .with("measured", period(view))
             .mended_in(workload, (still.len() == pods.len()).then_some(Change::Stop));
         let units = still.iter().flat_map(|pod| all_units(pod));
@@ -184,8 +184,8 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
         let slice = smallest_slice(view, &pods, busy, memory).filter(|_| is_used);
         let Some((name, slices, of)) = slice else { continue };
         let mut finding = Finding::new(check, &workload.owner)
-            .with("busy at 95 of 100 moments", format!("{:.1} %", f64::from(busy) / 1e6))
-            .with("most memory", gib(memory))
+            .with("95th percentile of activity", format!("{:.1} %", f64::from(busy) / 1e6))
+            .with("peak memory", gib(memory))
             .with("smallest slice that fits", name)
             .with("measured", period(view))
             .mended_in(
@@ -290,7 +290,7 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
             continue;
         }
         let mut finding = Finding::new(check, &workload.owner)
-            .with("replicas that stand still", format!("{} of {placed}", idle.len()))
+            .with("idle replicas", format!("{} of {placed}", idle.len()))
             .with("measured", period(view));
         for (pod, hours) in &idle {
             finding = finding

@@ -9,17 +9,21 @@ mod idle;
 mod measured;
 mod mend;
 mod models;
+mod pending;
 mod request;
 mod scheduling;
 mod sharing;
+mod spare;
 mod spot;
 #[cfg(test)]
 mod tests;
 mod visibility;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_model::JobId;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
 
@@ -27,10 +31,17 @@ use crate::attribution::Attribution;
 use crate::catalogue::{Check, check};
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Finding, group};
+use crate::moment::Moment;
 
-/// Runs every check; findings are grouped by the object that a person edits, worst first.
+/// Runs every check on facts alone; findings are grouped by the object that a person edits, worst
+/// first.
 pub fn audit(facts: &Facts) -> Vec<Finding> {
-    let view = View::of(facts);
+    audit_at(facts, &Moment::default())
+}
+
+/// The same with pending pods, which some checks try on the engine.
+pub(crate) fn audit_at(facts: &Facts, moment: &Moment) -> Vec<Finding> {
+    let view = View::of(facts, moment);
     let mut findings = Vec::new();
     for (id, run) in FAMILIES.into_iter().flatten() {
         let check = check(id).expect("every check that runs is in the catalogue");
@@ -59,6 +70,9 @@ type Run = (&'static str, fn(&View<'_>, &'static Check, &mut Vec<Finding>));
 /// The facts with what several checks look up.
 struct View<'a> {
     facts: &'a Facts,
+    moment: &'a Moment,
+    /// Pending jobs that would start now, in each world of the moment.
+    starting: OnceCell<Vec<BTreeSet<JobId>>>,
     nodes: BTreeMap<&'a str, &'a Node>,
     /// Most GPUs of a node, by resource.
     most_gpus: BTreeMap<&'a str, i64>,
@@ -70,7 +84,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(facts: &'a Facts) -> Self {
+    fn of(facts: &'a Facts, moment: &'a Moment) -> Self {
         let nodes = facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
         let mut most_gpus: BTreeMap<&str, i64> = BTreeMap::new();
         for (resource, gpus) in facts.nodes.iter().flat_map(|node| &node.gpus) {
@@ -83,7 +97,8 @@ impl<'a> View<'a> {
         for workload in &gpu_workloads {
             by_owner.entry(&workload.owner).or_insert(*workload);
         }
-        Self { facts, nodes, most_gpus, kinds: kinds(facts), gpu_workloads, by_owner }
+        let (kinds, starting) = (kinds(facts), OnceCell::new());
+        Self { facts, moment, starting, nodes, most_gpus, kinds, gpu_workloads, by_owner }
     }
 
     /// Nodes on which pods can ask for GPUs.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::{Condition, FreeCause, Taint, TaintEffect};
 
-use super::{Run, View, claims_on, mend, node_ref, pod_ref, pods_of};
+use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
 use crate::attribution::Attribution;
 use crate::catalogue::Check;
 use crate::facts::{Class, Node, NumaPolicy, ObjectRef, Scoring, Workload};
@@ -25,6 +25,8 @@ pub(super) const RUNS: &[Run] = &[
     ("SCH-10", one_pod_per_node),
     ("SCH-11", inference_without_priority),
     ("SCH-12", across_numa_nodes),
+    ("SCH-13", pending::lacks_nodes),
+    ("SCH-14", pending::excludes_models),
 ];
 
 /// A class for servers, above every class that nobody made for something more urgent: users may go

@@ -32,8 +32,8 @@ const EXPORTERS: [Exporter; 3] = [
     Exporter {
         resources: "nvidia.com/",
         missing: "no dcgm-exporter on",
-        install: "env: [{name: DCGM_EXPORTER_KUBERNETES, value: \"true\"}]  # of NVIDIA's dcgm-exporter (part of the GPU \
-                  Operator), with a toleration for these nodes",
+        install: "env: [{name: DCGM_EXPORTER_KUBERNETES, value: \"true\"}]  # of the DaemonSet of NVIDIA's dcgm-exporter \
+                  (part of the GPU Operator), with a toleration for these nodes",
     },
     Exporter {
         resources: "amd.com/",

@@ -171,6 +171,9 @@ pub struct DeviceStates {
     pub so_far: Vec<DeviceWaste>,
     /// GPUs in each state now, as milli-GPU × ms of a month.
     pub now: BTreeMap<DeviceState, i128>,
+    /// For each node of [`Moment::nodes`], the time of the month to come of which nothing is known
+    /// only because its state is too recent, or of a kind that ends by itself.
+    pub open: Vec<i128>,
     /// For each device, the place of its node in [`Moment::nodes`].
     pub node_of: Vec<usize>,
     /// For each node of [`Moment::nodes`], its time by pod and state.
@@ -261,7 +264,8 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     pods.extend(names.iter().map(|(workload, place, name)| ((*workload, &**name), *place)));
     let holders = numbers_of_pods(facts, moment);
     let gpus = vec![GpuTimes::new(); moment.nodes.len()];
-    let mut states = DeviceStates { contested, started, gpus, ..DeviceStates::default() };
+    let open = vec![0; moment.nodes.len()];
+    let mut states = DeviceStates { contested, started, gpus, open, ..DeviceStates::default() };
     for (number, (gpus, parts)) in moment.nodes.iter().zip(parts).enumerate() {
         let Some(place) = places.get(&gpus.node) else { continue };
         let node = &mut facts.nodes[*place];
@@ -271,6 +275,9 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         for ((_, state), time) in gpu_times(&parts, month, |_| None) {
             *states.now.entry(state).or_default() += time;
         }
+        let ends = parts.iter().filter(|part| !part.lasting.goes_on);
+        let ends_milli: i64 = ends.map(|part| part.gpu_milli).sum();
+        states.open[number] = i128::from(ends_milli) * i128::from(MONTH_MS);
         states.gpus[number] = expected_times(&parts, month, |held| Some(holders[held]));
         for (held, devices) in cut(&parts, moment, first, month, &mut states) {
             let Held { workload, pod, .. } = &moment.held[held];

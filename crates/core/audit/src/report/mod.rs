@@ -16,7 +16,7 @@ use dovetail_account::split::Headline;
 use dovetail_model::Money;
 
 use crate::attribution::{PricedTime, Settled, Taken, settle_and_tell};
-use crate::checks::audit;
+use crate::checks::audit_at;
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::moment::{DeviceStates, Moment};
@@ -46,9 +46,11 @@ pub struct AuditReport {
     pub by_state: BTreeMap<DeviceState, PricedTime>,
     /// What is wasted for certain.
     pub waste: PricedTime,
-    /// What nobody knows: held GPUs of which nobody measured whether they compute, and GPUs free
-    /// for an unknown cause. Some of it may be waste.
+    /// What nobody measured: allocated GPUs without a measurement of whether they compute, and
+    /// GPUs free for an unknown cause. Some of it may be waste.
     pub blind: PricedTime,
+    /// What is known of now and of no month: states that are too recent, or that end by itself.
+    pub open: PricedTime,
     /// The priced waste under the method used, and its range over the methods; `None` without
     /// prices.
     pub headline: Option<Headline>,
@@ -115,7 +117,7 @@ pub fn report(
             price_of(waste.device).and_then(|price| price.usd_micros_per_gpu_hour);
     }
     let intervals = &states.intervals;
-    let mut findings = audit(facts);
+    let mut findings = audit_at(facts, moment);
     suppress(&mut findings, facts, policy);
     let (settled, taken) = settle_and_tell(intervals, &findings);
     let (settled_so_far, taken_so_far) = settle_and_tell(&states.so_far, &findings);
@@ -139,6 +141,8 @@ pub fn report(
     let explained = explained(&states, &taken);
     let figures = Figures::of(&amounts, &priced, &returned, explained);
     let Amounts { installed, by_state, waste, blind, headline, .. } = amounts;
+    let open = open(&states, prices);
+    let blind = blind - open.at_most(blind.cost().unwrap_or(Money::ZERO));
     let allocated = by_state.iter().filter(|(state, _)| state.is_allocated());
     let allocated_gpu_milli_ms = allocated.map(|(_, time)| time.gpu_milli_ms).sum();
     let ladder = ladder(installed, waste, allocated_gpu_milli_ms, &priced);
@@ -154,6 +158,7 @@ pub fn report(
         by_state,
         waste,
         blind,
+        open,
         headline,
         returned,
         freed,
@@ -187,6 +192,15 @@ fn since_and_price(
         *since = since.or_else(|| begins.of_affected(finding));
     }
     (since, by_price)
+}
+
+/// Time of the month of which nothing is known only because states do not last, with its price.
+fn open(states: &DeviceStates, prices: &[NodePrice]) -> PricedTime {
+    let mut open = PricedTime::default();
+    for (time, price) in states.open.iter().zip(prices) {
+        open.add_time(*time, price.usd_micros_per_gpu_hour);
+    }
+    open
 }
 
 /// All that findings claim of the month, by place of the node and state.

@@ -417,7 +417,9 @@ fn what_was_measured_for_minutes_is_minutes() {
     let short = report_of(minutes(25));
     assert_eq!(short.waste, PricedTime::default());
     assert_eq!(short.waste_so_far().cost(), Some(Money::micros(2 * 25 * 100_000)));
-    assert_eq!(short.blind.gpu_milli_ms, short.installed.gpu_milli_ms);
+    // It was measured, and is no month.
+    assert_eq!(short.blind, PricedTime::default());
+    assert_eq!(short.open.gpu_milli_ms, short.installed.gpu_milli_ms);
     assert_eq!(short.now[&DeviceState::Idle], short.installed.gpu_milli_ms);
     let long = report_of(minutes(12 * 60));
     assert_eq!(long.waste.cost(), Some(Money::micros(2 * 720 * 6_000_000)));

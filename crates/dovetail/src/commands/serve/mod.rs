@@ -41,8 +41,12 @@ pub(crate) struct ServeFlags {
     /// Kubeconfig file of the cluster whose objects to read
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current context]; alone, of $KUBECONFIG or
+    /// ~/.kube/config
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     /// Read the objects of the cluster in which this process runs, with the account of its pod
-    #[arg(long, conflicts_with = "kubeconfig")]
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     in_cluster: bool,
     /// Time between two scans of the cluster, such as 5m
     #[arg(long, value_name = "DURATION", default_value = "5m")]
@@ -118,16 +122,16 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
             keep_fresh(certificate.clone());
         }
         let served = serve(listener, &place, routes, Limits::default(), stopped).await;
-        served.context("cannot answer any more")?;
+        served.context("the HTTP server failed")?;
         collecting.await
     })
 }
 
 fn connection(flags: &ServeFlags) -> Option<ConnectionFlags> {
-    match (&flags.kubeconfig, flags.in_cluster) {
-        (Some(path), _) => Some(ConnectionFlags::of_file(path.clone())),
-        (None, true) => Some(ConnectionFlags::of_pod()),
-        (None, false) => None,
+    let named = ConnectionFlags::of(flags.kubeconfig.clone(), flags.context.clone());
+    match flags.in_cluster {
+        true => Some(ConnectionFlags::of_pod()),
+        false => Some(named).filter(ConnectionFlags::is_given),
     }
 }
 
@@ -182,8 +186,8 @@ fn keep_fresh(certificate: Certificate) {
             tokio::time::sleep(READ_CERTIFICATE_EVERY).await;
             match certificate.read_again() {
                 Ok(false) => {}
-                Ok(true) => tracing::info!("the certificate was renewed: it is shown from now on"),
-                Err(error) => tracing::warn!("the certificate of before is shown: {error}"),
+                Ok(true) => tracing::info!("the certificate was renewed and is in use"),
+                Err(error) => tracing::warn!("the previous certificate stays in use: {error}"),
             }
         }
     });
@@ -225,10 +229,10 @@ fn collecting(
     async move {
         match tokio::time::timeout(GRACE, end).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => bail!("the collector broke: this is a bug, report it"),
+            Ok(Err(_)) => bail!("the collector panicked: this is a bug, please report it"),
             Err(_) => {
                 tracing::warn!(
-                    "a server does not answer: what it was asked is read again next time"
+                    "a server does not answer: its data is read again after the next start"
                 );
                 Ok(())
             }
@@ -264,7 +268,7 @@ fn rounds(mut collector: Collector, every_ms: u64, stopped: &watch::Receiver<boo
         collector.wait(is_stopped, pause_ms);
     }
     if let Err(error) = collector.end() {
-        tracing::warn!("what exporters said since the last round is lost: {error:#}");
+        tracing::warn!("data since the last round is lost: {error:#}");
     }
 }
 

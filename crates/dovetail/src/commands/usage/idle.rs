@@ -1,19 +1,22 @@
 //! `dovetail usage idle`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Error, Result};
 use clap::Args;
-use dovetail_account::{IdleRule, IdleRuns, idle_runs};
+use dovetail_account::{IdleRule, IdleRuns, IdleTime, idle_runs};
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::open as file;
-use dovetail_console::table::{facts, whole};
+use dovetail_console::plain::plain;
+use dovetail_console::table::{counted, facts, table, whole, wrapped};
 use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, read_usage_file};
 use dovetail_metrics::parse_decimal;
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::form::Output;
+use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_units::amount::{hundredths, percent};
 use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
@@ -25,7 +28,7 @@ const CLOCK_SKEW_MS: u64 = 86_400_000;
 #[derive(Debug, Args)]
 pub(crate) struct IdleFlags {
     /// CSV file with samples:
-    /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node]
+    /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node][,gpu_share]
     #[arg(long, value_name = "FILE")]
     usage: PathBuf,
     /// Activity (0 to 100 %) below which a sample is idle
@@ -34,13 +37,14 @@ pub(crate) struct IdleFlags {
     /// Shortest run that counts, such as 90s, 10m or 1h30m
     #[arg(long, value_name = "DURATION", default_value = "15m")]
     min_run: DurationFlag,
-    /// Start of each run that does not count as reclaimable, such as 10m [default: that of --min-
-    /// run]
+    /// Part of each run that is not reclaimable, such as 10m [default: that of `--min-run`]
     #[arg(long, value_name = "DURATION")]
     grace: Option<DurationFlag>,
     /// Skip bad rows and list them on standard error
     #[arg(long)]
     skip_bad_rows: bool,
+    #[command(flatten)]
+    namespace: NamespaceFlags,
 }
 
 /// Percent with at most six decimals, as millionths.
@@ -69,8 +73,8 @@ pub(crate) fn run(app: &App, flags: &IdleFlags) -> Result<()> {
         min_run_ms: flags.min_run.ms,
         grace_ms: flags.grace.unwrap_or(flags.min_run).ms,
     };
-    let series = samples.series.iter().map(|series| series.activity.as_slice());
-    let report = IdleReport::of(&samples, &rule, &idle_runs(series, &rule));
+    let mut report = IdleReport::of(&samples, &rule, &idle_runs(samples.of_pods(), &rule));
+    report.idle_pods.retain(|pod| flags.namespace.shows(pod.namespace.as_deref().unwrap_or("")));
     match output {
         Output::Json => app.print_json(&report),
         _ => app.print(&report.table()),
@@ -84,18 +88,17 @@ fn read(app: &App, flags: &IdleFlags) -> Result<UsageSamples> {
     let read = read_usage_file(file::open(&flags.usage)?, &name, &options);
     let samples = read.map_err(|error| match &error {
         UsageFileError::Row(_) => {
-            let text =
-                format!("{error}; or leave bad rows out, and have them listed: --skip-bad-rows");
+            let text = format!("{error}; --skip-bad-rows ignores bad rows and lists them");
             Error::new(error).context(text)
         }
         _ => error.into(),
     })?;
-    samples.skipped.iter().for_each(|row| app.note(&format!("left out {row}")));
+    samples.skipped.iter().for_each(|row| app.note(&format!("ignored {row}")));
     if samples.skipped_rows > 0 {
-        app.note(&format!("{name}: {} bad rows left out", samples.skipped_rows));
+        app.note(&format!("{name}: {} bad rows ignored", samples.skipped_rows));
     }
     if samples.duplicate_rows > 0 {
-        app.note(&format!("{name}: {} rows left out that stand twice", samples.duplicate_rows));
+        app.note(&format!("{name}: {} duplicate rows ignored", samples.duplicate_rows));
     }
     Ok(samples)
 }
@@ -116,16 +119,34 @@ struct IdleReport {
     runs: Option<u64>,
     gpu_hours_in_runs: Option<f64>,
     reclaimable_gpu_hours: Option<f64>,
+    /// Those with idle runs, the most reclaimable first.
+    idle_pods: Vec<IdlePod>,
     skipped_rows: u64,
     duplicate_rows: u64,
 }
 
+/// A pod that was idle for long.
+#[derive(Debug, Serialize)]
+struct IdlePod {
+    namespace: Option<String>,
+    pod: String,
+    gpu_hours: f64,
+    idle_gpu_hours: f64,
+    idle_share: f64,
+    runs: u64,
+    gpu_hours_in_runs: f64,
+    reclaimable_gpu_hours: f64,
+}
+
+/// Pods that the table names.
+const MOST_PODS: usize = 10;
+
 impl IdleReport {
     fn of(samples: &UsageSamples, rule: &IdleRule, found: &IdleRuns) -> Self {
-        let time = found.in_time.as_ref();
         let mut pods: Vec<_> = samples.series.iter().map(|s| (&s.namespace, &s.pod)).collect();
         pods.dedup();
-        let idle_share = half_up(u128::from(found.idle_samples), u128::from(found.samples), 10_000);
+        let (total, step_us) = (found.total(), found.in_time.as_ref().map(|(step_us, _)| *step_us));
+        let by_samples = half_up(u128::from(found.idle_samples), u128::from(found.samples), 10_000);
         Self {
             method: "sampled-idle-runs",
             threshold_percent: f64::from(rule.threshold_micro_percent) / 1e6,
@@ -133,13 +154,14 @@ impl IdleReport {
             grace_s: rule.grace_ms as f64 / 1e3,
             pods: pods.len(),
             samples: found.samples,
-            sample_step_s: time.map(|time| time.step_us as f64 / 1e6),
-            gpu_hours: time.map(|time| hours(time.gpu_us)),
-            idle_gpu_hours: time.map(|time| hours(time.idle_gpu_us)),
-            idle_share,
-            runs: time.map(|time| time.runs),
-            gpu_hours_in_runs: time.map(|time| hours(time.in_runs_gpu_us)),
-            reclaimable_gpu_hours: time.map(|time| hours(time.reclaimable_gpu_us)),
+            sample_step_s: step_us.map(|step_us| step_us as f64 / 1e6),
+            gpu_hours: total.map(|time| hours(time.gpu_milli_us)),
+            idle_gpu_hours: total.map(|time| hours(time.idle_gpu_milli_us)),
+            idle_share: total.map_or(by_samples, idle_share),
+            runs: total.map(|time| time.runs),
+            gpu_hours_in_runs: total.map(|time| hours(time.in_runs_gpu_milli_us)),
+            reclaimable_gpu_hours: total.map(|time| hours(time.reclaimable_gpu_milli_us)),
+            idle_pods: IdlePod::all_of(samples, found),
             skipped_rows: samples.skipped_rows,
             duplicate_rows: samples.duplicate_rows,
         }
@@ -154,23 +176,82 @@ impl IdleReport {
             ("pods", whole(self.pods as u64)),
             ("samples", whole(self.samples)),
             (
-                "one sample stands for",
+                "sample interval",
                 self.sample_step_s.map_or_else(|| "-".to_owned(), duration_of_seconds),
             ),
             ("GPU-hours", hours(self.gpu_hours)),
             ("  below the threshold", format!("{} ({share})", hours(self.idle_gpu_hours))),
             ("idle runs", self.runs.map_or_else(|| "-".to_owned(), whole)),
             ("  GPU-hours in them", hours(self.gpu_hours_in_runs)),
-            ("  GPU-hours after the grace", hours(self.reclaimable_gpu_hours)),
+            ("  reclaimable GPU-hours", hours(self.reclaimable_gpu_hours)),
         ];
         let method = format!(
-            "\nIdle: activity below {} %. {}, broken where samples are missing; grace {}.\n",
+            "Idle: activity below {} %. {}, broken where samples are missing. Reclaimable: what a run has \
+             beyond {}.",
             self.threshold_percent,
             at_least("Runs"),
             duration_of_seconds(self.grace_s),
         );
-        facts(rows.into()) + &method
+        format!("{}{}\n{}", facts(rows.into()), self.pods_table(), wrapped(&method, 0))
     }
+
+    /// The pods with the most reclaimable GPU-hours.
+    fn pods_table(&self) -> String {
+        if self.idle_pods.is_empty() {
+            return String::new();
+        }
+        let row = |pod: &IdlePod| {
+            let name = match &pod.namespace {
+                Some(namespace) => format!("{namespace}/{}", pod.pod),
+                None => pod.pod.clone(),
+            };
+            vec![
+                plain(&name),
+                hundredths(pod.gpu_hours),
+                hundredths(pod.idle_gpu_hours),
+                percent(pod.idle_share),
+                whole(pod.runs),
+                hundredths(pod.reclaimable_gpu_hours),
+            ]
+        };
+        let rows = self.idle_pods.iter().take(MOST_PODS).map(row).collect();
+        let header = ["pod", "GPU-hours", "idle", "idle share", "runs", "reclaimable"];
+        let more = match self.idle_pods.len().saturating_sub(MOST_PODS) {
+            0 => String::new(),
+            more => format!("{} more with idle runs: -o json lists them.\n", counted(more, "pod")),
+        };
+        format!("\n{}{more}", table(&header, rows))
+    }
+}
+
+impl IdlePod {
+    fn all_of(samples: &UsageSamples, found: &IdleRuns) -> Vec<Self> {
+        let mut of_pods: BTreeMap<(&Option<String>, &str), IdleTime> = BTreeMap::new();
+        let times = found.in_time.iter().flat_map(|(_, of_series)| of_series);
+        for (series, time) in samples.series.iter().zip(times) {
+            *of_pods.entry((&series.namespace, &series.pod)).or_default() += *time;
+        }
+        let mut pods: Vec<_> = of_pods.into_iter().filter(|(_, time)| time.runs > 0).collect();
+        pods.sort_by_key(|(_, time)| {
+            std::cmp::Reverse((time.reclaimable_gpu_milli_us, time.in_runs_gpu_milli_us))
+        });
+        let pod = |((namespace, pod), time): ((&Option<String>, &str), IdleTime)| Self {
+            namespace: namespace.clone(),
+            pod: pod.to_owned(),
+            gpu_hours: hours(time.gpu_milli_us),
+            idle_gpu_hours: hours(time.idle_gpu_milli_us),
+            idle_share: idle_share(time),
+            runs: time.runs,
+            gpu_hours_in_runs: hours(time.in_runs_gpu_milli_us),
+            reclaimable_gpu_hours: hours(time.reclaimable_gpu_milli_us),
+        };
+        pods.into_iter().map(pod).collect()
+    }
+}
+
+/// Idle GPU-time of all.
+fn idle_share(time: IdleTime) -> f64 {
+    half_up(time.idle_gpu_milli_us, time.gpu_milli_us, 10_000)
 }
 
 /// `part / whole` in units of 1 / `unit`, half rounded up; 0 of nothing.
@@ -182,7 +263,7 @@ fn half_up(part: u128, whole: u128, unit: u128) -> f64 {
     units as f64 / unit as f64
 }
 
-/// Hours of µs, half up to two decimals.
-fn hours(us: u128) -> f64 {
-    half_up(us, 3_600_000_000, 100)
+/// Hours of milli-GPU × µs, half up to two decimals.
+fn hours(gpu_milli_us: u128) -> f64 {
+    half_up(gpu_milli_us, 3_600_000_000_000, 100)
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::BufRead;
 
-use dovetail_account::ActivitySample;
+use dovetail_account::{ActivitySample, PodSamples};
 
 use super::error::{MAX_LISTED_ROWS, RowError, UsageFileError, shown};
 use super::lines::{Line, Lines, fields};
-use super::row::{Columns, NODE, POD, RowProblem, SampleRow};
+use super::row::{Columns, NODE, POD, RowProblem, SHARE, SampleRow};
 
 /// Longest line; a longer one is damage or an attack on memory.
 pub const MAX_LINE_BYTES: u64 = 64 << 10;
@@ -50,6 +50,17 @@ pub struct UsageSeries {
     pub activity: Vec<ActivitySample>,
     /// Memory in use at these moments; `None` where the file does not say.
     pub memory_bytes: Vec<Option<u64>>,
+    /// How much of the GPU the pod has, in milli-GPU; all of it where the file does not say.
+    pub gpu_milli: u32,
+}
+
+impl UsageSamples {
+    /// Each series with its part of a GPU.
+    pub fn of_pods(&self) -> impl Iterator<Item = PodSamples<'_>> + Clone {
+        self.series
+            .iter()
+            .map(|series| PodSamples { gpu_milli: series.gpu_milli, samples: &series.activity })
+    }
 }
 
 /// Reads a usage file; `file` is its name in messages.
@@ -100,8 +111,8 @@ type Numbered = (ActivitySample, Option<u64>, u64);
 struct Reader<'a> {
     file: &'a str,
     options: &'a UsageFileOptions,
-    /// By namespace, pod and GPU: the node, and the samples as they come.
-    series: BTreeMap<Key, (Option<String>, Vec<Numbered>)>,
+    /// By namespace, pod and GPU: node and share, and the samples as they come.
+    series: BTreeMap<Key, (Option<String>, u32, Vec<Numbered>)>,
     found: UsageSamples,
 }
 
@@ -127,10 +138,15 @@ impl Reader<'_> {
 
     fn take(&mut self, line: u64, row: &SampleRow<'_>) -> Result<(), UsageFileError> {
         let key = (row.namespace.map(str::to_owned), row.pod.to_owned(), row.gpu.to_owned());
-        let (node, samples) = match self.series.entry(key) {
+        let (node, gpu_milli, samples) = match self.series.entry(key) {
             Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => entry.insert((None, Vec::new())),
+            Entry::Vacant(entry) => entry.insert((None, row.gpu_milli, Vec::new())),
         };
+        if *gpu_milli != row.gpu_milli {
+            let (before, now) = (f64::from(*gpu_milli) / 1e3, f64::from(row.gpu_milli) / 1e3);
+            let problem = format!("is not {before}, as before: a pod's share never changes");
+            return self.refuse(line, RowProblem::of(SHARE, &now.to_string(), problem));
+        }
         let other = node.as_deref().zip(row.node).filter(|(known, node)| known != node);
         if let Some((known, node)) = other {
             let known = shown(known.as_bytes());
@@ -159,7 +175,8 @@ impl Reader<'_> {
     }
 
     fn finish(mut self) -> Result<UsageSamples, UsageFileError> {
-        for ((namespace, pod, gpu), (node, mut rows)) in std::mem::take(&mut self.series) {
+        for ((namespace, pod, gpu), (node, gpu_milli, mut rows)) in std::mem::take(&mut self.series)
+        {
             rows.sort_by_key(|(sample, _, line)| (sample.at_ms, *line));
             let mut kept: Vec<Numbered> = Vec::with_capacity(rows.len());
             for row in rows {
@@ -181,7 +198,8 @@ impl Reader<'_> {
             }
             let activity = kept.iter().map(|(sample, ..)| *sample).collect();
             let memory_bytes = kept.iter().map(|(_, memory_bytes, _)| *memory_bytes).collect();
-            let series = UsageSeries { namespace, pod, gpu, node, activity, memory_bytes };
+            let series =
+                UsageSeries { namespace, pod, gpu, node, activity, memory_bytes, gpu_milli };
             self.found.series.push(series);
         }
         self.found.skipped.sort_by_key(|row| row.line);

@@ -7,8 +7,16 @@ use super::error::shown;
 use crate::decimal::parse_decimal;
 
 /// Columns of a usage file, in the order in which messages list them.
-const COLUMNS: [&str; 7] =
-    ["timestamp_s", "pod", "gpu", "activity_percent", "memory_bytes", "namespace", "node"];
+const COLUMNS: [&str; 8] = [
+    "timestamp_s",
+    "pod",
+    "gpu",
+    "activity_percent",
+    "memory_bytes",
+    "namespace",
+    "node",
+    "gpu_share",
+];
 
 // Places in [`COLUMNS`].
 const TIME: usize = 0;
@@ -18,6 +26,7 @@ const ACTIVITY: usize = 3;
 const MEMORY: usize = 4;
 const NAMESPACE: usize = 5;
 pub(crate) const NODE: usize = 6;
+pub(crate) const SHARE: usize = 7;
 
 /// How many of [`COLUMNS`], from the front, a file cannot leave out.
 const REQUIRED: usize = 4;
@@ -45,6 +54,7 @@ pub(crate) struct SampleRow<'a> {
     pub(crate) node: Option<&'a str>,
     pub(crate) sample: ActivitySample,
     pub(crate) memory_bytes: Option<u64>,
+    pub(crate) gpu_milli: u32,
 }
 
 /// What is wrong with a row, before its place is known.
@@ -112,7 +122,23 @@ impl Columns {
             node: optional(NODE).map(|text| name(NODE, text)).transpose()?,
             sample,
             memory_bytes: optional(MEMORY).map(bytes).transpose()?,
+            gpu_milli: optional(SHARE).map_or(Ok(WHOLE_MILLI), share_milli)?,
         })
+    }
+}
+
+/// A whole GPU.
+const WHOLE_MILLI: u32 = 1000;
+
+/// A part of a GPU, cut off to thousandths.
+fn share_milli(text: &str) -> Result<u32, RowProblem> {
+    let bad = |problem: &str| {
+        let fix = "write a part of a GPU such as 0.5, or leave the cell empty for a whole one";
+        RowProblem::of(SHARE, text, format!("{problem}: {fix}"))
+    };
+    match parse_decimal(text, 3).map_err(bad)? {
+        milli @ 1..=1000 => Ok(milli as u32),
+        _ => Err(bad("is not between 0.001 and 1")),
     }
 }
 

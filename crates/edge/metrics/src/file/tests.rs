@@ -36,6 +36,7 @@ fn columns_and_rows_stand_in_any_order() {
             })
             .collect(),
         memory_bytes: rows.iter().map(|(.., memory_bytes)| *memory_bytes).collect(),
+        gpu_milli: 1000,
     };
     let expected = [
         series("a", "1", &[(120_000, 0, Some(1024))]),

@@ -4,34 +4,83 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use dovetail_audit::{Held, Node};
+use dovetail_model::is_gpu_resource;
 
-/// A number of units of a resource that no machine has. Less of it counts, which is told.
+use super::pods::{Group, PodRecord};
+
+/// Units of a GPU resource that one machine offers, or one container asks for, at most.
+pub(super) const MOST_GPUS: i64 = 4096;
+
+/// A number of units of a resource that no machine has. Less of it counts, and the report says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clamped {
-    /// The node.
-    pub node: String,
+    /// Whose number it is.
+    pub of: ClampedOf,
     /// What is counted, for example `nvidia.com/gpu`.
     pub resource: String,
     /// What the objects say.
     pub said: i64,
     /// What counts.
     pub counted: i64,
-    /// Namespace and name of the pod that holds most, where pods hold more than the node has;
-    /// `None` where the node says that it has more than any machine.
-    pub pod: Option<String>,
+}
+
+/// Whose number of units cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClampedOf {
+    /// A node offers more than any machine has, or less than nothing.
+    Node(String),
+    /// A pod, by namespace and name, asks for more than any machine has.
+    Pod(String),
+    /// The pods on a node hold more than it has.
+    PodsOn {
+        /// The node.
+        node: String,
+        /// Namespace and name of the pod that holds most.
+        most: String,
+    },
 }
 
 impl fmt::Display for Clamped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { node, resource, said, counted, pod } = self;
-        match pod {
-            None => write!(f, "node {node} says that it has {said} of {resource}: {counted} count"),
-            Some(pod) => write!(
-                f,
-                "pods on node {node} hold {said} of {resource}, most of it {pod}, and it has fewer: {counted} count"
-            ),
-        }
+        let Self { of, resource, said, counted } = self;
+        match of {
+            ClampedOf::Node(node) => write!(f, "node {node} offers {said} {resource}"),
+            ClampedOf::Pod(pod) => write!(f, "pod {pod} asks for {said} {resource}"),
+            ClampedOf::PodsOn { node, most } => {
+                write!(f, "pods on node {node} hold {said} {resource}, most of it {most}")
+            }
+        }?;
+        write!(f, " ({counted} counted)")
     }
+}
+
+/// Cuts what groups of pods ask for to what a machine can have, so that nothing behind the reader
+/// adds up numbers that cannot be; answers with the first pod of each group that asked for more.
+pub(super) fn cut_requests(groups: &mut [Group], pods: &[PodRecord]) -> Vec<Clamped> {
+    let mut cut = Vec::new();
+    for group in groups {
+        let template = &mut group.common.template;
+        let amounts = template
+            .containers
+            .iter_mut()
+            .flat_map(|container| container.limits.iter_mut().chain(&mut container.requests));
+        let mut said: BTreeMap<&str, i64> = BTreeMap::new();
+        for (resource, count) in amounts.chain(&mut template.claimed_gpus) {
+            if *count > MOST_GPUS && is_gpu_resource(resource) {
+                let most = said.entry(resource).or_default();
+                *most = (*most).max(*count);
+                *count = MOST_GPUS;
+            }
+        }
+        let meta = &pods[group.first].pod.meta;
+        cut.extend(said.into_iter().map(|(resource, said)| Clamped {
+            of: ClampedOf::Pod(format!("{}/{}", meta.namespace, meta.name)),
+            resource: resource.to_owned(),
+            said,
+            counted: MOST_GPUS,
+        }));
+    }
+    cut
 }
 
 /// A pod that holds GPUs, with what it says.
@@ -56,11 +105,13 @@ pub(super) fn beyond_the_node(said: &[Said<'_>], nodes: &[Node]) -> Vec<Clamped>
     let found = sums.into_iter().filter_map(|((node, resource), (sum, most))| {
         let gpus = nodes.get(node)?.gpus.get(resource)?;
         (sum > gpus.built_in).then(|| Clamped {
-            node: node.to_owned(),
+            of: ClampedOf::PodsOn {
+                node: node.to_owned(),
+                most: format!("{}/{}", most.namespace, most.held.pod),
+            },
             resource: resource.to_owned(),
             said: sum,
             counted: gpus.allocatable,
-            pod: Some(format!("{}/{}", most.namespace, most.held.pod)),
         })
     });
     found.collect()

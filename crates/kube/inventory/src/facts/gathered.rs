@@ -11,7 +11,7 @@ use dovetail_model::{Condition, is_gpu_resource};
 use dovetail_objects::Pod;
 
 use super::claims::{Claimed, Doubts};
-use super::clamped::{Clamped, Said, beyond_the_node};
+use super::clamped::{Clamped, Said, beyond_the_node, cut_requests};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::inventory::Inventory;
@@ -132,6 +132,7 @@ impl Inventory {
         };
         let OfNodes { mut gpus, mut clamped, gpu_counts, provider_ids } =
             of_nodes(&mut self, &mut facts);
+        clamped.extend(cut_requests(&mut self.pods.groups, &self.pods.list));
         let (workloads, of_group) = self.workloads();
         facts.workloads = workloads;
         facts.budgets = self.budgets(&facts.workloads, &of_group);

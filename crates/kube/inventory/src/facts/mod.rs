@@ -29,7 +29,7 @@ pub(crate) mod unmade;
 mod unread;
 mod unseen;
 
-pub use clamped::Clamped;
+pub use clamped::{Clamped, ClampedOf};
 pub use dovetail_cluster::gpus::GpuCount;
 pub use gathered::{Gathered, Unjudged};
 pub use inventory::{Inventory, TEAM_LABELS};

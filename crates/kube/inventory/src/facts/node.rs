@@ -9,7 +9,7 @@ use dovetail_cluster::translate::{NodeSetting, Rules, node as translated};
 use dovetail_model::{Condition, is_gpu_resource};
 use dovetail_objects::Node as Object;
 
-use super::clamped::Clamped;
+use super::clamped::{Clamped, ClampedOf, MOST_GPUS};
 use super::detail::NodeDetail;
 use super::share::HAMI_GPUS;
 
@@ -35,9 +35,6 @@ const CORDONED: &str = dovetail_model::node::UNSCHEDULABLE;
 
 /// A node that is younger than this and not ready is starting.
 const STARTING_MS: u64 = 15 * 60_000;
-
-/// GPUs of one node; more are a slip of whoever wrote the label.
-const MOST_GPUS: i64 = 4096;
 
 /// A node, and its GPUs if it has any.
 pub(super) struct ReadNode {
@@ -121,11 +118,10 @@ fn clamped(object: &Object) -> Vec<Clamped> {
         }
     }
     let clamped = said.into_iter().map(|(resource, said)| Clamped {
-        node: object.meta.name.to_string(),
+        of: ClampedOf::Node(object.meta.name.to_string()),
         resource: resource.clone(),
         said,
         counted: said.clamp(0, MOST_GPUS),
-        pod: None,
     });
     clamped.collect()
 }

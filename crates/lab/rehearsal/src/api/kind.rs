@@ -161,6 +161,7 @@ const BUILT_IN: &str = "\
 0 - v1 Service services sud
 0 - v1 ServiceAccount serviceaccounts ud
 0 - v1 ReplicationController replicationcontrollers sug
+0 - v1 ResourceQuota resourcequotas sud
 0 - v1 PersistentVolume persistentvolumes csud
 0 - v1 PersistentVolumeClaim persistentvolumeclaims sud
 0 apiextensions.k8s.io v1 CustomResourceDefinition customresourcedefinitions csg

@@ -87,7 +87,7 @@ fn evidence_says_what_a_finding_rests_on() {
     ];
     assert_eq!(told(|f| cheaper(f, 5_000_000)), wanted);
     let wanted = [
-        "hung without an end to it: 90 min, it still does",
+        "still hung: 90 min, and hangs now",
         "GPU-hours of all its hangs: 12.0",
         "measured: 24 h in steps of 60 s",
     ];

@@ -53,7 +53,7 @@ fn gpus_that_may_have_computed_are_left_to_their_pod() {
     });
     let [(finding, told)] = &some[..] else { panic!("{some:?}") };
     assert_eq!(finding.check.id, "REQ-04");
-    assert_eq!(told[..2], ["GPUs of one pod: 4", "GPUs of it that may ever have computed: 2"]);
+    assert_eq!(told[..2], ["GPUs of one pod: 4", "GPUs of it that may have been active: 2"]);
 }
 
 /// A hundredth of 24 hours is 14 minutes and 24 seconds.

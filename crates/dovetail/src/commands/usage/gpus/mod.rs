@@ -6,6 +6,7 @@ use dovetail_console::app::App;
 use dovetail_costing::usage::grouping::Grouping;
 use dovetail_costing::usage::report::{GpuUsage, Source};
 use dovetail_settings::form::Output;
+use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_sources::prices::PriceFlags;
 use dovetail_sources::prometheus::{Observed, ServerFlags};
 
@@ -22,6 +23,8 @@ pub(crate) struct GpusFlags {
     by: Grouping,
     #[command(flatten)]
     prices: PriceFlags,
+    #[command(flatten)]
+    namespace: NamespaceFlags,
 }
 
 /// Reads a period and prints what every device did.
@@ -34,7 +37,13 @@ pub(crate) fn run(app: &App, flags: &GpusFlags) -> Result<()> {
     let models = time.devices.iter().map(|device| device.model.clone()).collect();
     let prices = flags.prices.of_models(models, &app.settings)?;
     let source = Source { server: asker.client.server().to_owned(), period, step_ms };
-    let report = GpuUsage::of(&source, flags.by, &time, observation.refused(), &prices)?;
+    let report = GpuUsage::of(
+        &source,
+        (flags.by, flags.namespace.only()),
+        &time,
+        observation.refused(),
+        &prices,
+    )?;
     match output {
         Output::Json => app.print_json(&report),
         _ => app.print(&report.table()),

@@ -1,0 +1,189 @@
+//! Pending work that leaves GPUs free: what would let it start is tried on the engine, in the world
+//! of pending pods with one constraint lifted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_account::device_time::DeviceState;
+use dovetail_model::{Condition, FreeCause, Job, JobId, Node as WorldNode, Snapshot, labels};
+
+use super::consolidation::binds;
+use super::{View, claims_on};
+use crate::attribution::Attribution;
+use crate::catalogue::Check;
+use crate::facts::ObjectRef;
+use crate::finding::Finding;
+use crate::moment::Demand;
+
+/// Nodes that are added at most to let a gang start.
+const MOST_NODES: usize = 4;
+/// Kinds of nodes that are tried.
+const MOST_KINDS: usize = 6;
+
+/// GOV-05: jobs that would start if their quota allowed it.
+pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let is_limited = |demand: &&Demand| !demand.world.queues.is_empty();
+    for (demand, starts_now) in worlds(view).filter(|(demand, _)| is_limited(demand)) {
+        let mut world = demand.world.clone();
+        world.queues.clear();
+        world.jobs.iter_mut().for_each(|job| job.queue.clear());
+        let mut by_namespace: BTreeMap<&str, usize> = BTreeMap::new();
+        for job in newly_started(demand, &binds(&world), starts_now) {
+            *by_namespace.entry(place_of(job).0).or_default() += 1;
+        }
+        for (namespace, jobs) in by_namespace {
+            let object = ObjectRef::new("Namespace", "", namespace);
+            let jobs = format!("{jobs} that ask for {}", demand.resource);
+            let mut finding = Finding::new(check, &object).with("jobs that would start", jobs);
+            finding.claims = free_for(view, &demand.resource, FreeCause::Quota);
+            found.push(finding);
+        }
+    }
+}
+
+/// SCH-13: gangs that would start with a few more nodes.
+pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let is_gang = |job: &Job| job.pod_sets.iter().map(|set| set.min).sum::<u32>() > 1;
+    for (demand, starts_now) in worlds(view) {
+        let waits =
+            |job: &&Job| job.start_ms.is_none() && is_gang(job) && !starts_now.contains(&job.id);
+        let mut pending: BTreeSet<JobId> =
+            demand.world.jobs.iter().filter(waits).map(|job| job.id).collect();
+        for (count, kind) in (1..=MOST_NODES)
+            .flat_map(|n| kinds(&demand.world).into_iter().map(move |kind| (n, kind)))
+        {
+            if pending.is_empty() {
+                break;
+            }
+            let mut world = demand.world.clone();
+            world.nodes.extend((1..=count).map(|number| another(kind, number)));
+            let existing: BTreeSet<&str> =
+                demand.world.nodes.iter().map(|node| &*node.name).collect();
+            let uses_free = |job: &&&Job, plan: &[(JobId, String)]| {
+                plan.iter().any(|(id, node)| *id == job.id && existing.contains(&**node))
+            };
+            let plan = binds(&world);
+            let started = newly_started(demand, &plan, starts_now);
+            for job in started.iter().filter(|job| uses_free(job, &plan)) {
+                if !pending.remove(&job.id) {
+                    continue;
+                }
+                let nodes = if count == 1 { "node" } else { "nodes" };
+                let text = format!("{count} more {nodes} like {}", kind.name);
+                let mut finding = Finding::new(check, &owner(view, job)).with("starts with", text);
+                finding.claims = free_for(view, &demand.resource, FreeCause::GangShort);
+                found.push(finding);
+            }
+        }
+    }
+}
+
+/// SCH-14: jobs that would start on free GPUs that their selectors or models exclude.
+pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (demand, starts_now) in worlds(view) {
+        let mut world = demand.world.clone();
+        let waiting = world.jobs.iter_mut().filter(|job| job.start_ms.is_none());
+        let mut is_any = false;
+        for set in waiting.flat_map(|job| &mut job.pod_sets) {
+            let is_bound = |of: &dovetail_model::Requirement| {
+                !of.gpu_models.is_empty() || !of.node_conditions.is_empty()
+            };
+            if is_bound(&set.requirement) {
+                is_any = true;
+                let requirement = Arc::make_mut(&mut set.requirement);
+                requirement.gpu_models.clear();
+                requirement.node_conditions.clear();
+            }
+        }
+        if !is_any {
+            continue;
+        }
+        for job in newly_started(demand, &binds(&world), starts_now) {
+            let requirement = job.pod_sets.first().map(|set| &set.requirement);
+            let models = requirement.map(|of| &of.gpu_models).into_iter().flatten();
+            let models: Vec<&str> = models.map(|model| &**model).collect();
+            let only = if models.is_empty() { "other nodes".to_owned() } else { models.join(", ") };
+            let mut finding = Finding::new(check, &owner(view, job)).with("accepts only", only);
+            finding.claims = free_for(view, &demand.resource, FreeCause::TypeMismatch);
+            found.push(finding);
+        }
+    }
+}
+
+/// Worlds with pending jobs, and which of these start without any change.
+fn worlds<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Demand, &'v BTreeSet<JobId>)> {
+    let demand = &view.moment.demand;
+    let starting = view.starting.get_or_init(|| {
+        let starts = |demand: &Demand| match demand.world.jobs.is_empty() {
+            true => BTreeSet::new(),
+            false => binds(&demand.world).into_iter().map(|(job, _)| job).collect(),
+        };
+        demand.iter().map(starts).collect()
+    });
+    demand.iter().zip(starting).filter(|(demand, _)| !demand.world.jobs.is_empty())
+}
+
+/// Pending jobs that start in a changed world and would not in the world as it is.
+fn newly_started<'d>(
+    demand: &'d Demand,
+    plan: &[(JobId, String)],
+    starts_now: &BTreeSet<JobId>,
+) -> Vec<&'d Job> {
+    let started: BTreeSet<JobId> = plan.iter().map(|(job, _)| *job).collect();
+    let is_new = |job: &&Job| started.contains(&job.id) && !starts_now.contains(&job.id);
+    demand.world.jobs.iter().filter(is_new).collect()
+}
+
+/// All that is free of a resource for a cause.
+fn free_for(view: &View<'_>, resource: &str, cause: FreeCause) -> Vec<Attribution> {
+    let has_it = |node: &&crate::facts::Node| node.gpus.contains_key(resource);
+    let nodes = view.facts.nodes.iter().filter(has_it);
+    let states = [DeviceState::Free(Some(cause))];
+    nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect()
+}
+
+/// One node of each kind that is ready, those with the most GPUs first. Kinds differ in GPUs, taints
+/// and what pending pods ask of labels.
+fn kinds(world: &Snapshot) -> Vec<&WorldNode> {
+    let waiting = world.jobs.iter().filter(|job| job.start_ms.is_none());
+    let conditions = waiting.flat_map(|job| &job.pod_sets);
+    let conditions = conditions.flat_map(|set| &set.requirement.node_conditions);
+    let terms = conditions.flat_map(|condition| condition.any_of.iter().flatten());
+    let keys: BTreeSet<&str> = terms.map(|term| term.key.as_str()).collect();
+    let mut kinds: BTreeMap<_, &WorldNode> = BTreeMap::new();
+    for node in world.nodes.iter().filter(|node| node.condition == Condition::Ready) {
+        let model = node.devices.first().map(|device| &*device.model);
+        let labels: Vec<Option<&String>> = keys.iter().map(|key| node.labels.get(*key)).collect();
+        kinds.entry((node.devices.len(), model, &node.taints, labels)).or_insert(node);
+    }
+    kinds.into_values().rev().filter(|node| !node.devices.is_empty()).take(MOST_KINDS).collect()
+}
+
+/// An empty node of the same kind.
+fn another(kind: &WorldNode, number: usize) -> WorldNode {
+    let name = format!("{}-more-{number}", kind.name);
+    let mut node = kind.clone();
+    node.labels.insert(labels::HOST_NAME.to_owned(), name.clone());
+    node.name = name.as_str().into();
+    node
+}
+
+/// Namespace and name of a job; pods that do not exist yet say in brackets why.
+fn place_of(job: &Job) -> (&str, &str) {
+    let name = job.name.split(" (").next().unwrap_or(&job.name);
+    name.split_once('/').unwrap_or(("", name))
+}
+
+/// The owner of a job's pods; its namespace where no pod of it is there.
+fn owner(view: &View<'_>, job: &Job) -> ObjectRef {
+    let (namespace, name) = place_of(job);
+    let mut of_namespace =
+        view.gpu_workloads().filter(|workload| workload.owner.namespace == namespace);
+    let found = of_namespace.find(|workload| {
+        workload.owner.name == name || workload.pods.iter().any(|pod| pod.name == name)
+    });
+    match found {
+        Some(workload) => workload.owner.clone(),
+        None => ObjectRef::new("Namespace", "", namespace),
+    }
+}

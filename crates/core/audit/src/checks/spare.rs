@@ -1,0 +1,123 @@
+//! CAP-06: GPUs that are free on nodes in use, and usable: the engine places pods on them.
+//!
+//! A node on which pods have GPUs cannot be removed, and what is free beside them may be unusable:
+//! too little CPU or memory is left. So the engine is asked to place a pod on what each node has
+//! free, with as much CPU and memory for each GPU as the node has of it; what it places can be used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_account::device_time::DeviceState;
+use dovetail_model::{
+    Condition, DeviceRequest, FreeCause, Job, JobId, Requirement, Resources, Toleration,
+};
+
+use super::consolidation::{Cluster, WHOLE, placed, standing};
+use super::{View, claims_on, node_ref};
+use crate::catalogue::Check;
+use crate::facts::Node;
+use crate::finding::Finding;
+
+const NO_DEMAND: DeviceState = DeviceState::Free(Some(FreeCause::NoDemand));
+
+pub(super) fn free_beside_others(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let placed = view.gpu_workloads().flat_map(|workload| &workload.pods);
+    let busy: BTreeSet<&str> = placed.filter_map(|pod| pod.node.as_deref()).collect();
+    // Units that are free and usable on each node, by resource.
+    let mut usable: BTreeMap<&str, Vec<Spare<'_>>> = BTreeMap::new();
+    for resource in view.most_gpus.keys() {
+        for spare in of_resource(view, resource, &busy) {
+            usable.entry(&spare.node.node.name).or_default().push(spare);
+        }
+    }
+    for spares in usable.into_values() {
+        let node = spares[0].node;
+        let mut finding = Finding::new(check, &node.pool).affecting([node_ref(node)]);
+        for Spare { resource, free, usable, .. } in &spares {
+            let on = &node.node.name;
+            finding =
+                finding.with("free and usable", format!("{usable} of {free} {resource} on {on}"));
+        }
+        let all = claims_on(node, None, &[NO_DEMAND], view.facts.period);
+        finding.claims = match spares[..] {
+            _ if spares.iter().all(|spare| spare.usable == spare.free) => all,
+            // Devices are numbered as they are allocated: the free ones come last.
+            [Spare { resource, free, usable, .. }] if WHOLE.contains(&resource) => {
+                let first = all.len().saturating_sub(usize::try_from(free).unwrap_or(0));
+                let count = usize::try_from(usable).unwrap_or(0);
+                all.into_iter().skip(first).take(count).collect()
+            }
+            // Which parts of which GPUs are meant is unknown.
+            _ => Vec::new(),
+        };
+        if spares.iter().any(|spare| spare.usable > 0) {
+            found.push(finding);
+        }
+    }
+}
+
+/// Units of a resource that are free on a node, and how many of them the engine gave to a pod.
+struct Spare<'f> {
+    node: &'f Node,
+    resource: &'f str,
+    free: i64,
+    usable: i64,
+}
+
+fn of_resource<'f>(view: &View<'f>, resource: &'f str, busy: &BTreeSet<&str>) -> Vec<Spare<'f>> {
+    let standing = standing(view.facts, resource);
+    let cluster = Cluster::of(view.facts, resource, &standing);
+    let meant = view.facts.nodes.iter().filter(|node| {
+        // Since when they are free must be known.
+        node.node.condition == Condition::Ready
+            && node.free_since_ms.is_some()
+            && busy.contains(&*node.node.name)
+    });
+    let mut spares: Vec<Spare<'f>> = meant
+        .map(|node| {
+            let free = cluster.offered(node) - cluster.used_of(&node.node.name);
+            Spare { node, resource, free, usable: 0 }
+        })
+        .filter(|spare| spare.free > 0)
+        .collect();
+    if spares.is_empty() {
+        return spares;
+    }
+    // The largest first: what is left fits anywhere.
+    spares.sort_by_key(|spare| std::cmp::Reverse(spare.free));
+    let mut world = cluster.world(&BTreeSet::new());
+    for (place, spare) in spares.iter().enumerate() {
+        let requirement = Arc::new(pod_on(spare));
+        world.jobs.push(Job::single(JobId(place as u64), &spare.node.node.name, 0, requirement));
+    }
+    let mut given: BTreeMap<String, i64> = BTreeMap::new();
+    for (job, node) in placed(&world) {
+        let free = spares.get(job.0 as usize).map_or(0, |spare| spare.free);
+        *given.entry(node).or_default() += free;
+    }
+    for spare in &mut spares {
+        spare.usable = given.get(&*spare.node.node.name).copied().unwrap_or(0).min(spare.free);
+    }
+    spares
+}
+
+/// A pod that takes all that is free of a resource on a node, with the node's CPU and memory for as
+/// many units.
+fn pod_on(spare: &Spare<'_>) -> Requirement {
+    let node = spare.node;
+    let all: i64 = node.gpus.values().map(|gpus| gpus.allocatable).sum();
+    let part = |amount: i64| amount / all.max(1) * spare.free;
+    let count = u16::try_from(spare.free).unwrap_or(u16::MAX);
+    let any_taint = Toleration { any_value: true, ..Toleration::default() };
+    Requirement {
+        resources: Resources {
+            cpu_milli: part(node.node.allocatable.cpu_milli),
+            memory_bytes: part(node.node.allocatable.memory_bytes),
+            pod_slots: 1,
+            ..Resources::default()
+        },
+        device: DeviceRequest::Whole { count, same_island: false },
+        tolerations: vec![any_taint],
+        ..Requirement::default()
+    }
+}

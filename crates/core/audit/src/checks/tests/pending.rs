@@ -1,0 +1,84 @@
+//! Pending work that leaves GPUs free.
+
+use std::sync::Arc;
+
+use dovetail_model::{Bounds, DeviceRequest, Job, JobId, Queue, Requirement, Resources, Snapshot};
+
+use super::*;
+use crate::moment::Demand;
+
+/// Checks that read pending pods.
+pub(super) const OF_PENDING: [&str; 3] = ["SCH-13", "SCH-14", "GOV-05"];
+
+/// Some nodes of eight H100s, and one pending job of so many pods of eight GPUs.
+fn found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
+    let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
+    let mut world = Snapshot::default();
+    for number in 0..nodes {
+        let mut node = gpu_node(&format!("g{number}"), "H100");
+        node.node.taints.clear();
+        node.devices = (8 * number as u32..8 * (number as u32 + 1)).collect();
+        world.nodes.push(node.node.clone());
+        facts.nodes.push(node);
+    }
+    facts.period = Span { from_ms: 0, to_ms: NOW_MS };
+    let requirement = Requirement {
+        resources: Resources { pod_slots: 1, ..Resources::default() },
+        device: DeviceRequest::Whole { count: 8, same_island: false },
+        ..Requirement::default()
+    };
+    let mut job = Job::single(JobId(1), "ml/run", 0, Arc::new(requirement));
+    (job.pod_sets[0].min, job.pod_sets[0].max) = (pods, pods);
+    world.jobs.push(job);
+    change(&mut world);
+    let demand = Demand { resource: GPU.to_owned(), world, ..Demand::default() };
+    let moment = Moment { demand: vec![demand], ..Moment::default() };
+    let mut found = audit_at(&facts, &moment);
+    found.retain(|finding| OF_PENDING.contains(&finding.check.id));
+    found
+}
+
+fn told(found: &[Finding]) -> Vec<(&str, String, usize)> {
+    let told = found.iter().map(|finding| {
+        let evidence = finding.evidence.first().map(|of| of.value.clone()).unwrap_or_default();
+        (finding.check.id, evidence, finding.claims.len())
+    });
+    told.collect()
+}
+
+#[test]
+fn a_gang_that_lacks_one_node_is_found_and_one_that_fits_is_not() {
+    let short = found(2, 3, |_| {});
+    assert_eq!(told(&short), [("SCH-13", "1 more node like g0".to_owned(), 16)]);
+    assert_eq!(short[0].object, ObjectRef::new("Namespace", "", "ml"));
+    assert_eq!(told(&found(2, 2, |_| {})), []);
+    // Five nodes more are no small step, and nothing is claimed.
+    assert_eq!(told(&found(1, 6, |_| {})), []);
+}
+
+#[test]
+fn a_job_without_quota_is_found_where_it_would_fit() {
+    let limited = |world: &mut Snapshot| {
+        world.jobs[0].queue = "research".to_owned();
+        let limit = Bounds::gpus(Some(0));
+        world.queues.push(Queue { limit, ..Queue::named("research") });
+    };
+    let told_of = told(&found(1, 1, limited)).len();
+    assert_eq!(told_of, 1);
+    let quota = found(1, 1, limited);
+    assert_eq!(told(&quota)[0], ("GOV-05", format!("1 that ask for {GPU}"), 8));
+    // Without a free node no quota helps.
+    assert_eq!(told(&found(0, 1, limited)), []);
+}
+
+#[test]
+fn a_job_that_excludes_the_free_model_is_found() {
+    let only = |model: &'static str| {
+        move |world: &mut Snapshot| {
+            let requirement = Arc::make_mut(&mut world.jobs[0].pod_sets[0].requirement);
+            requirement.gpu_models.insert(model.to_owned());
+        }
+    };
+    assert_eq!(told(&found(1, 1, only("A100"))), [("SCH-14", "A100".to_owned(), 8)]);
+    assert_eq!(told(&found(1, 1, only("H100"))), []);
+}
