@@ -100,7 +100,7 @@ fn idle_jobs_of_one_name_in_two_clusters_are_two() {
     });
     assert_eq!(both, expected.take(both.len()).collect::<Vec<_>>());
     let told = folder.call(&format!("{ASK} --output markdown")).out;
-    let together = "276.0 of the 336 hours of the week, of 2 clusters together, were never read";
+    let together = "276.0 of the 336 hours of the week, of 2 clusters together, have no data";
     assert!(told.contains(together), "{told}");
 }
 
@@ -129,8 +129,8 @@ fn a_team_without_gpus_is_told_of_the_week_before() {
     for line in [
         "# GPUs of vision, 2024-10-11 to 2024-10-17",
         "**No GPU was allocated this week; in the week before the team had 96.4 GPU-hours.**",
-        "| GPU-hours held | 0.0 | 96.4 |",
-        "| active, of what was measured | - | 72.3 % |",
+        "| allocated GPU-hours | 0.0 | 96.4 |",
+        "| active, of the measured GPU-time | - | 72.3 % |",
         "168.0 of the 168 hours of the week have no data and are in no amount.",
         "138.0 of the 168 hours of the week before have no data and are in no amount.",
     ] {
@@ -138,7 +138,10 @@ fn a_team_without_gpus_is_told_of_the_week_before() {
     }
     assert!(!told.contains("most idle"), "{told}");
     let page = folder.call(&format!("{ask} vision --output html")).out;
-    assert!(page.contains("<tr><td>GPU-hours held</td><td>0.0</td><td>96.4</td></tr>"), "{page}");
+    assert!(
+        page.contains("<tr><td>allocated GPU-hours</td><td>0.0</td><td>96.4</td></tr>"),
+        "{page}"
+    );
     let nobody = folder.call(&format!("{ask} ears"));
     assert_eq!(nobody.code, Some(1), "{}", nobody.out);
     let why =

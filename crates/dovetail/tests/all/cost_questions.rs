@@ -158,10 +158,10 @@ fn where_there_is_nothing_it_is_said_what_was_looked_for() {
         ("teams", "no pod had a GPU in this snapshot"),
         ("idle", "no pod had a GPU in this snapshot"),
         ("low", "no pod had a GPU in this snapshot"),
-        ("beside", "nothing but pods with GPUs and pods of DaemonSets stands on 1 node with GPUs"),
+        ("beside", "only pods with GPUs and pods of DaemonSets run on 1 node with GPUs"),
         ("spot", "no training had a GPU in this snapshot"),
         ("runs", "no training had a GPU in this snapshot"),
-        ("wait", "no pod that is still there asked for GPUs"),
+        ("wait", "no existing pod asked for GPUs"),
     ] {
         assert_eq!(sentence(&none, name, "none_because"), said);
         assert_eq!(answer(&none, name)["unknown_because"], Value::Null, "{name}");
@@ -206,10 +206,13 @@ fn of_one_thing_it_is_said_in_the_singular() {
     let one = folder.json(&format!("cost questions {SOURCE}"));
     assert_eq!(
         sentence(&one, "top", "uncertainty"),
-        "these are all of which waste was seen; of 0 % of the allocated GPU-time it is unknown \
+        "these are all workloads with waste; for 0 % of the allocated GPU-time it is unknown \
          whether it is waste, and it is not counted"
     );
-    assert_eq!(sentence(&one, "low", "uncertainty"), "the one pod with GPUs could be judged");
+    assert_eq!(
+        sentence(&one, "low", "uncertainty"),
+        "the one pod with GPUs was measured long enough"
+    );
     let beside = sentence(&one, "beside", "uncertainty");
     assert!(beside.starts_with("1 of 1 node with GPUs carries such pods; "), "{beside}");
     assert!(beside.contains("all-in puts the whole price of a node on its GPUs"), "{beside}");

@@ -8,7 +8,7 @@ use crate::program::Folder;
 use crate::serve::{READ, Served};
 
 const FLAGS: &str =
-    "--store ledger.db --cluster west --gpu-price *=6 --every 1d --kubeconfig kubeconfig";
+    "--store ledger.db --cluster west --gpu-price H100=6 --every 1d --kubeconfig kubeconfig";
 
 fn rows(folder: &Folder, by: &str) -> Vec<Value> {
     let cost = folder.json(&format!("cost --store ledger.db --period 2h --by {by}"));
