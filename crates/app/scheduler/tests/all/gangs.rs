@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dovetail_cluster::world::{Change, Report as Said, Settings, World};
 use dovetail_control::bind::{Bind, Cause, Outcome, Report};
 use dovetail_control::schedule::{News, Scheduler};
+use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};
@@ -114,7 +115,7 @@ impl Cluster {
     /// What a pod says that no node takes.
     pub(crate) fn says(&mut self, name: &str) -> String {
         let job = self.scheduler.world().pods().job_of("blue", name).expect("a job");
-        let said = self.scheduler.ask().waiting(job);
+        let said = self.scheduler.ask().waiting_for(job, PendingReason::Unschedulable);
         said.expect("it waits").message
     }
 

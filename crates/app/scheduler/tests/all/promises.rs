@@ -1,5 +1,6 @@
 //! Who is told that it starts when pods that are ending have gone.
 
+use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use serde_json::json;
 
@@ -11,7 +12,8 @@ const PROMISED: &str = "it starts when pods that are ending have gone";
 /// What a pod says.
 fn says(cluster: &mut Cluster, name: &str) -> (&'static str, String) {
     let job = cluster.scheduler.world().pods().job_of("blue", name).expect("a job");
-    let says = cluster.scheduler.ask().waiting(job).expect("it waits");
+    let says =
+        cluster.scheduler.ask().waiting_for(job, PendingReason::Unschedulable).expect("it waits");
     (says.word(), says.message)
 }
 

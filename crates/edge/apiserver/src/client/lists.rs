@@ -1,6 +1,7 @@
 //! All objects that the audit needs, from a server, page by page.
 
 use dovetail_inventory::dump::{DumpError, Sink, read_objects};
+use dovetail_objects::{Kind, WorkloadKind};
 use hyper::Request;
 use kube::{Client, Config};
 use serde::Deserialize;
@@ -10,91 +11,107 @@ use super::{ClientError, to_read};
 
 /// A kind with the path of its list, and whether there are servers without it.
 struct Listed {
-    kind: &'static str,
-    path: &'static str,
+    of: Of,
     /// Where servers have it that are older; empty if there are none.
     older: &'static str,
     is_optional: bool,
 }
 
-const fn always(kind: &'static str, path: &'static str) -> Listed {
-    Listed { kind, path, older: "", is_optional: false }
+/// A kind that schedulers watch, too, or another one by its name and the path of its list.
+enum Of {
+    Watched(Kind),
+    Other(&'static str, &'static str),
 }
 
-const fn if_there(kind: &'static str, path: &'static str) -> Listed {
-    either(kind, path, "")
+impl Listed {
+    fn kind(&self) -> &'static str {
+        match self.of {
+            Of::Watched(kind) => kind.bare_name(),
+            Of::Other(name, _) => name,
+        }
+    }
+
+    fn path(&self) -> String {
+        match self.of {
+            Of::Watched(kind) => kind.list_path(),
+            Of::Other(_, path) => path.to_owned(),
+        }
+    }
 }
 
-const fn either(kind: &'static str, path: &'static str, older: &'static str) -> Listed {
-    Listed { kind, path, older, is_optional: true }
+const fn always(kind: Kind) -> Listed {
+    Listed { of: Of::Watched(kind), older: "", is_optional: false }
+}
+
+const fn if_there(kind: Kind) -> Listed {
+    either(kind, "")
+}
+
+const fn either(kind: Kind, older: &'static str) -> Listed {
+    Listed { of: Of::Watched(kind), older, is_optional: true }
+}
+
+const fn other(kind: &'static str, path: &'static str) -> Listed {
+    Listed { of: Of::Other(kind, path), older: "", is_optional: true }
 }
 
 const LISTED: [Listed; 50] = [
-    always("Node", "/api/v1/nodes"),
-    always("Namespace", "/api/v1/namespaces"),
-    always("Pod", "/api/v1/pods"),
-    if_there("ResourceQuota", "/api/v1/resourcequotas"),
-    if_there("PersistentVolume", "/api/v1/persistentvolumes"),
-    if_there("PersistentVolumeClaim", "/api/v1/persistentvolumeclaims"),
-    if_there("ReplicaSet", "/apis/apps/v1/replicasets"),
-    if_there("Deployment", "/apis/apps/v1/deployments"),
-    if_there("StatefulSet", "/apis/apps/v1/statefulsets"),
-    if_there("DaemonSet", "/apis/apps/v1/daemonsets"),
-    if_there("Job", "/apis/batch/v1/jobs"),
-    if_there("CronJob", "/apis/batch/v1/cronjobs"),
-    if_there("HorizontalPodAutoscaler", "/apis/autoscaling/v2/horizontalpodautoscalers"),
-    if_there("PodDisruptionBudget", "/apis/policy/v1/poddisruptionbudgets"),
-    if_there("StorageClass", "/apis/storage.k8s.io/v1/storageclasses"),
-    if_there("CSINode", "/apis/storage.k8s.io/v1/csinodes"),
-    if_there("CSIDriver", "/apis/storage.k8s.io/v1/csidrivers"),
-    if_there("DeviceClass", "/apis/resource.k8s.io/v1/deviceclasses"),
-    if_there("ResourceSlice", "/apis/resource.k8s.io/v1/resourceslices"),
-    if_there("ResourceClaim", "/apis/resource.k8s.io/v1/resourceclaims"),
-    if_there("ResourceClaimTemplate", "/apis/resource.k8s.io/v1/resourceclaimtemplates"),
-    if_there(
+    always(Kind::Node),
+    always(Kind::Namespace),
+    always(Kind::Pod),
+    other("ResourceQuota", "/api/v1/resourcequotas"),
+    if_there(Kind::PersistentVolume),
+    if_there(Kind::Claim),
+    other("ReplicaSet", "/apis/apps/v1/replicasets"),
+    other("Deployment", "/apis/apps/v1/deployments"),
+    other("StatefulSet", "/apis/apps/v1/statefulsets"),
+    other("DaemonSet", "/apis/apps/v1/daemonsets"),
+    if_there(Kind::Workload(WorkloadKind::Job)),
+    other("CronJob", "/apis/batch/v1/cronjobs"),
+    other("HorizontalPodAutoscaler", "/apis/autoscaling/v2/horizontalpodautoscalers"),
+    if_there(Kind::DisruptionBudget),
+    if_there(Kind::StorageClass),
+    if_there(Kind::CsiNode),
+    if_there(Kind::CsiDriver),
+    if_there(Kind::DeviceClass),
+    if_there(Kind::ResourceSlice),
+    other("ResourceClaim", "/apis/resource.k8s.io/v1/resourceclaims"),
+    other("ResourceClaimTemplate", "/apis/resource.k8s.io/v1/resourceclaimtemplates"),
+    other(
         "ValidatingAdmissionPolicy",
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
     ),
-    if_there("ClusterPolicy", "/apis/kyverno.io/v1/clusterpolicies"),
-    if_there("NodePool", "/apis/karpenter.sh/v1/nodepools"),
-    if_there("VerticalPodAutoscaler", "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers"),
-    if_there("NodeResourceTopology", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"),
-    either(
-        "PodGroup",
-        "/apis/scheduling.k8s.io/v1beta1/podgroups",
-        "/apis/scheduling.k8s.io/v1alpha1/podgroups",
-    ),
-    if_there("PodGroup", "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"),
-    if_there("PodGroup", "/apis/scheduling.volcano.sh/v1beta1/podgroups"),
-    if_there("PodGroup", "/apis/scheduling.run.ai/v2alpha2/podgroups"),
-    if_there("HyperNode", "/apis/topology.volcano.sh/v1alpha1/hypernodes"),
-    either(
-        "Topology",
-        "/apis/kueue.x-k8s.io/v1beta2/topologies",
-        "/apis/kueue.x-k8s.io/v1beta1/topologies",
-    ),
-    if_there("Topology", "/apis/kai.scheduler/v1alpha1/topologies"),
-    if_there("Queue", "/apis/dovetail.dev/v1alpha1/queues"),
-    if_there("JobSet", "/apis/jobset.x-k8s.io/v1alpha2/jobsets"),
-    if_there("LeaderWorkerSet", "/apis/leaderworkerset.x-k8s.io/v1/leaderworkersets"),
-    either(
-        "Workload",
-        "/apis/kueue.x-k8s.io/v1beta2/workloads",
-        "/apis/kueue.x-k8s.io/v1beta1/workloads",
-    ),
-    if_there("PyTorchJob", "/apis/kubeflow.org/v1/pytorchjobs"),
-    if_there("TFJob", "/apis/kubeflow.org/v1/tfjobs"),
-    if_there("XGBoostJob", "/apis/kubeflow.org/v1/xgboostjobs"),
-    if_there("PaddleJob", "/apis/kubeflow.org/v1/paddlejobs"),
-    if_there("JAXJob", "/apis/kubeflow.org/v1/jaxjobs"),
-    either("MPIJob", "/apis/kubeflow.org/v2beta1/mpijobs", "/apis/kubeflow.org/v1/mpijobs"),
-    if_there("TrainJob", "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"),
-    if_there("Notebook", "/apis/kubeflow.org/v1/notebooks"),
-    if_there("RayCluster", "/apis/ray.io/v1/rayclusters"),
-    if_there("RayJob", "/apis/ray.io/v1/rayjobs"),
-    if_there("RayService", "/apis/ray.io/v1/rayservices"),
-    if_there("Rollout", "/apis/argoproj.io/v1alpha1/rollouts"),
-    if_there("InferenceService", "/apis/serving.kserve.io/v1beta1/inferenceservices"),
+    other("ClusterPolicy", "/apis/kyverno.io/v1/clusterpolicies"),
+    other("NodePool", "/apis/karpenter.sh/v1/nodepools"),
+    other("VerticalPodAutoscaler", "/apis/autoscaling.k8s.io/v1/verticalpodautoscalers"),
+    other("NodeResourceTopology", "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"),
+    either(Kind::PodGroup, "/apis/scheduling.k8s.io/v1alpha1/podgroups"),
+    if_there(Kind::CoschedulingGroup),
+    if_there(Kind::VolcanoGroup),
+    if_there(Kind::KaiGroup),
+    if_there(Kind::HyperNode),
+    either(Kind::KueueTopology, "/apis/kueue.x-k8s.io/v1beta1/topologies"),
+    if_there(Kind::KaiTopology),
+    if_there(Kind::Queue),
+    if_there(Kind::Workload(WorkloadKind::JobSet)),
+    if_there(Kind::Workload(WorkloadKind::LeaderWorkerSet)),
+    Listed {
+        older: "/apis/kueue.x-k8s.io/v1beta1/workloads",
+        ..other("Workload", "/apis/kueue.x-k8s.io/v1beta2/workloads")
+    },
+    if_there(Kind::Workload(WorkloadKind::PyTorchJob)),
+    if_there(Kind::Workload(WorkloadKind::TfJob)),
+    if_there(Kind::Workload(WorkloadKind::XgBoostJob)),
+    if_there(Kind::Workload(WorkloadKind::PaddleJob)),
+    if_there(Kind::Workload(WorkloadKind::JaxJob)),
+    either(Kind::Workload(WorkloadKind::MpiJob), "/apis/kubeflow.org/v1/mpijobs"),
+    other("TrainJob", "/apis/trainer.kubeflow.org/v1alpha1/trainjobs"),
+    other("Notebook", "/apis/kubeflow.org/v1/notebooks"),
+    if_there(Kind::Workload(WorkloadKind::RayCluster)),
+    other("RayJob", "/apis/ray.io/v1/rayjobs"),
+    other("RayService", "/apis/ray.io/v1/rayservices"),
+    other("Rollout", "/apis/argoproj.io/v1alpha1/rollouts"),
+    other("InferenceService", "/apis/serving.kserve.io/v1beta1/inferenceservices"),
 ];
 
 /// Objects of one page: some megabytes of pods.
@@ -154,12 +171,12 @@ pub async fn read_lists(
     let server = config.cluster_url.to_string();
     let mut lists = Lists::default();
     for listed in &LISTED {
-        let mut read = pages(&client, listed, listed.path, &server, page, sink).await;
+        let mut read = pages(&client, listed, &listed.path(), &server, page, sink).await;
         if !listed.older.is_empty() && read.as_ref().is_err_and(is_not_served) {
             read = pages(&client, listed, listed.older, &server, page, sink).await;
         }
         match read {
-            Ok(()) => lists.complete.push(listed.kind),
+            Ok(()) => lists.complete.push(listed.kind()),
             // Of single kinds a server behind the API server may say that.
             Err(ListError::List { source, .. })
                 if lists.complete.is_empty() && is(&source, &[401]) =>
@@ -167,10 +184,10 @@ pub async fn read_lists(
                 return Err(ListError::Unauthorized { server });
             }
             Err(ListError::List { source, .. }) if is(&source, &[401, 403]) => {
-                lists.refused.push(listed.kind);
+                lists.refused.push(listed.kind());
             }
             Err(error) if listed.is_optional && is_not_served(&error) => {
-                lists.complete.push(listed.kind);
+                lists.complete.push(listed.kind());
             }
             Err(error) => return Err(error),
         }
@@ -195,7 +212,7 @@ async fn pages(
     sink: &mut dyn Sink,
 ) -> Result<(), ListError> {
     let failed = |source: kube::Error| ListError::List {
-        kind: listed.kind,
+        kind: listed.kind(),
         server: server.to_owned(),
         source: Box::new(source),
     };
@@ -242,8 +259,6 @@ pub(crate) fn next_page(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_objects::Kind;
-
     use super::*;
 
     /// A report about a server says what one about a dump of it says.
@@ -255,10 +270,10 @@ mod tests {
         };
         let mut seen = 0;
         for kind in Kind::ALL.into_iter().filter(is_meant) {
-            let path = format!("/apis/{}/{}/{}", kind.group(), kind.version(), kind.plural());
-            let of = |listed: &&Listed| listed.path == path || listed.older == path;
+            let path = kind.list_path();
+            let of = |listed: &&Listed| listed.path() == path || listed.older == path;
             let listed = LISTED.iter().find(of).unwrap_or_else(|| panic!("{path}"));
-            assert_eq!(listed.kind, kind.bare_name());
+            assert_eq!(listed.kind(), kind.bare_name());
             seen += 1;
         }
         assert!(seen >= 18, "{seen}");

@@ -40,8 +40,8 @@ impl Questions<'_> {
         self.waiting_for(job, self.known.pending.reason(job)?)
     }
 
-    /// What a job says that is pending for this reason; `None` if it is not pending.
-    fn waiting_for(&mut self, job: JobId, reason: PendingReason) -> Option<status::Waiting> {
+    /// What a pending job says, or would say, for this reason; `None` if it is not pending.
+    pub fn waiting_for(&mut self, job: JobId, reason: PendingReason) -> Option<status::Waiting> {
         if reason == PendingReason::Unschedulable {
             return self.no_room(job);
         }

@@ -220,7 +220,8 @@ mod tests {
         let later = decide(&mut book, 2) + 1;
         assert!(!book.is_current(2) && book.is_current(later));
         assert_eq!(book.of_pod(pod).map(|it| it.bind.decision), Some(later));
-        (book.release(later), book.settle(later));
+        book.release(later);
+        book.settle(later);
         assert!(!book.is_current(2) && book.get(2).is_some());
     }
 }
