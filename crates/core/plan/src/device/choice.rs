@@ -3,7 +3,7 @@
 //! Whole devices: the lowest free indices, in the order of kinds where a node has several; with
 //! `same_island`, from the island that has the fewest free devices that suffice. A share: the
 //! device with the least room that suffices (policies may choose otherwise, see
-//! [`crate::policy::Policy::share_device`]). Replicas and counters: a device already used so, with
+//! [`crate::policy::Policy::devices`]). Replicas and counters: a device already used so, with
 //! the least room, else an empty one. Slices: the start that breaks the fewest other slices. Ties
 //! go to the first kind, then to the lowest index: what is left of a node depends on its devices,
 //! not on their order, and a score of the devices alone foresees it.
