@@ -61,8 +61,8 @@ fn is_name(text: &str) -> bool {
 
 /// Literal strings with their lines; those of attributes, such as documentation, are none.
 #[derive(Default)]
-struct Strings {
-    found: Vec<(String, usize)>,
+pub(super) struct Strings {
+    pub(super) found: Vec<(String, usize)>,
 }
 
 impl Strings {

@@ -1,8 +1,10 @@
 //! The rules of the house, checked. One file per rule; each has a test that breaks it.
 
+mod clock;
 mod cycles;
 mod direction;
 mod examples;
+mod formats;
 mod fuzz;
 mod labels;
 mod licences;
@@ -37,10 +39,11 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 20] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
+    Rule { name: "clock", check: clock::check },
     Rule { name: "map-order", check: map_order::check },
     Rule { name: "licences", check: licences::check },
     Rule { name: "lints", check: lints::check },
@@ -51,6 +54,7 @@ const RULES: [Rule; 18] = [
     Rule { name: "names", check: names::check },
     Rule { name: "machine", check: machine::check },
     Rule { name: "fuzz", check: fuzz::check },
+    Rule { name: "formats", check: formats::check },
     Rule { name: "labels", check: labels::check },
     Rule { name: "links", check: links::check },
     Rule { name: "examples", check: examples::check },

@@ -36,12 +36,17 @@ fn violations_of(krate: &Crate, files: &[&RustFile], manifest: &str) -> Vec<Viol
             tested.extend(crates_named(&file.syntax));
         }
     }
+    let has_build_script = files.iter().any(|file| file.path == build_script);
     let mut violations = Vec::new();
     for dependency in &krate.dependencies {
         let name = dependency.name.replace('-', "_");
         let (used, place) = match dependency.kind {
             DependencyKind::Development => (tested.contains(&name), "tests"),
-            DependencyKind::Build => (building.contains(&name), "the build script"),
+            // Without a build script it is there for its features alone.
+            DependencyKind::Build => {
+                let is_used = !has_build_script || building.contains(&name);
+                (is_used, "the build script")
+            }
             _ => (shipped.contains(&name), "the code"),
         };
         if !used {
@@ -114,16 +119,19 @@ mod tests {
             "use serde_json::Value;\nfn csv() {}\n#[cfg(test)]\nmod tests { use proptest::prelude::*; }",
         )
         .unwrap();
-        let found = |name, kind| {
-            let found = violations_of(&krate(&[(name, kind)]), &[&lib], "");
+        let script = RustFile::parse("crates/a/build.rs", "fn main() {}").unwrap();
+        let among = |files: &[&RustFile], name, kind| {
+            let found = violations_of(&krate(&[(name, kind)]), files, "");
             found.into_iter().map(|violation| violation.mend).collect::<Vec<_>>()
         };
+        let found = |name, kind| among(&[&lib, &script], name, kind);
         assert_eq!(found("serde-json", DependencyKind::Normal), [""; 0]);
         assert_eq!(found("proptest", DependencyKind::Development), [""; 0]);
         assert_eq!(found("csv", DependencyKind::Normal), ["remove it"]);
         assert_eq!(found("proptest", DependencyKind::Normal), ["move it to [dev-dependencies]"]);
         assert_eq!(found("insta", DependencyKind::Development), ["remove it"]);
         assert_eq!(found("serde-json", DependencyKind::Build), ["remove it"]);
+        assert_eq!(among(&[&lib], "serde-json", DependencyKind::Build), [""; 0]);
     }
 
     #[test]

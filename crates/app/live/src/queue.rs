@@ -11,6 +11,7 @@ use dovetail_control::ask::{InLine, NotInLine, QueueLine, Queues};
 use dovetail_objects::harmless;
 use dovetail_settings::form::Output;
 use dovetail_sources::namespace::NamespaceFlags;
+use dovetail_units::amount::{gpu_count, gpus};
 use dovetail_units::duration::duration;
 
 use crate::{Seen, not_in_line};
@@ -78,9 +79,9 @@ fn text(
     }
     let gpu_milli: i64 = waiting.iter().map(|job| job.gpu_milli).sum();
     let jobs = whole(waiting.len() as u64);
-    let title = format!("{jobs} pending, for {} GPUs", gpus(gpu_milli));
+    let title = format!("{jobs} pending, for {}", gpus(gpu_milli));
     let row = |job: &InLine| {
-        let gpus = gpus(job.gpu_milli);
+        let gpus = gpu_count(job.gpu_milli);
         let waited = duration(job.waited_ms);
         vec![
             harmless(&job.queue).into_owned(),
@@ -145,7 +146,7 @@ fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
         vec![
             name,
             queue.parent.clone().unwrap_or_else(none_above),
-            gpus(queue.gpu_milli),
+            gpu_count(queue.gpu_milli),
             guaranteed,
             list(&queue.limit),
             queue.weight.map_or_else(unknown, |weight| weight.to_string()),
@@ -164,12 +165,4 @@ fn csv_of(app: &App, waiting: &[InLine]) -> Result<()> {
         writer.serialize(job)?;
     }
     app.print(&String::from_utf8(writer.into_inner()?)?)
-}
-
-/// Thousandths of GPUs as people write them.
-fn gpus(milli: i64) -> String {
-    match milli % 1_000 {
-        0 => whole((milli / 1_000).unsigned_abs()),
-        _ => format!("{:.3}", milli as f64 / 1_000.0),
-    }
 }

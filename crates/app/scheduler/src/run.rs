@@ -124,7 +124,7 @@ pub async fn run(
 
 /// Without election there is one leadership, for ever.
 async fn alone(shared: Arc<Shared>, options: &Options, mut stop: watch::Receiver<bool>) {
-    let leadership = Arc::new(Alone::new(Clock::machine(), Terms::default().write_timeout_ms));
+    let leadership = Arc::new(Alone::new(Clock, Terms::default().write_timeout_ms));
     let mut term = Term::new(shared.clone(), leadership, options, 0);
     let is_listed = tokio::select! {
         // There is no lease to give up: it is tried for ever.
@@ -151,7 +151,7 @@ async fn elected(
     let Election { lease, identity, terms } = election;
     info!(identity, namespace = lease.namespace, lease = lease.name, "running for the leadership");
     let client = shared.clients.lease.clone();
-    let (server, clock) = (shared.server.clone(), Clock::machine());
+    let (server, clock) = (shared.server.clone(), Clock);
     let keeper = Arc::new(Keeper::new(client, server, lease, identity, terms, clock)?);
     let mut running = renew(&keeper);
     loop {

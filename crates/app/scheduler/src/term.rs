@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dovetail_console::clock::now_ms;
 use dovetail_control::Control;
 use dovetail_control::control::{Credits, Input, Output};
 use dovetail_control::request::Now;
@@ -16,7 +17,7 @@ use super::reading::{Reading, Unlisted};
 use super::status::Standing;
 use super::wires::{BINDS_AT_ONCE, Wires};
 use super::{Options, Shared};
-use crate::lead::{Clock, Leadership, wall_ms};
+use crate::lead::{Clock, Leadership};
 
 /// Without any news, the loop comes round so often.
 const ROUND: Duration = Duration::from_secs(1);
@@ -134,7 +135,7 @@ impl Term {
     /// Hands everything that has arrived to the scheduler, and sends what it asks for.
     fn step(&mut self, credits: Credits) -> Output {
         let inputs = std::mem::take(&mut self.inputs);
-        let now = Now { wall_ms: wall_ms(), own_ms: self.clock.now_ms() };
+        let now = Now { wall_ms: now_ms(), own_ms: self.clock.now_ms() };
         let mut output = self.control.step(inputs, credits, now);
         show(&output, &self.shared.metrics);
         if let Some(wires) = &mut self.wires {

@@ -10,6 +10,14 @@ pub fn usd(usd_micros: Option<i64>) -> String {
     usd_micros.map_or_else(|| "-".to_owned(), |micros| Money::micros(micros).to_string())
 }
 
+/// What one unit costs: four digits behind the point below a dollar, where parts of a cent count.
+pub fn unit_usd(usd_micros: i64) -> String {
+    match usd_micros.abs() < 1_000_000 {
+        true => format!("${:.4}", usd_micros as f64 / 1e6),
+        false => usd(Some(usd_micros)),
+    }
+}
+
 /// About so many dollars: whole from ten on, half up; with cents below, where there are any.
 pub fn about_usd(amount: Money) -> String {
     let micros = amount.usd_micros.unsigned_abs();
@@ -87,6 +95,16 @@ pub fn brief(number: f64) -> String {
     if number.abs() < 99.95 { format!("{number:.1}") } else { whole(number) }
 }
 
+/// A number with at least three significant digits: two digits behind the point below ten, one
+/// below a thousand, whole from there on.
+pub fn figure(number: f64) -> String {
+    match number.abs() {
+        0.0..10.0 => format!("{number:.2}"),
+        10.0..1000.0 => format!("{number:.1}"),
+        _ => whole(number),
+    }
+}
+
 /// A number with two digits behind the point below 10,000, whole from there on.
 pub fn hundredths(number: f64) -> String {
     if number.abs() < 1e4 { format!("{number:.2}") } else { whole(number) }
@@ -105,15 +123,16 @@ pub fn gib(bytes: u64) -> String {
 
 /// `2 GPUs`, `0.5 GPUs`, of milli-GPU.
 pub fn gpus(gpu_milli: i64) -> String {
+    let unit = if gpu_milli.abs() == 1_000 { "GPU" } else { "GPUs" };
+    format!("{} {unit}", gpu_count(gpu_milli))
+}
+
+/// `2`, `0.5`, of milli-GPU, where the unit stands elsewhere.
+pub fn gpu_count(gpu_milli: i64) -> String {
     let sign = if gpu_milli < 0 { "-" } else { "" };
-    match (gpu_milli.unsigned_abs() / 1_000, gpu_milli.unsigned_abs() % 1_000) {
-        (1, 0) => format!("{sign}1 GPU"),
-        (whole, 0) => format!("{sign}{whole} GPUs"),
-        (whole, rest) => {
-            let rest = format!("{rest:03}");
-            format!("{sign}{whole}.{} GPUs", rest.trim_end_matches('0'))
-        }
-    }
+    let (whole, rest) = (gpu_milli.unsigned_abs() / 1_000, gpu_milli.unsigned_abs() % 1_000);
+    let digits = format!("{sign}{}.{rest:03}", grouped(whole));
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// GPU-hours of milli-GPU × ms with one digit behind the point, half up; what is negative is
@@ -150,7 +169,10 @@ mod tests {
         assert_eq!(rounded_of(-999_600_000), "-$1,000");
         assert_eq!([tenths(6_212.04), tenths(0.25), tenths(-1.0)], ["6,212.0", "0.3", "-1.0"]);
         assert_eq!([rounded(21_349.6), rounded(31.54), rounded(0.0)], ["21,300", "31.5", "0.0"]);
-        assert_eq!(gpus(-250), "-0.25 GPUs");
+        assert_eq!([gpus(-250), gpus(-1_000)], ["-0.25 GPUs", "-1 GPU"]);
+        assert_eq!([gpu_count(1_234_000), gpu_count(10)], ["1,234", "0.01"]);
+        assert_eq!([unit_usd(3_100), unit_usd(2_500_000)], ["$0.0031", "$2.50"]);
+        assert_eq!([figure(2.5), figure(31.54), figure(12_345.6)], ["2.50", "31.5", "12,346"]);
         assert_eq!(gpu_hours(12_345 * GPU_HOUR), "12,345.0");
         assert_eq!([percent(0.3579), fine_percent(92.614)], ["35.8 %", "92.61 %"]);
         assert_eq!(

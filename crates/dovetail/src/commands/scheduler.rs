@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -26,7 +25,7 @@ use tracing::info;
 use crate::commands::sim::recording::BUILD;
 use crate::input::policy;
 use dovetail_console::app::App;
-use dovetail_console::clock::now_ms;
+use dovetail_console::clock::{now, now_ms};
 use dovetail_console::log;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -255,7 +254,7 @@ fn lease(text: &str) -> Result<LeaseName> {
 
 /// Tells this process from any other, also from one of the same name after a restart.
 fn identity() -> String {
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let started = now().as_nanosecond();
     format!("{}_{}_{started:x}", host(), std::process::id())
 }
 

@@ -39,17 +39,21 @@ fn a_node_of_an_unknown_provider_is_priced_as_one_or_by_an_estimate_that_is_told
     );
 }
 
+/// Settings in which an H100 costs so many euros an hour, of 1.25 dollars each.
+pub(crate) fn own_rates(eur: &str) -> String {
+    format!(
+        "[prices.exchange]\nEUR = \"1.25\"\n[[prices.rates]]\ngpu_model = \"H100\"\n\
+         price_per_gpu_hour = \"{eur}\"\ncurrency = \"EUR\"\n"
+    )
+}
+
 /// One's own prices stand in dovetail.toml, or in flags before it. Whatever reads nodes, GPUs of a
-/// server or of a trace takes the same ones.
+/// server or of a trace takes the same ones; of `serve` and `scheduler --of` their own tests say it.
 #[test]
 fn a_node_costs_the_same_in_every_command() {
     let folder = folder();
     folder.write("h100.csv", "sn,cpu_milli,memory_mib,gpu,model\nn,192000,2097152,8,H100\n");
-    folder.write(
-        "dovetail.toml",
-        "[prices.exchange]\nEUR = \"1.25\"\n\
-         [[prices.rates]]\ngpu_model = \"H100\"\nprice_per_gpu_hour = \"2\"\ncurrency = \"EUR\"\n",
-    );
+    folder.write("dovetail.toml", &own_rates("2"));
     let server = FakePrometheus::start(two_gpus);
     let of_nodes = "--from dump.json --at 2026-11-20T12:00:00Z";
     let prices = |flags: &str| -> Vec<i64> {

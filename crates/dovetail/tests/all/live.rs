@@ -9,6 +9,7 @@ use dovetail_testkit::fake_api::{Fault, FaultRule, Kind, On};
 use dovetail_testkit::{FakeApi, Shape};
 use serde_json::{Value, json};
 
+use crate::cost_prices::own_rates;
 use crate::program::Folder;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -754,10 +755,12 @@ fn a_dry_run_beside_another_scheduler_reports_what_it_left_idle() {
     let of = |name: &str, gpus| with(pod(name, gpus), "schedulerName", json!("default-scheduler"));
     let api = cluster(&[of("a", 8), of("b", 8)]);
     let folder = connected(&api);
+    // As `a_node_costs_the_same_in_every_command` of the commands that end by themselves.
+    folder.write("dovetail.toml", &own_rates("2880"));
     let before = api.revision();
     let mut command = folder.command(
         "scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0 --dry-run --of default-scheduler \
-         --gpu-price H100=3600 --output json",
+         --output json",
     );
     let mut scheduler = Running::start(&mut command);
     let (address, _log) = scheduler.listening();

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::cost_prices::own_rates;
 use crate::fake_prometheus::{FakePrometheus, two_gpus as series};
 use crate::live::{busy, connected};
 use crate::program::Folder;
@@ -186,9 +187,12 @@ fn a_server_that_does_not_answer_is_told_and_the_ledger_still_answers() {
 fn every_gpu_of_the_objects_has_one_cause_and_its_price() {
     let api = busy();
     let folder = connected(&api);
-    folder.write("dovetail.toml", "[cost.budgets]\neyes = \"250.5\"\n");
+    // As `a_node_costs_the_same_in_every_command` of the commands that end by themselves.
+    folder
+        .write("dovetail.toml", &format!("[cost.budgets]\neyes = \"250.5\"\n{}", own_rates("4.8")));
     let server = FakePrometheus::start(series);
-    let flags = format!("{FLAGS} --kubeconfig kubeconfig --prometheus {}", server.url);
+    let flags = FLAGS.replace("--gpu-price H100=6 ", "");
+    let flags = format!("{flags} --kubeconfig kubeconfig --prometheus {}", server.url);
     let served = Served::start(&folder, &flags);
     served.waits_for(READ);
     let text = served.get("/metrics");

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -35,15 +35,17 @@ pub struct Site {
     books: Books,
     metrics: Arc<Metrics>,
     guard: Guard,
+    now_ms: fn() -> u64,
     rates: Mutex<Rates>,
     long_answers: Arc<Semaphore>,
 }
 
 impl Site {
-    /// Answers out of a ledger, to whom the guard admits.
-    pub fn new(books: Books, metrics: Arc<Metrics>, guard: Guard) -> Self {
+    /// Answers out of a ledger, to whom the guard admits; `now_ms` reads the time in milliseconds
+    /// since 1970.
+    pub fn new(books: Books, metrics: Arc<Metrics>, guard: Guard, now_ms: fn() -> u64) -> Self {
         let long_answers = Arc::new(Semaphore::new(MOST_LONG_ANSWERS));
-        Self { books, metrics, guard, rates: Mutex::default(), long_answers }
+        Self { books, metrics, guard, now_ms, rates: Mutex::default(), long_answers }
     }
 
     /// All paths. Probes are answered to anybody, and tell nothing but that.
@@ -136,12 +138,12 @@ async fn ready(State(site): State<Arc<Site>>) -> Response {
 async fn metrics(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let format = Format::accepted(accept);
-    let text = site.metrics.text(format, now_ms());
+    let text = site.metrics.text(format, (site.now_ms)());
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
 }
 
 async fn allocation(State(site): State<Arc<Site>>, request: Request) -> Response {
-    let now_ms = now_ms();
+    let now_ms = (site.now_ms)();
     let ask = match Ask::read(request.uri().query().unwrap_or_default(), now_ms) {
         Ok(ask) => ask,
         Err(Refusal(problem)) => return told(StatusCode::BAD_REQUEST, &problem),
@@ -210,9 +212,4 @@ fn known_path(path: &str) -> &'static str {
         "/readyz",
     ];
     KNOWN.into_iter().find(|known| *known == path).unwrap_or("other")
-}
-
-fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -36,13 +36,6 @@ pub enum Class {
     Lease,
 }
 
-impl Class {
-    /// Whether it may begin only while this process leads.
-    pub fn needs_leadership(self) -> bool {
-        !matches!(self, Self::Read | Self::Lease)
-    }
-}
-
 /// Body of a JSON document.
 pub(crate) const JSON: &str = "application/json";
 /// Body of a patch that follows the merge keys of the built-in kinds.

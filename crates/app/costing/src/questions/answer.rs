@@ -1,7 +1,7 @@
 //! The form of an answer: rows of named cells, with what they mean.
 
 use dovetail_console::table::whole;
-use dovetail_units::amount::{percent, tenths, usd};
+use dovetail_units::amount::{percent, tenths, unit_usd, usd};
 use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -57,10 +57,7 @@ impl Cell {
             Self::Count(count) => whole(*count),
             Self::Counted(count) => count.map_or_else(|| "-".to_owned(), whole),
             Self::Seconds(seconds) => seconds.map_or_else(|| "-".to_owned(), duration_of_seconds),
-            Self::UnitUsdMicros(Some(micros)) if micros.abs() < 1_000_000 => {
-                format!("${:.4}", *micros as f64 / 1e6)
-            }
-            Self::UnitUsdMicros(micros) => usd(*micros),
+            Self::UnitUsdMicros(micros) => micros.map_or_else(|| usd(None), unit_usd),
             Self::List(rows) => whole(rows.len() as u64),
         }
     }

@@ -5,7 +5,7 @@ use dovetail_console::table::{counted, table, whole, wrapped};
 use dovetail_costing::document::by_method;
 use dovetail_costing::job::document::{Document, MethodOut, PartOut};
 use dovetail_phases::job_phases::{Confidence, Phase};
-use dovetail_units::amount::{percent, rounded_percent, usd};
+use dovetail_units::amount::{brief, figure, percent, rounded_percent, usd};
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::cost::terminal::price_lines;
@@ -41,14 +41,14 @@ fn first_line(document: &Document) -> String {
     let range = match (&document.lowest, &document.highest) {
         (Some(lowest), Some(highest)) => {
             let amount = |of: &MethodOut| by_method(of.cost_usd_micros, &of.method);
-            format!(" ({} to {})", amount(lowest), amount(highest))
+            format!(" ({} to {})", figure(lowest), figure(highest))
         }
         _ => String::new(),
     };
     format!(
         "{}: {} GPU-hours{per}, {}{other}; {}. Methods {} and {}{range}.",
         document.job,
-        amount(document.gpu_hours),
+        figure(document.gpu_hours),
         usd(document.cost_usd_micros),
         computed(document),
         document.phases_method,
@@ -108,15 +108,11 @@ fn second_line(document: &Document) -> String {
     format!("{sampled}; {}{ranks}; {read}.", counted(document.pods, "pod"))
 }
 
-fn amount(hours: f64) -> String {
-    if hours < 100.0 { format!("{hours:.2}") } else { whole(hours.round() as u64) }
-}
-
 fn parts(document: &Document) -> String {
     let row = |part: &PartOut| {
         vec![
             part.phase.name().to_owned(),
-            amount(part.gpu_hours),
+            figure(part.gpu_hours),
             percent(part.share),
             usd(part.cost_usd_micros),
             confidence(part.confidence).to_owned(),
@@ -131,7 +127,7 @@ fn parts(document: &Document) -> String {
         rows.push(row);
     }
     let cost = usd(document.cost_usd_micros);
-    let all = [amount(document.gpu_hours), percent(1.0), cost, String::new(), String::new()];
+    let all = [figure(document.gpu_hours), percent(1.0), cost, String::new(), String::new()];
     rows.push(["total".to_owned()].into_iter().chain(all).collect());
     table(&["part", "GPU-hours", "share", "cost", "sure", "evidence (means)"], rows)
 }
@@ -178,7 +174,7 @@ fn evidence(part: &PartOut) -> String {
         Some(format!("{name} {}", rounded_percent(value? as f64 / 1e8)))
     };
     let rate = |name: &str, value: Option<u64>| {
-        Some(format!("{name} {} MB/s", number(value? as f64 / 1e6)))
+        Some(format!("{name} {} MB/s", brief(value? as f64 / 1e6)))
     };
     let by_host = [CheckpointRestore, CheckpointSave, DataLoading, LongPause, ShortGap, Tail];
     let busy = share("busy", evidence.busy_micro_percent);
@@ -204,10 +200,6 @@ fn evidence(part: &PartOut) -> String {
         (false, _) if part.placed_share == 0.0 => format!("amid {}", told.join(", ")),
         (false, _) => told.join(", "),
     }
-}
-
-fn number(value: f64) -> String {
-    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 fn remedies(document: &Document) -> String {

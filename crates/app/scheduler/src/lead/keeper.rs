@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dovetail_apiserver::perform;
+use dovetail_console::clock::now_ms;
 use dovetail_control::answer::Answered;
 use dovetail_control::lead::{
     Candidate, LeaseAnswer, LeaseName, Permit, Phase, Record, Step, Terms, TermsError, Trouble,
@@ -15,7 +16,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::Leadership;
-use super::clock::{Clock, wall_ms};
+use super::clock::Clock;
 
 /// Keeps the leadership, or waits for it. Shared between the task that runs [`Keeper::run`] and all
 /// who write.
@@ -169,7 +170,7 @@ impl Keeper {
     }
 
     async fn put(&self, record: &Record, version: Option<&str>) -> Result<Answered, Trouble> {
-        self.send(self.place.write(record, version, wall_ms())).await
+        self.send(self.place.write(record, version, now_ms())).await
     }
 
     /// One request, over in one retry period.

@@ -9,7 +9,6 @@ mod keeper;
 mod leadership;
 
 pub use clock::Clock;
-pub(crate) use clock::wall_ms;
 pub use dovetail_control::lead::LeaseName;
 pub use keeper::Keeper;
 pub use leadership::{Alone, Leadership};

@@ -477,7 +477,7 @@ async fn without_its_leadership_nothing_is_written() {
     let write = |epoch| {
         let clients = clients.clone();
         async move {
-            let leads = Arc::new(Nobody(Clock::machine()));
+            let leads = Arc::new(Nobody(Clock));
             let mut sender = Sender::start(clients, leads, epoch, 1);
             let note = Note::scheduled(identity(1), "n0", "d", 0);
             let note = Note { about: PodKey { namespace: "default".into(), ..note.about }, ..note };

@@ -34,7 +34,7 @@ fn clients(api: &FakeApi) -> Clients {
 }
 
 fn start(api: &FakeApi, write_timeout_ms: u64, epoch: u64) -> Sender {
-    let leadership = Arc::new(Alone::new(Clock::machine(), write_timeout_ms));
+    let leadership = Arc::new(Alone::new(Clock, write_timeout_ms));
     Sender::start(clients(api), leadership, epoch, 8)
 }
 
@@ -121,7 +121,7 @@ async fn a_pod_that_is_gone_gated_or_taken_is_told_apart() {
 async fn requests_in_flight_are_bounded_and_stopping_settles_every_decision() {
     let api = api_with_pods(20);
     api.set_faults(1, vec![FaultRule::some(On::binds(), 1_000_000, Fault::HoldReply)]);
-    let leadership = Arc::new(Alone::new(Clock::machine(), 60_000));
+    let leadership = Arc::new(Alone::new(Clock, 60_000));
     let clock = leadership.clock().clone();
     let (mut wires, mut writes) =
         (Wires::new(clients(&api), leadership, 0, 5), Writes::new(source()));

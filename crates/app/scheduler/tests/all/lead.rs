@@ -41,7 +41,7 @@ impl Process {
         let lease = clients.lease.clone();
         let server = api.url().to_owned();
         let identity = identity.to_owned();
-        let keeper = Keeper::new(lease, server, place, identity, terms(), Clock::machine());
+        let keeper = Keeper::new(lease, server, place, identity, terms(), Clock);
         Self { runtime, keeper: Arc::new(keeper.expect("safe terms")), clients }
     }
 

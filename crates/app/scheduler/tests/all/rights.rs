@@ -165,7 +165,7 @@ async fn is_told_its_node(client: &Client) {
 /// A bind of a pod that has a node: the binder looks what became of it.
 async fn bind_again(config: &Config, pod: &Pod) {
     let clients = Clients::new(config).expect("clients");
-    let leads = Arc::new(Alone::new(Clock::machine(), 4_000));
+    let leads = Arc::new(Alone::new(Clock, 4_000));
     let mut sender = Sender::start(clients, leads, 0, 1);
     let bind = Bind {
         decision: 1,
@@ -186,7 +186,7 @@ async fn bind_again(config: &Config, pod: &Pod) {
 /// A pod that is stopped for another.
 async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
     let clients = Clients::new(config).expect("clients");
-    let leads = Arc::new(Alone::new(Clock::machine(), 4_000));
+    let leads = Arc::new(Alone::new(Clock, 4_000));
     let sender = Sender::start(clients, leads, 0, 1);
     let text = |text: &Option<String>| text.clone().unwrap_or_default().into_boxed_str();
     let meta = &pod.metadata;

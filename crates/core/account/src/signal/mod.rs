@@ -3,8 +3,7 @@
 //! [`Signal`] lists what exporters publish, as data, best first. [`judge`] looks at all readings of
 //! one device at one moment and answers active, idle or unknown with the signal it rests on; the
 //! signal is part of every number. Missing and contradictory readings give *unknown*, never idle.
-//! [`activity_over`] turns moments into segments of time, and [`idle_stretches`] finds those long
-//! enough for advice; the account itself counts every idle second.
+//! [`activity_over`] turns moments into segments of time.
 
 mod decision;
 mod kind;
@@ -18,4 +17,4 @@ pub use decision::{Activity, ActivityRule, Moment, UnknownReason, Verdict, judge
 pub use kind::{Scale, Signal, mig_compute_slices};
 pub use mixed::{ActiveShare, Mixed, Peaks, mixed};
 pub use reading::{ReadingProblem, micro_percent};
-pub use segment::{ActivitySegment, activity_over, idle_stretches};
+pub use segment::{ActivitySegment, activity_over};

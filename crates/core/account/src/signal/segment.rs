@@ -1,6 +1,6 @@
 //! From moments to time.
 
-use super::decision::{Activity, ActivityRule, UnknownReason, Verdict};
+use super::decision::{ActivityRule, UnknownReason, Verdict};
 
 /// Some time in which a device did one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,19 +55,4 @@ pub fn activity_over(
     }
     add(to_ms, gap);
     segments
-}
-
-/// Stretches of idle time of at least `idle_after_ms`, for advice: 15 minutes, for notebooks 60.
-/// Anything but idle breaks a stretch, unknown time too.
-pub fn idle_stretches(segments: &[ActivitySegment], idle_after_ms: u64) -> Vec<(u64, u64)> {
-    let mut stretches: Vec<(u64, u64)> = Vec::new();
-    let is_idle = |segment: &&ActivitySegment| segment.verdict.activity == Activity::Idle;
-    for segment in segments.iter().filter(is_idle) {
-        match stretches.last_mut().filter(|(_, to_ms)| *to_ms == segment.from_ms) {
-            Some((_, to_ms)) => *to_ms = segment.to_ms,
-            None => stretches.push((segment.from_ms, segment.to_ms)),
-        }
-    }
-    stretches.retain(|(from_ms, to_ms)| to_ms - from_ms >= idle_after_ms);
-    stretches
 }

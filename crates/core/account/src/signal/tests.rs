@@ -172,16 +172,6 @@ fn a_sample_holds_until_the_next_and_a_long_gap_is_unknown() {
     assert_eq!(shape, expected);
 }
 
-#[test]
-fn advice_looks_at_long_idle_time_and_the_account_at_all_of_it() {
-    let samples: Vec<(u64, Verdict)> =
-        (0..10).map(|index| (index * 10, verdict(if index == 3 { 90 } else { 0 }))).collect();
-    let segments = activity_over(&samples, (0, 100), 10, &RULE);
-    assert_eq!(idle_stretches(&segments, 60), [(40, 100)]);
-    assert_eq!(idle_stretches(&segments, 61), []);
-    assert_eq!(idle_stretches(&segments, 0), [(0, 30), (40, 100)]);
-}
-
 proptest! {
     #[test]
     fn segments_cover_the_period_as_a_look_at_every_moment_does(

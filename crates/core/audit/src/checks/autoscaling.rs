@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
+use dovetail_units::duration::duration_at_least;
 
-use super::{Run, View, claims_on, consolidation, length_words, node_ref, pods_of};
+use super::{Run, View, claims_on, consolidation, node_ref, pods_of};
 use crate::attribution::Attribution;
 use crate::catalogue::Check;
 use crate::facts::{BudgetLimit, Node};
@@ -22,7 +23,6 @@ pub(super) const RUNS: &[Run] = &[
     ("AUT-07", consolidation::nearly_empty),
 ];
 
-const HOUR_MS: u64 = 3_600_000;
 const MINUTE_MS: u64 = 60_000;
 
 fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -102,9 +102,11 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
         // A cordoned node has a finding of its own, and stays until somebody decides.
         let is_long = length_ms > view.facts.thresholds.empty_node_minutes * MINUTE_MS;
         if is_long && node.cordoned_since_ms.is_none() {
-            let hours = length_ms as f64 / HOUR_MS as f64;
             let mut finding = Finding::new(check, &node.pool)
-                .with("without GPU pods", format!("{} for {hours:.1} h", node.node.name))
+                .with(
+                    "without GPU pods",
+                    format!("{} for {}", node.node.name, duration_at_least(length_ms)),
+                )
                 .mended_by(Change::RemoveEmptyNodes)
                 .affecting([node_ref(node)]);
             finding.claims = free_since(node, since_ms, view.facts.period, FreeCause::NoDemand);
@@ -142,7 +144,10 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
         let length_ms = view.facts.now_ms.saturating_sub(since_ms);
         if length_ms > view.facts.thresholds.cordoned_minutes * MINUTE_MS {
             let mut finding = Finding::new(check, &node.pool)
-                .with("cordoned", format!("{} for {}", node.node.name, length_words(length_ms)))
+                .with(
+                    "cordoned",
+                    format!("{} for {}", node.node.name, duration_at_least(length_ms)),
+                )
                 .mended_by(Change::Uncordon)
                 .affecting([node_ref(node)]);
             let cause = FreeCause::DrainingOrCordoned;

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_units::amount::gpu_hours;
+use dovetail_units::duration::duration_at_least;
 
 use super::measured::{all_units, idle_claims};
 use super::{Run, View, claims_on, measured, pod_ref, pods_of};
@@ -70,9 +72,9 @@ fn starts_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
     for (number, workload) in numbered.filter(|(_, workload)| workload.has_gpus()) {
         let mut finding = Finding::new(check, &workload.owner);
         let mut nodes: BTreeMap<&str, &Node> = BTreeMap::new();
-        for (pod, minutes) in starting(workload, view.facts) {
+        for (pod, length_ms) in starting(workload, view.facts) {
             finding = finding
-                .with("never ready", format!("{} for {minutes} min", pod.name))
+                .with("never ready", format!("{} for {}", pod.name, duration_at_least(length_ms)))
                 .affecting([pod_ref(workload, pod)]);
             let node = pod.node.as_deref().and_then(|name| view.nodes.get_key_value(name));
             nodes.extend(node);
@@ -88,12 +90,12 @@ fn starts_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
     }
 }
 
-/// Pods that were never ready, with the minutes since they have their node, where that is too long.
+/// Pods that were never ready, with the ms since they have their node, where that is too long.
 fn starting<'w>(workload: &'w Workload, facts: &Facts) -> impl Iterator<Item = (&'w Pod, u64)> {
     let (now_ms, most_ms) = (facts.now_ms, facts.thresholds.starting_minutes * MINUTE_MS);
     workload.pods.iter().filter(|pod| pod.is_starting).filter_map(move |pod| {
         let length_ms = now_ms.saturating_sub(pod.placed_since_ms?);
-        (length_ms > most_ms).then_some((pod, length_ms / MINUTE_MS))
+        (length_ms > most_ms).then_some((pod, length_ms))
     })
 }
 
@@ -106,9 +108,8 @@ fn should_be_gone(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             let Some(end_ms) = pod.should_be_gone_ms else { continue };
             let length_ms = view.facts.now_ms.saturating_sub(end_ms);
             if length_ms > view.facts.thresholds.overdue_minutes * MINUTE_MS {
-                let minutes = length_ms / MINUTE_MS;
-                let mut finding = Finding::new(check, &workload.owner)
-                    .with("should be gone", format!("{} for {minutes} min", pod.name));
+                let gone = format!("{} for {}", pod.name, duration_at_least(length_ms));
+                let mut finding = Finding::new(check, &workload.owner).with("should be gone", gone);
                 finding.claims = idle_claims(view, number, all_units(pod), (1, 1));
                 found.push(finding.affecting([pod_ref(workload, pod)]));
             }
@@ -148,12 +149,11 @@ fn hangs(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
         let until = match ended_ms {
             // The last sample stands for a step.
             ended_ms if ended_ms <= period.step_ms => "and hangs now".to_owned(),
-            ended_ms => format!("ended {} min before the last sample", ended_ms / MINUTE_MS),
+            ended_ms => format!("ended {} before the last sample", duration_at_least(ended_ms)),
         };
-        let hours = hang.gpu_milli_ms as f64 / 3.6e9;
         let finding = Finding::new(check, &workload.owner)
-            .with("still hung", format!("{} min, {until}", hang.length_ms() / MINUTE_MS))
-            .with("GPU-hours of all its hangs", format!("{hours:.1}"))
+            .with("still hung", format!("{}, {until}", duration_at_least(hang.length_ms())))
+            .with("GPU-hours of all its hangs", gpu_hours(hang.gpu_milli_ms))
             .with("measured", measured::period(view));
         found.push(finding.affecting(pods_of(workload)));
     }

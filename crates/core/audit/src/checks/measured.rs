@@ -9,7 +9,8 @@ use std::ops::Range;
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
-use dovetail_units::amount::gib;
+use dovetail_units::amount::{gib, percent};
+use dovetail_units::duration::{duration, duration_at_least};
 
 use super::{View, mend, node_ref, pod_ref};
 use crate::attribution::Attribution;
@@ -101,8 +102,8 @@ pub(super) fn idle_of_least_active(
 /// What the evidence rests on.
 pub(super) fn period(view: &View<'_>) -> String {
     let Some(period) = view.facts.usage else { return "nothing".to_owned() };
-    let hours = (period.span.to_ms - period.span.from_ms) as f64 / HOUR_MS as f64;
-    format!("{hours:.0} h in steps of {} s", period.step_ms / 1_000)
+    let length = duration(period.span.to_ms - period.span.from_ms);
+    format!("{length} in steps of {}", duration(period.step_ms))
 }
 
 pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
@@ -184,7 +185,7 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
         let slice = smallest_slice(view, &pods, busy, memory).filter(|_| is_used);
         let Some((name, slices, of)) = slice else { continue };
         let mut finding = Finding::new(check, &workload.owner)
-            .with("95th percentile of activity", format!("{:.1} %", f64::from(busy) / 1e6))
+            .with("95th percentile of activity", percent(f64::from(busy) / 1e8))
             .with("peak memory", gib(memory))
             .with("smallest slice that fits", name)
             .with("measured", period(view))
@@ -228,7 +229,7 @@ fn idle_pods<'a>(
     view: &View<'_>,
     workload: &'a Workload,
     idle_after_ms: u64,
-) -> Vec<(&'a Pod, f64)> {
+) -> Vec<(&'a Pod, u64)> {
     let Some(period) = view.facts.usage else { return Vec::new() };
     let pods = workload.pods.iter().filter_map(|pod| {
         let since = pod.uses.iter().map(|used| used.idle_since_ms);
@@ -236,7 +237,7 @@ fn idle_pods<'a>(
         let since_ms = since.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
         let length_ms = period.span.to_ms.saturating_sub(since_ms);
         let is_idle = length_ms > idle_after_ms && pod.node.is_some() && !pod.is_starting;
-        is_idle.then_some((pod, length_ms as f64 / HOUR_MS as f64))
+        is_idle.then_some((pod, length_ms))
     });
     pods.collect()
 }
@@ -261,9 +262,12 @@ fn idle_of_class(
         if class == Class::Interactive && idle.len() == placed {
             finding = finding.mended_in(workload, [Change::Stop]);
         }
-        for (pod, hours) in &idle {
+        for (pod, length_ms) in &idle {
             finding = finding
-                .with("no GPU activity", format!("{} for {hours:.1} h", pod.name))
+                .with(
+                    "no GPU activity",
+                    format!("{} for {}", pod.name, duration_at_least(*length_ms)),
+                )
                 .affecting([pod_ref(workload, pod)]);
         }
         let units = idle.iter().flat_map(|(pod, _)| all_units(pod));
@@ -292,9 +296,12 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
         let mut finding = Finding::new(check, &workload.owner)
             .with("idle replicas", format!("{} of {placed}", idle.len()))
             .with("measured", period(view));
-        for (pod, hours) in &idle {
+        for (pod, length_ms) in &idle {
             finding = finding
-                .with("no GPU activity", format!("{} for {hours:.1} h", pod.name))
+                .with(
+                    "no GPU activity",
+                    format!("{} for {}", pod.name, duration_at_least(*length_ms)),
+                )
                 .affecting([pod_ref(workload, pod)]);
         }
         let units = idle.iter().flat_map(|(pod, _)| all_units(pod));
@@ -402,11 +409,11 @@ pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut
         }
         let quota = namespace.gpu_quota.iter().map(|(name, units)| format!("{units} {name}"));
         let object = ObjectRef::new("Namespace", "", &namespace.name);
-        let share = 100.0 * of.idle_ms as f64 / of.looked_ms as f64;
+        let share = percent(of.idle_ms as f64 / of.looked_ms as f64);
         let bound = if of.has_unknown { "at least " } else { "" };
         let mut finding = Finding::new(check, &object)
             .with("quota", quota.collect::<Vec<_>>().join(", "))
-            .with("idle of what its pods hold", format!("{bound}{share:.1} %"))
+            .with("idle of what its pods hold", format!("{bound}{share}"))
             .with("measured", period(view));
         // The idle time beyond what everybody has: of each unit the same part.
         let beyond = idle * 100 - looked * lent_percent;

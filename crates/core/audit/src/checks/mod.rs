@@ -200,15 +200,6 @@ fn claims_on(
     node.devices.iter().map(claim).collect()
 }
 
-/// Whole hours; minutes of what is shorter.
-fn length_words(length_ms: u64) -> String {
-    let minutes = length_ms / 60_000;
-    match minutes / 60 {
-        0 => format!("{minutes} min"),
-        hours => format!("{hours} h"),
-    }
-}
-
 /// So many percent of an amount, cut off.
 fn percent_of(amount: i64, percent: u64) -> i64 {
     let part = i128::from(amount) * i128::from(percent) / 100;

@@ -1,12 +1,14 @@
 //! MOD: models that are served, by what their names and arguments say.
 
+use dovetail_model::labels;
+use dovetail_units::amount::gib;
+
 use super::{Run, View, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, Workload};
 use crate::finding::Finding;
 use crate::served_model::ServedModel;
 use crate::usage::ActiveShare;
-use dovetail_model::labels;
 
 pub(super) const RUNS: &[Run] = &[("MOD-01", not_quantised), ("MOD-02", small_on_large)];
 
@@ -68,7 +70,6 @@ fn small_on_large(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
         if u128::from(weights) * 100 > small || is_busy {
             continue;
         }
-        let gib = |bytes: u64| format!("{:.0} GiB", bytes as f64 / f64::from(1u32 << 30));
         let mut finding = Finding::new(check, &workload.owner)
             .with("weights, by the model's name", weights_words(millions))
             .with("bits of a weight", bits_words(model))

@@ -2,12 +2,13 @@
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::FreeCause;
+use dovetail_model::labels;
+use dovetail_units::amount::gpu_count;
 
 use super::{Run, View, claims_on, measured, mend, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, Node};
 use crate::finding::Finding;
-use dovetail_model::labels;
 
 pub(super) const RUNS: &[Run] = &[
     ("SHR-01", sliced_inference),
@@ -73,9 +74,9 @@ fn mig_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
 
 fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for node in view.facts.nodes.iter().filter(|node| node.layout_rest_milli > 0) {
-        let gpus = node.layout_rest_milli as f64 / 1000.0;
+        let gpus = gpu_count(node.layout_rest_milli);
         let mut finding = Finding::new(check, &node.pool)
-            .with("GPUs left over", format!("{gpus:.2} on {}", node.node.name))
+            .with("GPUs left over", format!("{gpus} on {}", node.node.name))
             .affecting([node_ref(node)]);
         let states = [DeviceState::Free(Some(FreeCause::LayoutRest))];
         finding.claims = claims_on(node, None, &states, view.facts.period);

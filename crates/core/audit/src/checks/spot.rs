@@ -1,6 +1,9 @@
 //! SPT: capacity that its provider may take back.
 
-use super::{Run, View, length_words, node_ref, pods_of};
+use dovetail_units::amount::{unit_usd, usd};
+use dovetail_units::duration::duration_at_least;
+
+use super::{Run, View, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::facts::{Class, Pod, Workload};
 use crate::finding::Finding;
@@ -31,7 +34,7 @@ fn loses_its_work(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
         let longest_ms = long.filter_map(|(pod, _)| age_ms(pod)).max().unwrap_or(0);
         if longest_ms > view.facts.thresholds.spot_unsaved_minutes * MINUTE_MS {
             let finding = Finding::new(check, &workload.owner)
-                .with("running on spot capacity for", length_words(longest_ms))
+                .with("running on spot capacity for", duration_at_least(longest_ms))
                 .with("seconds to save its work", template.grace_s)
                 .affecting(pods_of(workload));
             found.push(finding);
@@ -73,22 +76,23 @@ fn cheaper_elsewhere(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
     let per_gb = i128::from(limits.transfer_cents_per_gb) * USD_MICROS_PER_CENT;
     for node in view.gpu_nodes() {
         let Some(cheapest) = &node.cheapest_region else { continue };
-        let here = i128::from(cheapest.here_usd_micros_per_gpu_hour);
-        let there = i128::from(cheapest.there_usd_micros_per_gpu_hour);
+        let [here_usd, there_usd] =
+            [cheapest.here_usd_micros_per_gpu_hour, cheapest.there_usd_micros_per_gpu_hour];
+        let (here, there) = (i128::from(here_usd), i128::from(there_usd));
         if there * 100 > here * (100 - i128::from(limits.cheaper_region_percent)) {
             continue;
         }
-        let usd = |micros: i128| format!("${:.3}", micros as f64 / 1e6);
         let gigabytes = (here - there) * 24 * days / per_gb;
-        let assumed = per_gb as f64 / 1e6;
+        let assumed = usd(i64::try_from(per_gb).ok());
         let mut finding = Finding::new(check, &node.pool)
-            .with("GPU-hour here", format!("{} in {}", usd(here), cheapest.here))
-            .with("GPU-hour where it is cheapest", format!("{} in {}", usd(there), cheapest.there))
+            .with("GPU-hour here", format!("{} in {}", unit_usd(here_usd), cheapest.here))
+            .with(
+                "GPU-hour where it is cheapest",
+                format!("{} in {}", unit_usd(there_usd), cheapest.there),
+            )
             .with(
                 "pays back if no more data moves",
-                format!(
-                    "{gigabytes} GB per GPU in {days} days, at an assumed ${assumed:.2} per GB"
-                ),
+                format!("{gigabytes} GB per GPU in {days} days, at an assumed {assumed} per GB"),
             );
         if let Some(day) = &cheapest.as_of {
             finding = finding.with("list prices of", day);

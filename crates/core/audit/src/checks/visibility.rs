@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_account::signal::Signal;
+use dovetail_units::duration::duration_at_least;
 
 use super::{Run, View, node_ref, pods_of};
 use crate::catalogue::Check;
@@ -75,8 +76,8 @@ fn contradicted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>
         for (pod, node) in view.placed(workload) {
             let dead = pod.uses.iter().filter(|used| used.contradicted_ms > accident_ms);
             for used in dead {
-                let minutes = used.contradicted_ms / MINUTE_MS;
-                let which = format!("GPU {} of {} for {minutes} min", used.gpu, node.node.name);
+                let length = duration_at_least(used.contradicted_ms);
+                let which = format!("GPU {} of {} for {length}", used.gpu, node.node.name);
                 let finding = Finding::new(check, &node.pool).with("signals contradict", which);
                 found.push(finding.affecting([node_ref(node)]));
             }
@@ -91,10 +92,10 @@ fn misplaced(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
         for (pod, node) in view.placed(workload) {
             let wrong = pod.uses.iter().filter(|used| used.misplaced_ms > accident_ms);
             for used in wrong {
-                let minutes = used.misplaced_ms / MINUTE_MS;
+                let length = duration_at_least(used.misplaced_ms);
                 let (namespace, name) = (&workload.owner.namespace, &pod.name);
                 let what = format!(
-                    "GPU {} for {minutes} min, which {namespace}/{name} on {} cannot have had",
+                    "GPU {} for {length}, which {namespace}/{name} on {} cannot have had",
                     used.gpu, node.node.name
                 );
                 let finding = Finding::new(check, &workload.owner).with("measured", what);

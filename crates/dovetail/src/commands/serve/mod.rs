@@ -12,6 +12,7 @@ use dovetail_collector::owner_events::OwnerEvents;
 use dovetail_collector::reviews::ClusterReviews;
 use dovetail_collector::weekly::WeeklyDigests;
 use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
 use dovetail_console::log;
 use dovetail_serve::connections::{Limits, serve};
 use dovetail_serve::metrics::Metrics;
@@ -111,7 +112,7 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
     let listener = runtime.block_on(TcpListener::bind(place.address));
     let listener = listener
         .with_context(|| format!("cannot listen on {}: name another --listen", place.address))?;
-    let routes = Site::new(books, metrics, guard).routes();
+    let routes = Site::new(books, metrics, guard, now_ms).routes();
     let scheme = if place.tls.is_some() { "https" } else { "http" };
     tracing::info!("answers at {scheme}://{}", listener.local_addr()?);
     let (stop, stopped) = watch::channel(false);

@@ -17,6 +17,8 @@ use tokio::task::JoinHandle;
 
 use crate::world::ledger;
 
+/// When requests come: 30 November 2026.
+const NOW_MS: u64 = 1_796_000_000_000;
 /// No test waits longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -33,7 +35,7 @@ impl Server {
         let (folder, books) = ledger().await;
         let metrics = Arc::<Metrics>::default();
         metrics.collected("west", true, 1_500);
-        let routes = Site::new(books, metrics, guard).routes();
+        let routes = Site::new(books, metrics, guard, || NOW_MS).routes();
         let place = Place::new("127.0.0.1:0", files, false).expect("a place");
         let certificate = place.tls.clone();
         let listener = TcpListener::bind(place.address).await.expect("a port");

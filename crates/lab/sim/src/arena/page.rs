@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_units::amount::whole;
+use dovetail_units::amount::figure;
 
 use crate::arena::bounds::Bound;
 use crate::arena::verdict::{ORACLE, Summary, TIE_PERCENT, Verdict};
@@ -143,15 +143,6 @@ fn row(verdict: &Verdict, policies: &[&String]) -> Row {
         head: format!("{}, {}", verdict.name, verdict.unit),
         class: "",
         cells: policies.iter().map(cell).collect(),
-    }
-}
-
-/// About three significant digits.
-fn figure(value: f64) -> String {
-    match value.abs() {
-        0.0..10.0 => format!("{value:.2}"),
-        10.0..1000.0 => format!("{value:.1}"),
-        _ => whole(value),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_console::table::{table, whole};
+use dovetail_console::table::table;
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_sim::arena::{self, Bound, Group, Parts, Summary, Verdict};
+use dovetail_units::amount::figure;
 use serde::Serialize;
 
 use crate::commands::sim::recording::BUILD;
@@ -103,14 +104,5 @@ impl ArenaDocument {
         };
         let header = ["group", POLICIES[0].0, "unit", "is", "target", "", "regime"];
         table(&header, self.bounds.iter().map(row).collect())
-    }
-}
-
-/// Three significant digits, or whole.
-fn figure(value: f64) -> String {
-    match value.abs() {
-        0.0..10.0 => format!("{value:.2}"),
-        10.0..1000.0 => format!("{value:.1}"),
-        _ => whole(value.round() as u64),
     }
 }
