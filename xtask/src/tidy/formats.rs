@@ -49,7 +49,7 @@ fn rounds_beside_a_unit(text: &str) -> bool {
         let has_unit = |unit: &&str| {
             behind.strip_prefix(*unit).is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
         };
-        is_placeholder && (before[..open].ends_with('$') || BEHIND.iter().any(|u| has_unit(&u)))
+        is_placeholder && (before[..open].ends_with('$') || BEHIND.iter().any(has_unit))
     })
 }
 

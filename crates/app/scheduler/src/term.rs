@@ -48,10 +48,10 @@ impl Term {
         epoch: u64,
     ) -> Self {
         let wires = || Wires::new(shared.clients.clone(), leadership.clone(), epoch, BINDS_AT_ONCE);
-        let clock = leadership.clock().clone();
+        let clock = *leadership.clock();
         Self {
             control: Control::new(options.control()),
-            reading: Reading::new(shared.clone(), options.watch, clock.clone()),
+            reading: Reading::new(shared.clone(), options.watch, clock),
             wires: (!options.dry_run).then(wires),
             clock,
             inputs: vec![Input::Won { epoch }],

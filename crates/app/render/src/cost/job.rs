@@ -41,7 +41,7 @@ fn first_line(document: &Document) -> String {
     let range = match (&document.lowest, &document.highest) {
         (Some(lowest), Some(highest)) => {
             let amount = |of: &MethodOut| by_method(of.cost_usd_micros, &of.method);
-            format!(" ({} to {})", figure(lowest), figure(highest))
+            format!(" ({} to {})", amount(lowest), amount(highest))
         }
         _ => String::new(),
     };

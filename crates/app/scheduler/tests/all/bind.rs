@@ -122,7 +122,7 @@ async fn requests_in_flight_are_bounded_and_stopping_settles_every_decision() {
     let api = api_with_pods(20);
     api.set_faults(1, vec![FaultRule::some(On::binds(), 1_000_000, Fault::HoldReply)]);
     let leadership = Arc::new(Alone::new(Clock, 60_000));
-    let clock = leadership.clock().clone();
+    let clock = *leadership.clock();
     let (mut wires, mut writes) =
         (Wires::new(clients(&api), leadership, 0, 5), Writes::new(source()));
     let room = wires.credits().binds;

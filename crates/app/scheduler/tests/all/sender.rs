@@ -47,7 +47,7 @@ impl Sender {
     ) -> Self {
         let (given, taken) = unbounded_channel();
         let (reports, ended) = unbounded_channel();
-        let clock = leads.clock().clone();
+        let clock = *leads.clock();
         let wires = Wires::new(clients, leads, epoch, binds_at_once);
         Self { given, ended, task: tokio::spawn(drive(wires, clock, taken, reports)) }
     }
