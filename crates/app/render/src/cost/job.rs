@@ -5,7 +5,7 @@ use dovetail_console::table::{counted, table, whole, wrapped};
 use dovetail_costing::document::by_method;
 use dovetail_costing::job::document::{Document, MethodOut, PartOut};
 use dovetail_phases::job_phases::{Confidence, Phase};
-use dovetail_units::amount::{brief, figure, percent, rounded_percent, usd};
+use dovetail_units::amount::{brief, percent, rounded_percent, usd};
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::cost::terminal::price_lines;
@@ -48,7 +48,7 @@ fn first_line(document: &Document) -> String {
     format!(
         "{}: {} GPU-hours{per}, {}{other}; {}. Methods {} and {}{range}.",
         document.job,
-        figure(document.gpu_hours),
+        brief(document.gpu_hours),
         usd(document.cost_usd_micros),
         computed(document),
         document.phases_method,
@@ -112,7 +112,7 @@ fn parts(document: &Document) -> String {
     let row = |part: &PartOut| {
         vec![
             part.phase.name().to_owned(),
-            figure(part.gpu_hours),
+            brief(part.gpu_hours),
             percent(part.share),
             usd(part.cost_usd_micros),
             confidence(part.confidence).to_owned(),
@@ -127,7 +127,7 @@ fn parts(document: &Document) -> String {
         rows.push(row);
     }
     let cost = usd(document.cost_usd_micros);
-    let all = [figure(document.gpu_hours), percent(1.0), cost, String::new(), String::new()];
+    let all = [brief(document.gpu_hours), percent(1.0), cost, String::new(), String::new()];
     rows.push(["total".to_owned()].into_iter().chain(all).collect());
     table(&["part", "GPU-hours", "share", "cost", "sure", "evidence (means)"], rows)
 }

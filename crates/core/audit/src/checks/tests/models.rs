@@ -79,8 +79,8 @@ fn evidence_says_what_a_finding_rests_on() {
         evidence.map(|of| format!("{}: {}", of.what, of.value)).collect::<Vec<String>>()
     };
     let wanted = [
-        "GPU-hour here: $7.000 in eu-1",
-        "GPU-hour where it is cheapest: $5.000 in us-1",
+        "GPU-hour here: $7.00 in eu-1",
+        "GPU-hour where it is cheapest: $5.00 in us-1",
         // Two dollars for 720 hours.
         "pays back if no more data moves: 14400 GB per GPU in 30 days, at an assumed $0.10 per GB",
         "list prices of: 2026-08-03",
