@@ -1,5 +1,5 @@
-//! Durations, percentages, dollars, bytes and GPU-hours for people look the same everywhere, because
-//! `core/units` alone rounds them: elsewhere no literal rounds a figure right before its unit.
+//! Durations, percentages, dollars, bytes and GPU-hours for people look the same everywhere,
+//! because `core/units` alone rounds them: elsewhere no literal rounds a figure beside its unit.
 
 use anyhow::Result;
 use syn::visit::Visit;

@@ -48,7 +48,8 @@ pub(crate) fn own_rates(eur: &str) -> String {
 }
 
 /// One's own prices stand in dovetail.toml, or in flags before it. Whatever reads nodes, GPUs of a
-/// server or of a trace takes the same ones; of `serve` and `scheduler --of` their own tests say it.
+/// server or of a trace takes the same ones; of `serve` and `scheduler --of` their own tests say
+/// it.
 #[test]
 fn a_node_costs_the_same_in_every_command() {
     let folder = folder();

@@ -1,12 +1,13 @@
-//! The clock that leases are measured by: it never jumps and never stops, not even while the machine
-//! sleeps. The time of day is another one (`dovetail_console::clock`).
+//! The clock that leases are measured by: it never jumps and never stops, not even while the
+//! machine sleeps. The time of day is another one (`dovetail_console::clock`).
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The clock of the machine since it booted (`CLOCK_BOOTTIME`): unlike `std::time::Instant` it goes
-/// on while the machine is suspended, so that a leader that was asleep knows that its lease is over.
+/// The clock of the machine since it booted (`CLOCK_BOOTTIME`): unlike `std::time::Instant` it
+/// goes on while the machine is suspended, so that a leader that was asleep knows that its lease is
+/// over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock;
 
