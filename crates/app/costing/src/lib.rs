@@ -18,6 +18,7 @@ pub mod from_objects;
 pub mod from_prometheus;
 pub mod from_store;
 pub mod job;
+mod levels;
 pub mod names;
 pub mod parts_told;
 pub mod questions;

@@ -13,6 +13,7 @@ use dovetail_sources::prometheus::{Asker, Observed};
 use dovetail_store::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};
 
 use super::from_prometheus::{LeftOpen, Look, Machine, Pods, Sources, add, ask_kept};
+use super::levels::used;
 use super::turns::Turn;
 
 /// A reading with what is said beside it.
@@ -85,6 +86,7 @@ fn reading_of(
     let mut notes = look.notes.clone();
     let mut pods = Pods::new(sources, &look.kube);
     let devices = devices(&look.seen.time, period, &look.machines, &mut pods)?;
+    let used = used(&look.seen.time, period, &look.machines, &mut pods)?;
     let kept = ask_pods(&mut pods, &mut notes);
     let priced = look.machines.iter().zip(&look.prices.of_nodes).zip(&look.prices.places);
     let machines = priced.map(|((machine, price), place)| ReadNode {
@@ -132,6 +134,7 @@ fn reading_of(
         devices,
         kept,
         free,
+        used,
     };
     let has_no_gpus = look.seen.time.devices.is_empty() && look.kube.offers_no_gpus();
     let (prices, used) = (look.prices.told.clone(), look.prices.used.clone());

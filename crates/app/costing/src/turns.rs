@@ -93,6 +93,14 @@ fn part_of(reading: &Reading, turns: &[Turn], span: Span) -> Reading {
         devices: devices.filter(|device| !device.intervals.is_empty()).collect(),
         kept,
         free,
+        used: reading
+            .used
+            .iter()
+            .filter(|used| {
+                (span.from_ms..span.to_ms).contains(&used.slot_ms.max(reading.span.from_ms))
+            })
+            .copied()
+            .collect(),
     }
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::HOUR_MS;
 use dovetail_account::split::SplitMethod;
-use dovetail_store::{Address, Party, Question, Store, StoreError, SumRow, default_method};
+use dovetail_store::{
+    Address, Party, Question, Store, StoreError, SumRow, UsedRow, default_method,
+};
 use dovetail_units::duration::duration;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
@@ -145,7 +147,7 @@ impl Reader {
 
     async fn allocation(&mut self, ask: &Ask, now_ms: u64) -> Result<Answer, BooksError> {
         let detail = ask.detail();
-        let mut steps: Vec<(Span, Vec<SumRow>)> = Vec::with_capacity(ask.steps.len());
+        let mut steps: Vec<(Span, Vec<SumRow>, Vec<UsedRow>)> = Vec::new();
         for step in &ask.steps {
             let question = Question {
                 cluster: None,
@@ -153,15 +155,17 @@ impl Reader {
                 to_hour: step.to_ms / HOUR_MS,
                 detail,
             };
-            steps.push((*step, self.store.sums(&question).await?));
+            let rows = self.store.sums(&question).await?;
+            steps.push((*step, rows, self.store.used(&question).await?));
         }
-        let all = steps.iter().flat_map(|(_, rows)| rows);
+        let all = steps.iter().flat_map(|(_, rows, _)| rows);
         let method = self.method.unwrap_or_else(|| default_method(all));
         let mut data = Vec::with_capacity(steps.len());
         let mut count = 0;
-        for (step, rows) in &steps {
+        for (step, rows, used) in &steps {
+            let read = (rows.as_slice(), used.as_slice());
             let found =
-                entries(*step, rows, &ask.aggregate, ask.has_idle, method, &self.team, count)?;
+                entries(*step, read, &ask.aggregate, ask.has_idle, method, &self.team, count)?;
             count += found.len();
             data.push(found);
         }

@@ -18,6 +18,7 @@ use crate::names::{Names, Numbers, Owner};
 use crate::node_facts;
 use crate::reading::Reading;
 use crate::rows::{Cell, bytes, insert, number, placeholders, read, run};
+use crate::used;
 
 /// Costs in the order of the methods; what is not known is 0, and the pricing says so.
 pub(crate) type Costs = [i64; SplitMethod::ALL.len()];
@@ -78,6 +79,7 @@ pub(crate) async fn write(
     names: &mut Names,
     reading: &Reading,
 ) -> Result<Kept, Failure> {
+    used::write(connection, place, reading).await?;
     let mut touched = BTreeSet::new();
     let free = |node: i64| _ = touched.insert(node);
     let looks = free_looks::write(connection, place, reading, free).await?;

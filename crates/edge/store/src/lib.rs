@@ -14,6 +14,7 @@
 //! | `keep` | a reading written, hour by hour |
 //! | `hour` | one hour of a cluster: devices read again, nodes added up anew |
 //! | `free_looks` | why what was free on a node was free |
+//! | `used` | how busy GPUs were while pods had them |
 //! | `daily` | days, moved by what an hour changed |
 //! | `names` | names as numbers |
 //! | `node_facts` | what a node was on a day beside its GPUs |
@@ -58,6 +59,7 @@ mod schema;
 mod store;
 mod sums;
 mod top_jobs;
+mod used;
 
 pub use address::Address;
 pub use error::StoreError;
@@ -67,9 +69,12 @@ pub use last_seen::{DeviceKey, LastSeen};
 pub use names::{NodeGroup, Party, Workload};
 pub use node_bills::NodeTime;
 pub use node_facts::NodeFacts;
-pub use reading::{ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, Reading};
+pub use reading::{
+    ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, ReadUsed, Reading, USED_SLOT_MS,
+};
 pub use resolution::DayResolution;
 pub use retention::{Forgotten, Retention};
 pub use store::Store;
 pub use sums::{Detail, Question, SumRow, default_method};
 pub use top_jobs::TopJobs;
+pub use used::UsedRow;

@@ -33,6 +33,8 @@ pub struct Reading {
     /// Why what was free was free, of whole looks; they may begin before the reading, and later
     /// ones count. Hours that the reading does not touch are left alone.
     pub free: Vec<ReadFree>,
+    /// How busy GPUs were while pods had them, as far as it was measured for each pod.
+    pub used: Vec<ReadUsed>,
 }
 
 /// A node. What nobody knows is empty.
@@ -110,6 +112,24 @@ pub struct ReadKept {
     pub held: HeldTime,
 }
 
+/// How busy GPUs are is kept in slots of this length.
+pub const USED_SLOT_MS: u64 = 300_000;
+
+/// How busy the GPUs of a pod on a node were in one slot.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadUsed {
+    /// Place of the node in the list.
+    pub node: usize,
+    /// Place of the pod in the list.
+    pub pod: usize,
+    /// Begin of the slot, a multiple of [`USED_SLOT_MS`].
+    pub slot_ms: u64,
+    /// GPU-time that was measured, in milli-GPU × ms.
+    pub measured_gpu_milli_ms: i64,
+    /// That time × how busy the GPUs were, from 0 to 1.
+    pub used_gpu_milli_ms: i64,
+}
+
 /// No name is longer: Kubernetes allows 253 bytes, an owner is three of them.
 const LONGEST_NAME: usize = 1024;
 
@@ -154,7 +174,8 @@ impl Reading {
         }
         let problem = self.problem_of_nodes().or_else(|| self.problem_of_devices());
         let problem = problem.or_else(|| self.problem_of_kept());
-        problem.or_else(|| self.problem_of_free()).map_or(Ok(()), fails)
+        let problem = problem.or_else(|| self.problem_of_free());
+        problem.or_else(|| self.problem_of_used()).map_or(Ok(()), fails)
     }
 
     fn texts(&self) -> impl Iterator<Item = &String> {
@@ -238,6 +259,18 @@ impl Reading {
 }
 
 impl Reading {
+    fn problem_of_used(&self) -> Option<String> {
+        let is_wrong = |used: &&ReadUsed| {
+            used.node >= self.nodes.len()
+                || used.pod >= self.pods.len()
+                || !used.slot_ms.is_multiple_of(USED_SLOT_MS)
+                || !(0..=used.measured_gpu_milli_ms).contains(&used.used_gpu_milli_ms)
+        };
+        self.used.iter().find(is_wrong).map(|used| {
+            format!("usage of a pod that is not in it, or more than was measured: {used:?}")
+        })
+    }
+
     fn problem_of_free(&self) -> Option<String> {
         const MOST_MILLI: i64 = 1 << 40;
         self.free.iter().find_map(|free| {

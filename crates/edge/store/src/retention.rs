@@ -75,6 +75,7 @@ impl Store {
         let device_hours = run(&mut transaction, &older("device_hour"), before(devices)).await?;
         run(&mut transaction, &older("kept"), before(devices)).await?;
         run(&mut transaction, &older("free_look"), before(devices)).await?;
+        run(&mut transaction, &older("used"), before(devices)).await?;
         let sql = "DELETE FROM node_day WHERE cluster = $1 AND day_number < $2";
         run(&mut transaction, sql, before(devices / 24)).await?;
         let charges = run(&mut transaction, &older("hourly"), before(nodes)).await?;

@@ -8,11 +8,12 @@ use crate::error::{Failure, StoreError};
 use crate::rows::{number, read, run};
 
 /// Each version's changes.
-const VERSIONS: [&str; 4] = [
+const VERSIONS: [&str; 5] = [
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
     include_str!("../migrations/0004.sql"),
+    include_str!("../migrations/0005.sql"),
 ];
 
 /// Any number will do, as long as nobody else locks it: "dove".

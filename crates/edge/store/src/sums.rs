@@ -94,10 +94,10 @@ pub(crate) fn method_of(costs: impl Iterator<Item = ByMethod>) -> SplitMethod {
 /// Columns that tell rows apart, as they stand in both tables.
 pub(crate) const PARTY: usize = 0;
 pub(crate) const WORKLOAD: usize = 1;
-const HOLDER: usize = 2;
-const NODE: usize = 3;
-const GROUP: usize = 4;
-const PAID: usize = 5;
+pub(crate) const HOLDER: usize = 2;
+pub(crate) const NODE: usize = 3;
+pub(crate) const GROUP: usize = 4;
+pub(crate) const PAID: usize = 5;
 pub(crate) const PRICING: usize = 6;
 const KEYS: [&str; 7] = ["party", "workload", "holder", "node", "node_group", "paid", "pricing"];
 

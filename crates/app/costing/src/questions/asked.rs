@@ -8,7 +8,6 @@ use dovetail_account::cost::Paid;
 use dovetail_account::device_time::Span;
 use dovetail_account::device_time::device_intervals;
 use dovetail_account::signal::ActivityRule;
-use dovetail_account::signal::UnknownReason;
 use dovetail_account::utilisation::Level;
 use dovetail_console::app::App;
 use dovetail_metrics::kube_state::pod_ends;
@@ -26,6 +25,7 @@ use crate::account::{Account, Basis};
 use crate::flags::{AccountFlags, AtMoment, Source, Terms, parts};
 use crate::from_objects::Parts;
 use crate::from_prometheus::{Look, Sources};
+use crate::levels::levels as levels_of;
 use crate::statement::{NodeCharges, all_charges};
 
 /// A bill with all that is known of its pods.
@@ -260,31 +260,11 @@ fn levels_over_time(account: &Account, look: &Look, period: Span) -> Result<Vec<
             let Some(holder) = look.seen.time.holders.get(number as usize) else { continue };
             let key = (&*holder.namespace, &*holder.pod, holder.turn);
             let Some(pod) = numbers.get(&key) else { continue };
-            let holdings = device.history.holdings.iter().filter(|other| other.holder == number);
-            let segments = holdings.flat_map(|holding| &holding.activity);
-            let levels = of_holding.entry((*pod, interval.gpu_milli)).or_default();
-            let mut at_ms = interval.span.from_ms;
-            for segment in segments {
-                let from_ms = segment.from_ms.max(at_ms);
-                let to_ms = segment.to_ms.min(interval.span.to_ms);
-                if from_ms >= to_ms {
-                    continue;
-                }
-                if from_ms > at_ms {
-                    let span = Span { from_ms: at_ms, to_ms: from_ms };
-                    levels.push(Level { span, micro_percent: None });
-                }
-                if segment.verdict.reason == Some(UnknownReason::SharedDevice) {
-                    of_several.insert(*pod);
-                }
-                let micro_percent = segment.verdict.intensity_micro_percent;
-                levels.push(Level { span: Span { from_ms, to_ms }, micro_percent });
-                at_ms = to_ms;
+            let (found, is_shared) = levels_of(&device.history, &interval);
+            if is_shared {
+                of_several.insert(*pod);
             }
-            if at_ms < interval.span.to_ms {
-                let span = Span { from_ms: at_ms, to_ms: interval.span.to_ms };
-                levels.push(Level { span, micro_percent: None });
-            }
+            of_holding.entry((*pod, interval.gpu_milli)).or_default().extend(found);
         }
         let of_device = of_holding.into_iter();
         held.extend(of_device.map(|((pod, gpu_milli), levels)| HeldLevels {

@@ -7,7 +7,7 @@ use dovetail_account::cost::{CostSum, Paid};
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
-use dovetail_store::{Party, SumRow};
+use dovetail_store::{Party, SumRow, UsedRow};
 use jiff::Timestamp;
 use serde::Serialize;
 use thiserror::Error;
@@ -62,7 +62,8 @@ pub struct Entry {
     gpu_hours: f64,
     gpu_cost: Option<f64>,
     gpu_cost_adjustment: Option<f64>,
-    /// Of the time of which anything is known, the part that was active.
+    /// Usage over request: how busy the GPUs were on average, over the time for which that was
+    /// measured.
     gpu_efficiency: Option<f64>,
     network_transfer_bytes: Option<f64>,
     network_receive_bytes: Option<f64>,
@@ -88,6 +89,8 @@ pub struct Entry {
     total_efficiency: Option<f64>,
     /// CPU and memory together, which a ledger keeps as one amount. Not OpenCost's.
     cpu_ram_cost: Option<f64>,
+    /// Of the GPU-time of which anything is known, the part that was active. Not OpenCost's.
+    gpu_active_share: Option<f64>,
     /// GPU-hours held and not computing. Not OpenCost's.
     gpu_idle_hours: f64,
     /// GPU-hours held of which nobody knows. Not OpenCost's.
@@ -132,6 +135,9 @@ struct Sum {
     gpus: Money,
     cpu_memory: Money,
     unknown_gpu_milli_ms: i128,
+    /// GPU-time for which it was measured how busy the GPUs were, and the part that was used.
+    measured_gpu_milli_ms: i128,
+    used_gpu_milli_ms: i128,
 }
 
 /// The entries of one step under a method.
@@ -140,7 +146,7 @@ struct Sum {
 /// More than are answered at once, counted together with `others`.
 pub fn entries(
     step: Span,
-    rows: &[SumRow],
+    (rows, used): (&[SumRow], &[UsedRow]),
     aggregate: &[Aggregate],
     has_idle: bool,
     method: SplitMethod,
@@ -157,6 +163,13 @@ pub fn entries(
         };
         let sum = sums.entry(name).or_insert_with(|| Sum { properties, ..Sum::default() });
         sum.add(row, place);
+    }
+    for UsedRow { of, used_gpu_milli_ms } in used {
+        let Some(party) = of.party.as_deref() else { continue };
+        if let Some(sum) = sums.get_mut(&named(of, party, aggregate, team).0) {
+            sum.measured_gpu_milli_ms += of.gpu_milli_ms;
+            sum.used_gpu_milli_ms += used_gpu_milli_ms;
+        }
     }
     if sums.len() + others > MOST_ENTRIES {
         return Err(TooLong);
@@ -223,7 +236,8 @@ impl Sum {
     }
 
     fn entry(self, name: String, step: Span) -> Entry {
-        let Self { properties, all, gpus, cpu_memory, unknown_gpu_milli_ms } = self;
+        let Self { properties, all, gpus, cpu_memory, unknown_gpu_milli_ms, .. } = self;
+        let part = |part: i128, whole: i128| (whole > 0).then(|| part as f64 / whole as f64);
         let (start, end) = (time(step.from_ms), time(step.to_ms));
         let step_ms = (step.to_ms - step.from_ms) as f64;
         let known = |amount: Money| all.known(amount).map(usd);
@@ -243,7 +257,8 @@ impl Sum {
             gpu_count: time as f64 / 1000.0 / step_ms,
             gpu_hours: hours(time),
             gpu_cost: known(gpus),
-            gpu_efficiency: (seen > 0).then(|| all.active_gpu_milli_ms as f64 / seen as f64),
+            gpu_efficiency: part(self.used_gpu_milli_ms, self.measured_gpu_milli_ms),
+            gpu_active_share: part(all.active_gpu_milli_ms, seen),
             total_cost: all.cost().map(usd),
             gpu_idle_hours: hours(all.idle_gpu_milli_ms),
             gpu_unknown_hours: hours(unknown_gpu_milli_ms),

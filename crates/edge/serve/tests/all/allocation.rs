@@ -34,11 +34,13 @@ async fn amounts_are_those_worked_out_by_hand() {
         (0, "prod", "totalCost", Some(10.8)),
         (0, "prod", "gpuHours", Some(2.0)),
         (0, "prod", "gpuCount", Some(2.0)),
-        (0, "prod", "gpuEfficiency", Some(1.0)),
+        (0, "prod", "gpuEfficiency", Some(0.6)),
+        (0, "prod", "gpuActiveShare", Some(1.0)),
         (0, "__idle__", "totalCost", Some(1.2)),
         (1, "prod", "gpuCost", Some(5.2)),
         (1, "prod", "gpuIdleCost", Some(5.2)),
         (1, "prod", "gpuEfficiency", Some(0.0)),
+        (1, "prod", "gpuActiveShare", Some(0.0)),
         // The GPU of a free slot is nobody's, and so is all CPU of the second hour.
         (1, "__idle__", "gpuCost", Some(5.2)),
         (1, "__idle__", "totalCost", Some(6.8)),
@@ -47,6 +49,7 @@ async fn amounts_are_those_worked_out_by_hand() {
         (0, "lab", "gpuHours", Some(1.0)),
         (0, "lab", "gpuUnknownHours", Some(1.0)),
         (0, "lab", "gpuEfficiency", None),
+        (0, "lab", "gpuActiveShare", None),
         // Which part of an amount is CPU is not kept.
         (0, "prod", "cpuCost", None),
         (0, "prod", "networkCost", None),

@@ -5,7 +5,9 @@ use dovetail_account::device_time::{DeviceInterval, DeviceState, Span, Work};
 use dovetail_account::rollup::{HOUR_MS, NodeTerms};
 use dovetail_account::split::ListPrices;
 use dovetail_serve::Books;
-use dovetail_store::{Address, Party, ReadDevice, ReadKept, ReadNode, ReadPod, Reading, Store};
+use dovetail_store::{
+    Address, Party, ReadDevice, ReadKept, ReadNode, ReadPod, ReadUsed, Reading, Store, USED_SLOT_MS,
+};
 use tempfile::TempDir;
 
 /// 2026-11-18T00:00:00Z.
@@ -61,6 +63,14 @@ pub(crate) fn reading() -> Reading {
         intervals: intervals(states),
     };
     let held = HeldTime { cpu_milli_ms: 8_000 * i128::from(HOUR_MS), memory_byte_ms: 0 };
+    // On average 60 % busy in the first hour, on two GPUs; idle on one in the second.
+    let used = |slot: u64| ReadUsed {
+        node: 0,
+        pod: 0,
+        slot_ms: BEGIN_MS + slot * USED_SLOT_MS,
+        measured_gpu_milli_ms: if slot < 12 { 2000 * 300_000 } else { 1000 * 300_000 },
+        used_gpu_milli_ms: if slot < 12 { 1200 * 300_000 } else { 0 },
+    };
     let nobody = (DeviceState::Free(None), None);
     Reading {
         cluster: "west".to_owned(),
@@ -79,6 +89,7 @@ pub(crate) fn reading() -> Reading {
         ],
         kept: Some(vec![ReadKept { hour_ms: BEGIN_MS, node: 0, pod: 0, held }]),
         free: Vec::new(),
+        used: (0..24).map(used).collect(),
     }
 }
 

@@ -95,7 +95,7 @@ async fn keep(store: &mut Store, span: Span, answers: &[String], took: &mut Took
         pods: pods(hour),
         nodes: nodes.clone(),
         kept: None,
-        free: Vec::new(),
+        ..Reading::default()
     };
     took.reckoning += start.elapsed();
 

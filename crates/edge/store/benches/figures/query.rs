@@ -208,6 +208,6 @@ fn reading(hour: u64) -> Reading {
         pods: pods(hour),
         nodes: nodes(),
         kept: None,
-        free: Vec::new(),
+        ..Reading::default()
     }
 }

@@ -8,5 +8,6 @@ mod last_seen;
 mod once;
 mod resolution;
 mod top_jobs;
+mod used;
 mod versions;
 mod world;

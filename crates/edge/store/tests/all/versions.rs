@@ -14,15 +14,18 @@ use crate::free_looks::causes_are_kept_in;
 use crate::world::{World, everything};
 
 /// Rows of each version, with the changes that made its tables.
-const LEDGERS: [(&str, &[&str]); 3] = [
+const LEDGERS: [(&str, &[&str]); 4] = [
     (include_str!("ledgers/1.sql"), &[FIRST]),
     (include_str!("ledgers/2.sql"), &[FIRST, SECOND]),
-    (include_str!("ledgers/3.sql"), &[FIRST, SECOND, include_str!("../../migrations/0003.sql")]),
+    (include_str!("ledgers/3.sql"), &[FIRST, SECOND, THIRD]),
+    // The fourth version changed rows alone, which are in these.
+    (include_str!("ledgers/4.sql"), &[FIRST, SECOND, THIRD]),
 ];
 const FIRST: &str = include_str!("../../migrations/0001.sql");
 const SECOND: &str = include_str!("../../migrations/0002.sql");
+const THIRD: &str = include_str!("../../migrations/0003.sql");
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "dovetail_ledger",
     "cluster",
     "names",
@@ -35,6 +38,7 @@ const TABLES: [&str; 12] = [
     "resolution",
     "notice",
     "free_look",
+    "used",
 ];
 
 /// What is in the ledgers.

@@ -61,7 +61,7 @@ impl World {
             pods: (0..PODS).map(pod).collect(),
             devices: devices.map(device).filter(|device| !device.intervals.is_empty()).collect(),
             kept: Some(ends.flat_map(|end| self.kept(end - HOUR_MS)).collect()),
-            free: Vec::new(),
+            ..Reading::default()
         }
     }
 
