@@ -69,7 +69,16 @@ impl Document {
         (free().map(|state| state.gpus).sum(), micros)
     }
 
+    /// Whether no pods were read: then every GPU looks free, and none may be called so.
+    fn lacks_pods(&self) -> bool {
+        self.unseen.iter().any(|unseen| unseen.what == "pods")
+    }
+
     fn waste_sentence(&self) -> String {
+        if self.lacks_pods() {
+            let text = "The input has no pods, so which GPUs are allocated is unknown.";
+            return text.to_owned();
+        }
         let head = &self.headline;
         let share = percent(head.waste_share);
         let unmeasured = percent(head.blind_share);
@@ -131,6 +140,9 @@ impl Document {
 
     /// What fixes bring, what no finding explains, and what was wasted so far.
     pub fn outlook(&self) -> Option<String> {
+        if self.lacks_pods() {
+            return None;
+        }
         let head = &self.headline;
         let (returned, freed) = (&head.returned, &head.freed);
         let mut sentences = Vec::new();

@@ -77,6 +77,19 @@ fn a_login_command_that_is_missing_is_named() {
 }
 
 #[test]
+fn nodes_without_pods_are_not_called_free() {
+    let folder = crate::program::Folder::new();
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "g1"},
+        "status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}});
+    folder.write("dump.json", &node.to_string());
+    let done = folder.call("audit --from dump.json --at 2026-11-20T12:00:00Z");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let told = "The input has no pods, so which GPUs are allocated is unknown.";
+    let head = done.out.replace("\n    ", " ");
+    assert!(head.contains(told) && !head.contains("is wasted"), "{}", done.out);
+}
+
+#[test]
 fn a_cluster_without_gpus_is_one_sentence() {
     let folder = crate::program::Folder::new();
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c1"},

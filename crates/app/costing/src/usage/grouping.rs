@@ -6,11 +6,11 @@ use dovetail_metrics::exporter::{Holder, ObservedDevice};
 /// One row per value of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Grouping {
-    /// The namespace of who holds a GPU.
+    /// Namespace of the pod that has the GPU.
     Namespace,
-    /// Pods of one owner, told by their names: what Kubernetes appends is left out.
+    /// Pods of one owner, by their names without the suffix that Kubernetes adds.
     Workload,
-    /// The pod that holds a GPU.
+    /// The pod that has the GPU.
     Pod,
     /// The node.
     Node,

@@ -25,7 +25,7 @@ pub fn html(document: &Document) -> String {
     page += &tiles(document);
     page += "<h2>GPUs by state</h2>\n";
     page += "<p class=\"quiet\">Each bar is a share of all GPUs. Orange is waste, green is work, grey is free \
-             without demand, dark grey was not measured.</p>\n";
+             and not wasted, dark grey was not measured.</p>\n";
     page += &states(document);
     page += "<h2>Findings</h2>\n";
     page += &html_findings::findings(document);
@@ -88,9 +88,11 @@ fn states(document: &Document) -> String {
             _ => "free",
         };
         let waste = if state.is_waste { " (waste)" } else { "" };
-        let money = state
-            .usd_micros_per_month
-            .map_or_else(String::new, |micros| format!(", {} a month", rounded_usd(micros)));
+        let money = match (state.usd_micros_per_month, state.usd_micros_so_far) {
+            (Some(micros), _) => format!(", {} a month", rounded_usd(micros)),
+            (None, Some(micros)) => format!(", {} so far", rounded_usd(micros)),
+            (None, None) => String::new(),
+        };
         let share = state.gpus / all;
         format!(
             "<li><div class=\"line\"><span>{}{waste}</span><span class=\"number\">{} GPUs, {}{money}</span></div>\

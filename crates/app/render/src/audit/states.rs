@@ -1,5 +1,8 @@
 //! States of GPUs in words.
 
+use dovetail_auditing::document::StateOut;
+use dovetail_units::amount::rounded_usd;
+
 /// A state as people read it, from its name in the JSON.
 pub(crate) fn state_words(name: &str) -> String {
     let words = match name {
@@ -28,6 +31,15 @@ pub(crate) fn state_words(name: &str) -> String {
         other => return other.replace('_', " "),
     };
     words.to_owned()
+}
+
+/// What a state costs a month, or has cost so far where nothing may be extrapolated.
+pub(crate) fn money_of(state: &StateOut) -> String {
+    match (state.usd_micros_per_month, state.usd_micros_so_far) {
+        (Some(micros), _) => rounded_usd(micros),
+        (None, Some(micros)) => format!("{} so far", rounded_usd(micros)),
+        (None, None) => "-".to_owned(),
+    }
 }
 
 /// How a node is bought, from its name in the JSON.

@@ -7,7 +7,7 @@ use dovetail_console::table::{COLUMNS, cut, plural, wrapped};
 use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
 
 use super::grouped::{CheckGroup, count_of, grouped};
-use super::states::state_words;
+use super::states::{money_of, state_words};
 
 /// Lines of the whole answer.
 const LINES: usize = 25;
@@ -76,10 +76,8 @@ fn states(document: &Document, room: usize) -> Vec<String> {
         return Vec::new();
     }
     let all = document.headline.installed_gpus.max(f64::MIN_POSITIVE);
-    let row = |what: String, state: (f64, Option<i64>)| {
-        let (gpus, micros) = state;
-        let money = micros.map_or_else(|| "-".to_owned(), rounded_usd);
-        format!("  {what:65}{:>9}{:>10}{money:>14}", tenths(gpus), percent(gpus / all))
+    let row = |what: String, gpus: f64, money: String| {
+        format!("  {what:63}{:>9}{:>10}{money:>16}", tenths(gpus), percent(gpus / all))
     };
     let mut order: Vec<&StateOut> = document.states.iter().collect();
     let rows = room - 1;
@@ -90,17 +88,18 @@ fn states(document: &Document, room: usize) -> Vec<String> {
     let shown = if is_cut { rows - 1 } else { rows };
     let (shown, rest) = order.split_at(shown.min(order.len()));
     let mut lines =
-        vec![format!("{:67}{:>9}{:>10}{:>14}", "GPUs by state", "GPUs", "share", "a month")];
+        vec![format!("{:65}{:>9}{:>10}{:>16}", "GPUs by state", "GPUs", "share", "a month")];
     lines.extend(shown.iter().map(|state| {
         let waste = if state.is_waste { " (waste)" } else { "" };
-        let what = cut(&format!("{}{waste}", state_words(&state.state)), 64);
-        row(what, (state.gpus, state.usd_micros_per_month))
+        let what = cut(&format!("{}{waste}", state_words(&state.state)), 62);
+        row(what, state.gpus, money_of(state))
     }));
     if is_cut {
         let gpus = rest.iter().map(|state| state.gpus).sum();
         let known = rest.iter().filter_map(|state| state.usd_micros_per_month);
         let micros = known.reduce(|sum, micros| sum + micros);
-        lines.push(row(format!("{} other states", rest.len()), (gpus, micros)));
+        let money = micros.map_or_else(|| "-".to_owned(), rounded_usd);
+        lines.push(row(format!("{} other states", rest.len()), gpus, money));
     }
     lines
 }

@@ -6,10 +6,10 @@ use dovetail_console::shortened::shortened;
 use dovetail_console::style::Style;
 use dovetail_console::table::{table, wrapped};
 use dovetail_sources::node_prices::PriceLine;
-use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
+use dovetail_units::amount::{percent, tenths, usd};
 
 use super::grouped::{CheckGroup, grouped};
-use super::states::{purchase_words, state_words};
+use super::states::{money_of, purchase_words, state_words};
 
 /// Names of affected objects in one line.
 const NAMED: usize = 5;
@@ -154,7 +154,7 @@ fn states(document: &Document) -> String {
             if state.is_waste { "yes" } else { "" }.to_owned(),
             tenths(state.gpus),
             percent(state.gpus / all.max(f64::MIN_POSITIVE)),
-            state.usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd),
+            money_of(state),
         ]
     };
     let header = ["state", "waste", "GPUs", "share", "a month"];

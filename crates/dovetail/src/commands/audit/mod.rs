@@ -79,7 +79,7 @@ enum FailOn {
     Warning,
     /// Errors only
     Error,
-    /// No finding
+    /// Exit with 0 whatever is found
     Never,
 }
 
