@@ -117,6 +117,9 @@ fn log_news(news: &News, is_known: bool) {
             | world::Report::Contradiction { is_repeat: true, .. }),
         ) => debug!("{report}"),
         News::Object(report) => warn!("{report}"),
+        News::ChoosesBy { policy } => {
+            info!(policy, "nodes are chosen by another policy from now on");
+        }
         News::Inconsistent(problem) => {
             error!(%problem, "the engine restarts from the objects; this is a bug: report it");
         }

@@ -247,6 +247,7 @@ impl Metrics {
             News::EvictionRefused(_) => {
                 self.evictions_refused.inc();
             }
+            News::ChoosesBy { .. } => {}
             News::Pending { .. } => self.attempt(AttemptResult::unschedulable),
             News::Object(report) => {
                 if let Some(problem) = problem(report) {

@@ -42,6 +42,8 @@ pub struct Options {
     pub instance: String,
     /// How is decided.
     pub engine: EngineConfig,
+    /// The name of the policy, where it may change while the scheduler runs.
+    pub policies: Option<watch::Receiver<String>>,
     /// Whose pods, and how they are read.
     pub world: world::Settings,
     /// How is watched.

@@ -8,6 +8,7 @@ use dovetail_control::Control;
 use dovetail_control::control::{Credits, Input, Output};
 use dovetail_control::request::Now;
 use futures_util::FutureExt;
+use tokio::sync::watch;
 use tokio::task::unconstrained;
 use tracing::info;
 
@@ -32,6 +33,8 @@ pub(super) struct Term {
     reading: Reading,
     /// `None` in a dry run, which sends nothing.
     wires: Option<Wires>,
+    /// Every change since the options were made is new to a leadership.
+    policies: Option<watch::Receiver<String>>,
     shared: Arc<Shared>,
     epoch: u64,
     clock: Clock,
@@ -53,6 +56,7 @@ impl Term {
             control: Control::new(options.control()),
             reading: Reading::new(shared.clone(), options.watch, clock),
             wires: (!options.dry_run).then(wires),
+            policies: options.policies.clone(),
             clock,
             inputs: vec![Input::Won { epoch }],
             shared,
@@ -134,6 +138,7 @@ impl Term {
 
     /// Hands everything that has arrived to the scheduler, and sends what it asks for.
     fn step(&mut self, credits: Credits) -> Output {
+        self.hear_of_another_policy();
         let inputs = std::mem::take(&mut self.inputs);
         let now = Now { wall_ms: now_ms(), own_ms: self.clock.now_ms() };
         let mut output = self.control.step(inputs, credits, now);
@@ -144,6 +149,15 @@ impl Term {
         let binding = self.wires.as_ref().map_or(0, Wires::binding);
         self.shared.metrics.show(output.counts, binding);
         output
+    }
+
+    fn hear_of_another_policy(&mut self) {
+        let Some(policies) = &mut self.policies else { return };
+        // Whoever no longer says anything has changed nothing.
+        if policies.has_changed().unwrap_or(false) {
+            let policy = policies.borrow_and_update().clone();
+            self.inputs.push(Input::ChooseBy { policy });
+        }
     }
 
     /// Waits until there is something to do.

@@ -56,13 +56,18 @@ pub(crate) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)>
             return Err(error).context(what);
         }
     };
-    let settings = parse(&text);
-    let at = |problem| UsageError(format!("{}: {problem}", path.display()));
-    let mut settings = settings.map_err(at)?;
-    if settings.has_mig {
-        settings.mig_tables = super::mig::tables(&path, &text)?;
-    }
+    let settings = settings_of(&path, &text)?;
     Ok((path, settings))
+}
+
+/// What the text of a file says.
+pub(crate) fn settings_of(path: &Path, text: &str) -> Result<FileSettings> {
+    let at = |problem| UsageError(format!("{}: {problem}", path.display()));
+    let mut settings = parse(text).map_err(at)?;
+    if settings.has_mig {
+        settings.mig_tables = super::mig::tables(path, text)?;
+    }
+    Ok(settings)
 }
 
 fn parse(text: &str) -> Result<FileSettings, String> {

@@ -11,6 +11,7 @@ pub mod form;
 pub mod audit;
 pub mod cost;
 pub mod file;
+pub mod followed;
 pub mod kubernetes_names;
 mod mig;
 pub mod notices;

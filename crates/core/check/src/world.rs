@@ -198,7 +198,10 @@ impl World {
                 let ends = pods.map(|pod| (Holder::Pod(pod), *expected_end_ms));
                 self.ending.extend(ends);
             }
-            Event::BudgetChanged(_) | Event::BudgetRemoved { .. } | Event::Tick => {}
+            Event::BudgetChanged(_)
+            | Event::BudgetRemoved { .. }
+            | Event::PolicyChanged { .. }
+            | Event::Tick => {}
             Event::ForeignHeld(holding) => self.hold_foreign(holding),
             Event::ForeignReleased { name } => drop(self.release_foreign(name)),
             Event::CountsChanged { owner, counts_into } => self.change_counts(owner, counts_into),

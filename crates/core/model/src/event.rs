@@ -105,6 +105,11 @@ pub enum Event {
         /// The reservation.
         reservation: ReservationId,
     },
+    /// Nodes are chosen by another policy from now on.
+    PolicyChanged {
+        /// Its name.
+        name: String,
+    },
     /// Time passed and nothing else.
     Tick,
 }

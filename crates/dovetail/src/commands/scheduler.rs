@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -20,7 +21,7 @@ use k8s_openapi as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::commands::sim::recording::BUILD;
 use crate::input::policy;
@@ -28,6 +29,7 @@ use dovetail_console::app::App;
 use dovetail_console::clock::{now, now_ms};
 use dovetail_console::log;
 use dovetail_settings::errors::UsageError;
+use dovetail_settings::followed::FollowedSection;
 use dovetail_settings::form::Output;
 use dovetail_settings::kubernetes_names::split_lease;
 use dovetail_settings::scheduler::{
@@ -35,6 +37,9 @@ use dovetail_settings::scheduler::{
 };
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::prices::PriceFlags;
+
+/// The settings file is looked at again so often.
+const SETTINGS_EVERY: Duration = Duration::from_secs(5);
 
 /// What to schedule, and how. What is not said here is taken from the section `[scheduler]` of
 /// dovetail.toml.
@@ -119,6 +124,10 @@ async fn schedule(
 ) -> Result<()> {
     let config = flags.connection.connect().await?;
     let mut options = options(app, flags, &section)?;
+    // A flag is stronger than the file, whatever that says later.
+    if flags.policy.is_none() {
+        options.policies = Some(policies(app));
+    }
     let recording =
         flags.record.as_deref().map(|path| LiveRecording::into(path, BUILD)).transpose()?;
     let unrecorded = recording.as_ref().map(LiveRecording::problem).unwrap_or_default();
@@ -146,6 +155,36 @@ async fn schedule(
         }
         None => Ok(()),
     }
+}
+
+/// The policy that the settings file names, whenever it names another. Other settings hold from
+/// the next start on.
+fn policies(app: &App) -> watch::Receiver<String> {
+    let (section, path) = app.settings.scheduler.clone();
+    let name =
+        |section: &SchedulerSection| section.policy.clone().unwrap_or_else(|| POLICY.to_owned());
+    let (policy, policies) = watch::channel(name(&section));
+    let mut file = FollowedSection::new(path, section);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(SETTINGS_EVERY).await;
+            match file.changed() {
+                Ok(None) => {}
+                Ok(Some((mut before, now))) => {
+                    policy.send_if_modified(|known| {
+                        let named = name(&now);
+                        std::mem::replace(known, named.clone()) != named
+                    });
+                    before.policy.clone_from(&now.policy);
+                    if before != now {
+                        warn!("settings changed beside the policy: restart the scheduler for them");
+                    }
+                }
+                Err(problem) => warn!("the settings stay as they were: {problem}"),
+            }
+        }
+    });
+    policies
 }
 
 /// Becomes true when a signal asks to stop.

@@ -110,6 +110,7 @@ fn described(event: &Event) -> (&'static str, String) {
             ("budget_changed", format!("{} {}", budget.name, budget.disruptions_allowed))
         }
         Event::BudgetRemoved { name } => ("budget_removed", name.clone()),
+        Event::PolicyChanged { name } => ("policy_changed", name.clone()),
         Event::Tick => ("tick", String::new()),
     }
 }

@@ -22,6 +22,7 @@ mod lost;
 mod memory;
 mod messages;
 mod native_topology;
+mod policies;
 mod preempt;
 mod preempt_orders;
 mod promises;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use dovetail_model::{Action, Event, JobId, Node, NodeName, Owner, Phase, Plan};
 
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, Search};
 use crate::cause::Help;
+use crate::policy::named::{self, PolicySpec};
 
 impl Engine {
     /// Takes an event into the state; [`Engine::cycle`] then decides.
@@ -88,8 +89,24 @@ impl Engine {
                 self.preemption.budgets.remove(&name);
                 state.helped |= Help::ALL;
             }
+            Event::PolicyChanged { name } => self.change_policy(name)?,
             Event::Tick => {}
         }
+        Ok(())
+    }
+
+    /// Chooses nodes by another policy. What one that learns has learnt is kept for the next one
+    /// that learns.
+    fn change_policy(&mut self, name: String) -> Result<(), EngineError> {
+        let spec = PolicySpec { name, learnt: self.learnt(), ..self.config.policy.clone() };
+        let placement = &mut self.books.placement;
+        let draws = placement.draws();
+        placement.policy = named::build(&spec, &mut placement.state, !self.config.naive)?;
+        placement.finder = Search::of(&self.config);
+        placement.set_draws(draws);
+        // A search that does not try everything may choose otherwise and succeed.
+        placement.state.helped |= Help::HELD;
+        self.config.policy = spec;
         Ok(())
     }
 

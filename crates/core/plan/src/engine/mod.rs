@@ -256,6 +256,11 @@ impl Engine {
         state.shapes.len() + state.counters.selector_count() + state.images.name_count()
     }
 
+    /// What was learnt: by the policy in force, or by an earlier one that was.
+    fn learnt(&self) -> Option<Learnt> {
+        self.policy().learnt().or(self.config.policy.learnt.as_ref()).cloned()
+    }
+
     /// Forgets names and requirements of what is gone.
     ///
     /// Selectors, requirements, images and what follows from them get numbers when they are first
@@ -265,7 +270,7 @@ impl Engine {
     /// later decision; numbers of nodes and shapes that were given out are void.
     pub fn forget_what_is_gone(&mut self) {
         let snapshot: Snapshot = self.snapshot();
-        let learnt = self.policy().learnt().map(Learnt::for_another_engine);
+        let learnt = self.learnt().as_ref().map(Learnt::for_another_engine);
         let policy = PolicySpec { learnt, ..self.config.policy.clone() };
         let config = EngineConfig { policy, ..self.config.clone() };
         let renewed = Self::new(config, &snapshot).expect("its own snapshot is a good world");

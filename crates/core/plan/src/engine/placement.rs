@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dovetail_model::{Bounds, HoldingId, Job, JobId, Owner, Phase, PodId};
 
+use super::EngineConfig;
 use super::ask::WouldGo;
 use super::jobs::JobRecord;
 use crate::cause::Help;
@@ -35,6 +36,14 @@ pub(crate) enum Search {
 }
 
 impl Search {
+    /// The way that is asked for, with nothing remembered.
+    pub(super) fn of(config: &EngineConfig) -> Self {
+        match config.naive {
+            true => Self::Exhaustive(Naive::default()),
+            false => Self::Indexed(Index::with_max_bytes(config.max_index_bytes)),
+        }
+    }
+
     /// How many random picks were made.
     pub(crate) fn draws(&self) -> u64 {
         match self {

@@ -16,8 +16,6 @@ use super::{
 };
 use crate::cause::Help;
 use crate::gang::{Gang, GangSet, UnknownLevel};
-use crate::index::Index;
-use crate::naive::Naive;
 use crate::policy::named;
 use crate::preemption::{Claims, Preemption, Survey};
 use crate::queue::quota::Quota;
@@ -64,10 +62,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
     let mut state = State::default();
     state.load(snapshot);
     let policy = named::build(&config.policy, &mut state, !config.naive)?;
-    let finder = match config.naive {
-        true => Search::Exhaustive(Naive::default()),
-        false => Search::Indexed(Index::with_max_bytes(config.max_index_bytes)),
-    };
+    let finder = Search::of(&config);
     let mut drains = Drains::default();
     for node in &snapshot.nodes {
         drains.note(node, snapshot.now_ms);

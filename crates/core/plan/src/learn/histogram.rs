@@ -29,7 +29,7 @@ const ENDS_ASSUMED: u64 = 3 * ARRIVAL;
 const LONGEST: i128 = 1 << 10;
 
 /// What scores look at in an expected pod.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodKind {
     /// CPU in thousandths of a core.
     pub cpu_milli: i64,
@@ -42,25 +42,45 @@ pub struct PodKind {
     pub gpu_milli: i64,
     /// Models it may use; empty is any.
     pub gpu_models: Vec<String>,
+    /// Memory that it takes of a device, in bytes, if it takes a part of one.
+    #[serde(default)]
+    pub device_memory_bytes: i64,
+    /// Least memory of its devices, in bytes.
+    #[serde(default)]
+    pub min_device_memory_bytes: i64,
+    /// Ephemeral storage in bytes.
+    #[serde(default)]
+    pub ephemeral_bytes: i64,
+    /// Extended resources by name.
+    #[serde(default)]
+    pub extended: BTreeMap<String, i64>,
 }
 
 impl PodKind {
     pub(crate) fn of(requirement: &Requirement) -> Self {
-        let (gpu_count, gpu_milli) = match requirement.device {
-            DeviceRequest::Whole { count, .. } => (count, 1000),
-            DeviceRequest::Share { compute_milli, .. } => (1, compute_milli),
-            _ => (0, 0),
+        let (gpu_count, gpu_milli, device_memory_bytes) = match requirement.device {
+            DeviceRequest::Whole { count, .. } => (count, 1000, 0),
+            DeviceRequest::Share { compute_milli, memory_bytes } => {
+                (1, compute_milli, memory_bytes)
+            }
+            _ => (0, 0, 0),
         };
+        let resources = &requirement.resources;
+        let of_devices = |amount: i64| if gpu_count > 0 { amount } else { 0 };
         let gpu_models = match gpu_count {
             0 => Vec::new(),
             _ => requirement.gpu_models.iter().cloned().collect(),
         };
         Self {
-            cpu_milli: requirement.resources.cpu_milli,
-            memory_bytes: requirement.resources.memory_bytes,
+            cpu_milli: resources.cpu_milli,
+            memory_bytes: resources.memory_bytes,
             gpu_count,
             gpu_milli,
             gpu_models,
+            device_memory_bytes,
+            min_device_memory_bytes: of_devices(requirement.min_device_memory_bytes),
+            ephemeral_bytes: resources.ephemeral_bytes,
+            extended: resources.extended.clone(),
         }
     }
 
@@ -72,9 +92,17 @@ impl PodKind {
 
 impl fmt::Display for PodKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cpu_milli, memory_bytes, gpu_count, gpu_milli, gpu_models } = self;
+        let Self { cpu_milli, memory_bytes, gpu_count, gpu_milli, gpu_models, .. } = self;
         let models = gpu_models.join("|");
-        write!(out, "pod {cpu_milli}m {memory_bytes} {gpu_count}x{gpu_milli}m {models}")
+        write!(out, "pod {cpu_milli}m {memory_bytes} {gpu_count}x{gpu_milli}m {models}")?;
+        let others = [
+            ("device memory", self.device_memory_bytes),
+            ("of devices with", self.min_device_memory_bytes),
+            ("ephemeral storage", self.ephemeral_bytes),
+        ];
+        let extended = self.extended.iter().map(|(name, amount)| (name.as_str(), *amount));
+        let mut all = others.into_iter().chain(extended).filter(|(_, amount)| *amount > 0);
+        all.try_for_each(|(name, amount)| write!(out, " {name} {amount}"))
     }
 }
 

@@ -88,7 +88,7 @@ impl Learnt {
             memory_bytes: self.supply.memory_bytes_per_gpu / 4 * UNSEEN_QUARTERS * gpus,
             gpu_count: gpus as u16,
             gpu_milli: 1000,
-            gpu_models: Vec::new(),
+            ..PodKind::default()
         };
         sizes.map(kind).collect()
     }
@@ -127,7 +127,7 @@ mod tests {
             memory_bytes: 0,
             gpu_count,
             gpu_milli: 1000,
-            gpu_models: Vec::new(),
+            ..PodKind::default()
         };
         let only = kind(100_000, 1);
         for turnover in [0, STEADY] {

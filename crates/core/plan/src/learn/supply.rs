@@ -43,6 +43,10 @@ pub(crate) struct NodeClass {
     memory_bytes: i64,
     /// Devices of one node by model.
     devices: BTreeMap<String, i64>,
+    /// Memory of a device by model, in bytes; the least where devices of a model differ.
+    device_memory_bytes: BTreeMap<String, i64>,
+    ephemeral_bytes: i64,
+    extended: BTreeMap<String, i64>,
 }
 
 impl Supply {
@@ -99,26 +103,49 @@ impl Supply {
 impl NodeClass {
     fn of(node: &Node) -> Self {
         let mut devices: BTreeMap<String, i64> = BTreeMap::new();
+        let mut device_memory_bytes: BTreeMap<String, i64> = BTreeMap::new();
         for device in &node.devices {
             *devices.entry(device.model.clone()).or_default() += 1;
+            let least = device_memory_bytes.entry(device.model.clone());
+            let least = least.or_insert(device.memory_bytes);
+            *least = device.memory_bytes.min(*least);
         }
+        let amounts = node.allocatable.extended.iter();
         Self {
             cpu_milli: rounded_up(node.allocatable.cpu_milli),
             memory_bytes: rounded_up(node.allocatable.memory_bytes),
             devices,
+            device_memory_bytes,
+            ephemeral_bytes: rounded_up(node.allocatable.ephemeral_bytes),
+            extended: amounts.map(|(name, amount)| (name.clone(), rounded_up(*amount))).collect(),
         }
     }
 
     /// Devices that pods of the kind take of an empty node, at least one where a pod fits.
     fn usable_by(&self, kind: &PodKind) -> i64 {
-        let accepts =
-            |model: &String| kind.gpu_models.is_empty() || kind.gpu_models.contains(model);
+        let memory = |model: &String| self.device_memory_bytes.get(model).copied().unwrap_or(0);
+        let accepts = |model: &String| {
+            (kind.gpu_models.is_empty() || kind.gpu_models.contains(model))
+                && memory(model) >= kind.min_device_memory_bytes
+        };
         let open: i64 = self.devices.iter().filter(|(m, _)| accepts(m)).map(|(_, n)| n).sum();
         let carried = |has: i64, asked: i64| if asked > 0 { has / asked } else { i64::MAX };
         let by_devices = open * 1000 / kind.total_milli().max(1);
+        let by_device_memory = match kind.device_memory_bytes {
+            0 => i64::MAX,
+            asked => {
+                let of = |(model, count): (&String, &i64)| count * (memory(model) / asked);
+                self.devices.iter().filter(|(m, _)| accepts(m)).map(of).sum()
+            }
+        };
         let pods = by_devices
+            .min(by_device_memory)
             .min(carried(self.cpu_milli, kind.cpu_milli))
-            .min(carried(self.memory_bytes, kind.memory_bytes));
+            .min(carried(self.memory_bytes, kind.memory_bytes))
+            .min(carried(self.ephemeral_bytes, kind.ephemeral_bytes));
+        let has = |name: &String| self.extended.get(name).copied().unwrap_or(0);
+        let extended = kind.extended.iter().map(|(name, asked)| carried(has(name), *asked));
+        let pods = extended.fold(pods, i64::min);
         match pods {
             0 => 0,
             pods => (pods * kind.total_milli() / 1000).clamp(1, open),
@@ -140,7 +167,8 @@ impl Supply {
     pub(crate) fn of_nodes(nodes: &[(i64, i64, i64)]) -> Self {
         let class = |(cpu_milli, gpus, count): &(i64, i64, i64)| {
             let devices = BTreeMap::from([("A100".to_owned(), *gpus)]);
-            (NodeClass { cpu_milli: *cpu_milli, memory_bytes: 1 << 40, devices }, *count)
+            let (cpu_milli, memory_bytes) = (*cpu_milli, 1 << 40);
+            (NodeClass { cpu_milli, memory_bytes, devices, ..NodeClass::default() }, *count)
         };
         Self {
             largest_gpu_count: nodes.iter().map(|node| node.1).max().unwrap_or(0),
@@ -157,12 +185,11 @@ mod tests {
 
     fn class(cpu_milli: i64, memory_bytes: i64, gpus: i64) -> NodeClass {
         let devices = BTreeMap::from([("A100".to_owned(), gpus)]);
-        NodeClass { cpu_milli, memory_bytes, devices }
+        NodeClass { cpu_milli, memory_bytes, devices, ..NodeClass::default() }
     }
 
     fn kind(cpu_milli: i64, memory_bytes: i64, gpu_count: u16) -> PodKind {
-        let gpu_models = Vec::new();
-        PodKind { cpu_milli, memory_bytes, gpu_count, gpu_milli: 1000, gpu_models }
+        PodKind { cpu_milli, memory_bytes, gpu_count, gpu_milli: 1000, ..PodKind::default() }
     }
 
     #[test]

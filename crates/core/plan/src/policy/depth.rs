@@ -1,17 +1,21 @@
-//! Depth fragmentation: expected free GPU that the mix cannot use, also because CPU or memory runs
-//! out first.
+//! Depth fragmentation: expected free GPU that the mix cannot use, also because something else runs
+//! out first: CPU, memory, device memory, pod slots, ephemeral storage, extended resources.
 //!
 //! For an expected pod that can run on the node, FGD counts the free GPU on devices too small for
 //! it. Here a second amount is added: of the usable GPU all but the part that as many pods as the
-//! free CPU, memory and devices carry would fill. For a pod that cannot run there all free GPU
+//! free amounts and devices carry would fill. For a pod that cannot run there all free GPU
 //! counts twice, as it does once in FGD. The sum over the mix is in milli-GPU · 2^20.
 
+use dovetail_model::NodeId;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::device::need::{DeviceNeed, Request};
 use crate::learn::PodKind;
+use crate::policy::other_resources::{OtherResources, PLENTY};
 use crate::policy::steps::Steps;
 use crate::state::State;
+use crate::state::holdings::Amounts;
 
 /// Pods beyond this number on one node are told apart by devices alone.
 const DEEPEST: u8 = 16;
@@ -24,16 +28,27 @@ pub(crate) struct DepthFragmentation {
     whole: i64,
     cpu: Steps,
     memory: Steps,
+    others: OtherResources,
     /// What the devices alone allow, by set; computed once.
     by_set: FxHashMap<u32, Box<[Room]>>,
-    /// The latest results, at one look each.
-    latest: Vec<(Left, i64)>,
+    /// The latest results of nodes with plenty of other resources, at one look each.
+    latest: Vec<(Steady, i64)>,
+    /// Results of other nodes.
+    scarce: FxHashMap<Left, i64>,
     remember: bool,
 }
 
-/// The devices and how much of CPU and memory is free, as far as it makes a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The devices and how much of everything else is free, as far as it makes a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Left {
+    pub(crate) steady: Steady,
+    /// Number of what is free of other resources.
+    pub(crate) others: u32,
+}
+
+/// The devices, CPU and memory of a node: most nodes have plenty of all else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Steady {
     pub(crate) set: u32,
     pub(crate) cpu_step: u16,
     pub(crate) memory_step: u16,
@@ -43,7 +58,8 @@ pub(crate) struct Left {
 struct Expected {
     gpu_count: i64,
     gpu_milli: i64,
-    models: SmallVec<[u32; 4]>,
+    device_memory_bytes: i64,
+    need: DeviceNeed,
     weight: i64,
 }
 
@@ -59,6 +75,8 @@ struct Room {
 
 /// Places of the latest results, a power of two.
 const LATEST_BITS: u32 = 16;
+/// Most results of nodes that are short of other resources.
+const MOST_SCARCE: usize = 1 << 16;
 
 impl DepthFragmentation {
     /// `remember` false computes everything anew each time: slow, for judging what is remembered.
@@ -67,81 +85,140 @@ impl DepthFragmentation {
             let amounts: Vec<i64> = mix.iter().map(|(kind, _)| of(kind)).collect();
             Steps::new(&amounts, DEEPEST)
         };
-        let nowhere = Left { set: u32::MAX, cpu_step: 0, memory_step: 0 };
+        let nowhere = Steady { set: u32::MAX, cpu_step: 0, memory_step: 0 };
         Self {
             cpu: asked(|kind| kind.cpu_milli),
             memory: asked(|kind| kind.memory_bytes),
+            others: OtherResources::new(state, mix, DEEPEST),
             whole: mix.iter().map(|(_, weight)| weight).sum(),
             mix: mix.iter().map(|(kind, weight)| Expected::of(state, kind, *weight)).collect(),
             by_set: FxHashMap::default(),
             latest: vec![(nowhere, 0); if remember { 1 << LATEST_BITS } else { 0 }],
+            scarce: FxHashMap::default(),
             remember,
         }
     }
 
-    /// A node with so much free CPU and memory.
+    /// Whether other resources than CPU, memory and devices make no difference on a node with so
+    /// many free pod slots, also after one pod more.
     #[inline]
-    pub(crate) fn left(&self, set: u32, cpu_milli: i64, memory_bytes: i64) -> Left {
-        let (cpu_step, memory_step) = (self.cpu.step(cpu_milli), self.memory.step(memory_bytes));
-        Left { set, cpu_step, memory_step }
+    pub(crate) fn is_plenty(&self, slots_left: i32) -> bool {
+        self.others.is_plenty(slots_left)
+    }
+
+    /// A node from which so much is taken; its devices are as they are.
+    #[inline]
+    pub(crate) fn left(&mut self, state: &State, node: NodeId, taken: Option<&Amounts>) -> Left {
+        let hot = state.nodes.hot(node);
+        let (cpu_milli, memory_bytes) =
+            taken.map_or((0, 0), |amounts| (amounts.cpu_milli, amounts.memory_bytes));
+        let steady = Steady {
+            set: hot.set,
+            cpu_step: self.cpu.step(hot.cpu_left_milli - cpu_milli),
+            memory_step: self.memory.step(hot.memory_left_bytes - memory_bytes),
+        };
+        Left { steady, others: self.others.of(state, node, taken) }
     }
 
     /// Depth fragmentation of a node that is left like this.
     #[inline]
     pub(crate) fn of(&mut self, state: &State, left: Left) -> i64 {
         if !self.remember {
-            return self.compute(state, left, &self.rooms(state, left.set));
+            return self.compute(state, left, &self.rooms(state, left.steady.set));
         }
-        let place = left.place();
-        if self.latest[place].0 == left {
+        match left.others {
+            PLENTY => self.latest(state, left),
+            _ => self.scarce(state, left),
+        }
+    }
+
+    #[inline]
+    fn latest(&mut self, state: &State, left: Left) -> i64 {
+        let place = left.steady.place();
+        if self.latest[place].0 == left.steady {
             return self.latest[place].1;
         }
-        if !self.by_set.contains_key(&left.set) {
-            let rooms = self.rooms(state, left.set);
-            self.by_set.insert(left.set, rooms);
-        }
-        let value = self.compute(state, left, &self.by_set[&left.set]);
-        self.latest[place] = (left, value);
+        let value = self.by_rooms(state, left);
+        self.latest[place] = (left.steady, value);
         value
     }
 
+    #[cold]
+    fn scarce(&mut self, state: &State, left: Left) -> i64 {
+        if let Some(known) = self.scarce.get(&left) {
+            return *known;
+        }
+        let value = self.by_rooms(state, left);
+        if self.scarce.len() >= MOST_SCARCE {
+            self.scarce.clear();
+        }
+        self.scarce.insert(left, value);
+        value
+    }
+
+    fn by_rooms(&mut self, state: &State, left: Left) -> i64 {
+        let set = left.steady.set;
+        if !self.by_set.contains_key(&set) {
+            let rooms = self.rooms(state, set);
+            self.by_set.insert(set, rooms);
+        }
+        self.compute(state, left, &self.by_set[&set])
+    }
+
     fn compute(&self, state: &State, left: Left, rooms: &[Room]) -> i64 {
-        let cpu = self.cpu.pods(left.cpu_step);
-        let memory = self.memory.pods(left.memory_step);
-        let kinds = self.mix.iter().zip(rooms).zip(cpu.iter().zip(memory));
-        let used: i64 = kinds
-            .map(|((expected, room), (by_cpu, by_memory))| {
-                let pods = room.pods.min(*by_cpu).min(*by_memory);
+        let cpu = self.cpu.pods(left.steady.cpu_step);
+        let memory = self.memory.pods(left.steady.memory_step);
+        let others = self.others.pods(left.others);
+        let carried = cpu.iter().zip(memory).zip(others);
+        let carried = carried.map(|((cpu, memory), others)| *cpu.min(memory).min(others));
+        let used: i64 = self
+            .mix
+            .iter()
+            .zip(rooms)
+            .zip(carried)
+            .map(|((expected, room), carried)| {
+                let pods = room.pods.min(carried);
                 let usable = if pods > 0 { room.usable_milli } else { 0 };
                 expected.weight * i64::from(usable + u32::from(pods) * room.each_milli)
             })
             .sum();
-        2 * state.devices.facts(left.set).gpu_left_milli * self.whole - used
+        2 * state.devices.facts(left.steady.set).gpu_left_milli * self.whole - used
     }
 
     fn rooms(&self, state: &State, set: u32) -> Box<[Room]> {
-        let devices = state.devices.alike(set);
+        let devices = &state.devices;
+        let cells = devices.set(set);
         let of = |expected: &Expected| {
-            let (mut fitting, mut usable, mut shares) = (0, 0, 0);
-            for alike in devices.iter().filter(|alike| {
-                alike.left_milli >= expected.gpu_milli && expected.accepts(alike.model)
-            }) {
-                fitting += alike.count;
-                usable += alike.left_milli * alike.count;
-                shares += alike.left_milli / expected.gpu_milli * alike.count;
+            let (mut fitting, mut usable, mut filled, mut shares) = (0, 0, 0, 0);
+            for number in cells {
+                let cell = devices.cell(*number);
+                let kind = devices.kind(cell.kind);
+                if !expected.need.accepts_kind(kind) || !expected.need.fits_cell(cell, kind) {
+                    continue;
+                }
+                let left_milli = cell.compute_left_milli;
+                let by_compute = left_milli / expected.gpu_milli;
+                let by_memory = match expected.device_memory_bytes {
+                    0 => by_compute,
+                    asked => by_compute.min(cell.memory_left_bytes / asked),
+                };
+                fitting += 1;
+                usable += left_milli;
+                filled += left_milli * by_memory / by_compute.max(1);
+                shares += by_memory;
             }
             let pods = if expected.gpu_count == 1 { shares } else { fitting / expected.gpu_count };
             if pods == 0 {
                 return Room::default();
             }
-            let (usable_milli, each_milli) = (usable as u32, (usable / pods) as u32);
+            let (usable_milli, each_milli) = (usable as u32, (filled / pods) as u32);
             Room { usable_milli, each_milli, pods: pods.min(i64::from(u8::MAX)) as u8 }
         };
         self.mix.iter().map(of).collect()
     }
 }
 
-impl Left {
+impl Steady {
     #[inline]
     fn place(self) -> usize {
         let steps = u64::from(self.cpu_step) << 16 | u64::from(self.memory_step);
@@ -155,11 +232,13 @@ impl Expected {
         let mut models: SmallVec<[u32; 4]> =
             kind.gpu_models.iter().map(|name| state.names.models.intern(name).0).collect();
         models.sort_unstable();
-        let gpu_count = i64::from(kind.gpu_count).max(1);
-        Self { gpu_count, gpu_milli: kind.gpu_milli.max(1), models, weight }
-    }
-
-    fn accepts(&self, model: u32) -> bool {
-        self.models.is_empty() || self.models.binary_search(&model).is_ok()
+        let (gpu_count, gpu_milli) = (kind.gpu_count.max(1), kind.gpu_milli.max(1));
+        let device_memory_bytes = kind.device_memory_bytes;
+        let request = match kind.gpu_milli {
+            1000 => Request::Whole { count: gpu_count, same_island: false },
+            _ => Request::Share { compute_milli: gpu_milli, memory_bytes: device_memory_bytes },
+        };
+        let need = DeviceNeed { request, models, min_memory_bytes: kind.min_device_memory_bytes };
+        Self { gpu_count: i64::from(gpu_count), gpu_milli, device_memory_bytes, need, weight }
     }
 }

@@ -18,14 +18,14 @@ use rustc_hash::FxHashMap;
 use crate::learn::{Learnt, ONE};
 use crate::policy::balance::Balance;
 use crate::policy::best_fit::BestFit;
-use crate::policy::depth::{DepthFragmentation, Left};
+use crate::policy::depth::{DepthFragmentation, Left, Steady};
 use crate::policy::opening::Opening;
+use crate::policy::other_resources::PLENTY;
 use crate::policy::residual::Residual;
 use crate::policy::share_choice::{After, options_after, share_on_best};
 use crate::policy::weights::Weights;
 use crate::policy::{Policy, SCORE_LIMIT, Term, default_devices, scarcity};
 use crate::state::State;
-use crate::state::nodes::Hot;
 use crate::state::shapes::ShapeId;
 
 /// Waste that a point of a pod's preferences makes up for, in milli-GPU.
@@ -111,21 +111,21 @@ impl Recent {
     }
 }
 
-/// The latest gains, at one look each.
+/// The latest gains on nodes with plenty of other resources, at one look each.
 #[derive(Debug)]
 struct Gains {
     latest: Vec<(GainKey, i64)>,
 }
 
 /// The need, and the node before and after; the devices before say what they are after.
-type GainKey = (u32, Left, u32);
+type GainKey = (u32, Steady, u32);
 
 /// Places, a power of two.
 const LATEST_BITS: u32 = 16;
 
 impl Gains {
     fn new(remember: bool) -> Self {
-        let nothing = (u32::MAX, Left { set: 0, cpu_step: 0, memory_step: 0 }, 0);
+        let nothing = (u32::MAX, Steady { set: 0, cpu_step: 0, memory_step: 0 }, 0);
         Self { latest: vec![(nothing, 0); if remember { 1 << LATEST_BITS } else { 0 }] }
     }
 
@@ -164,11 +164,13 @@ impl Dovetail {
         let amounts = &info.demand.amounts;
         let cpu_after = hot.cpu_left_milli - amounts.cpu_milli;
         let memory_after = hot.memory_left_bytes - amounts.memory_bytes;
+        let left_now = version.depth.left(state, node, None);
+        let left_after = version.depth.left(state, node, Some(amounts));
         let idle = state.devices.facts(hot.set).gpu_left_milli;
         let before = version.balance.of_node(idle, hot.cpu_left_milli);
         let idle_after = idle - gpu_milli;
         Parts {
-            gain: version.gain(state, need, &hot, cpu_after, memory_after),
+            gain: version.gain(state, need, left_now, left_after),
             balance: before - version.balance.of_node(idle_after, cpu_after),
             opening: version.opening.of_node(state, &hot),
             left: version.residual.of_node(idle_after, cpu_after, memory_after),
@@ -198,6 +200,9 @@ impl Policy for Dovetail {
             return self.parts(state, shape, node).total();
         }
         let hot = state.nodes.hot(node);
+        if !self.published.depth.is_plenty(hot.slots_left) {
+            return self.parts(state, shape, node).total();
+        }
         let seen = Seen {
             demand: state.shapes.get(shape).demand_id,
             set: hot.set,
@@ -231,12 +236,8 @@ impl Policy for Dovetail {
         if self.published.is_first {
             return default_devices(state, shape, node);
         }
-        let hot = *state.nodes.hot(node);
-        let amounts = &state.shapes.get(shape).demand.amounts;
-        let cpu_after = hot.cpu_left_milli - amounts.cpu_milli;
-        let memory_after = hot.memory_left_bytes - amounts.memory_bytes;
         let version = &mut self.published;
-        let after = version.depth.left(hot.set, cpu_after, memory_after);
+        let after = version.left_after(state, shape, node);
         share_on_best(state, shape, node, |state, option| version.value(state, after, &option))
     }
 
@@ -283,38 +284,42 @@ impl Version {
 
     /// Fall in depth fragmentation less scarcity, for the best choice of devices.
     #[inline]
-    fn gain(
-        &mut self,
-        state: &mut State,
-        need: u32,
-        hot: &Hot,
-        cpu_after: i64,
-        memory_after: i64,
-    ) -> i64 {
-        let before = self.depth.left(hot.set, hot.cpu_left_milli, hot.memory_left_bytes);
-        let after = self.depth.left(hot.set, cpu_after, memory_after);
-        let steps_after = u32::from(after.cpu_step) << 16 | u32::from(after.memory_step);
-        let key = (need, before, steps_after);
+    fn gain(&mut self, state: &mut State, need: u32, before: Left, after: Left) -> i64 {
+        if before.others != PLENTY || after.others != PLENTY {
+            return self.computed_gain(state, need, before, after);
+        }
+        let Steady { cpu_step, memory_step, .. } = after.steady;
+        let key = (need, before.steady, u32::from(cpu_step) << 16 | u32::from(memory_step));
         let place = Gains::place(&key);
         if let Some(known) = self.gains.latest.get(place)
             && known.0 == key
         {
             return known.1;
         }
-        let now = self.depth.of(state, before);
-        let options = options_after(state, need, hot.set);
-        let best = options.into_iter().map(|option| self.value(state, after, &option)).max();
-        let gain = best.map_or(0, |best| now + best);
+        let gain = self.computed_gain(state, need, before, after);
         if let Some(latest) = self.gains.latest.get_mut(place) {
             *latest = (key, gain);
         }
         gain
     }
 
+    fn computed_gain(&mut self, state: &mut State, need: u32, before: Left, after: Left) -> i64 {
+        let now = self.depth.of(state, before);
+        let options = options_after(state, need, before.steady.set);
+        let best = options.into_iter().map(|option| self.value(state, after, &option)).max();
+        best.map_or(0, |best| now + best)
+    }
+
+    /// A node after a pod of the shape took its amounts; its devices are as they are.
+    fn left_after(&mut self, state: &State, shape: ShapeId, node: NodeId) -> Left {
+        self.depth.left(state, node, Some(&state.shapes.get(shape).demand.amounts))
+    }
+
     /// What choosing these devices is worth, on a node left with this CPU and memory.
     #[inline]
     fn value(&mut self, state: &State, after: Left, option: &After) -> i64 {
-        -self.depth.of(state, Left { set: option.set, ..after }) - self.price(option)
+        let steady = Steady { set: option.set, ..after.steady };
+        -self.depth.of(state, Left { steady, ..after }) - self.price(option)
     }
 
     /// Scarcity of the devices that an option takes.
@@ -329,12 +334,9 @@ impl Version {
         if self.is_first {
             return 0;
         }
-        let hot = *state.nodes.hot(node);
-        let demand = state.shapes.get(shape).demand.clone();
-        let cpu_after = hot.cpu_left_milli - demand.amounts.cpu_milli;
-        let memory_after = hot.memory_left_bytes - demand.amounts.memory_bytes;
-        let after = self.depth.left(hot.set, cpu_after, memory_after);
-        let options = options_after(state, demand.need, hot.set);
+        let after = self.left_after(state, shape, node);
+        let need = state.shapes.get(shape).demand.need;
+        let options = options_after(state, need, after.steady.set);
         let best = options.into_iter().max_by_key(|option| self.value(state, after, option));
         best.map_or(0, |option| self.price(&option))
     }

@@ -21,6 +21,7 @@ pub(crate) mod kube_most_allocated;
 pub mod meter;
 pub mod named;
 pub(crate) mod opening;
+pub(crate) mod other_resources;
 pub(crate) mod residual;
 pub(crate) mod scarcity;
 pub(crate) mod share_choice;

@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::state::nodes::Hot;
 
 /// Price of opening a node with the most CPU, for each of its devices, in milli-GPU.
-const OPENING_MILLI: i64 = 250;
+const OPENING_MILLI: i64 = 625;
 /// How steeply the price falls with the node's CPU.
 const POWER: u32 = 12;
 

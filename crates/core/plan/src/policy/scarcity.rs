@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use crate::learn::{Learnt, ONE, STEADY};
 
 /// Price in milli-GPU of a whole GPU of a model under a pressure of one, where nothing ends.
-const PRESSURE_MILLI: i64 = 1000;
+const PRESSURE_MILLI: i64 = 400;
 /// Price in milli-GPU of a whole GPU of a rare model if all demand names models, likewise.
-const RARITY_MILLI: i64 = 10_000;
+const RARITY_MILLI: i64 = 4_000;
 /// Up to this share of the supply a model is rare: 3 %.
 const RARE_SHARE: i64 = ONE * 3 / 100;
 

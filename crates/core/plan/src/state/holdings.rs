@@ -16,6 +16,14 @@ pub(crate) struct Amounts {
     pub(crate) extended: SmallVec<[(u32, i64); 1]>,
 }
 
+impl Amounts {
+    /// The amount of an extended resource, if there is any of it.
+    pub(crate) fn of_extended(&self, name: u32) -> Option<i64> {
+        let amount = self.extended.iter().find(|(other, _)| *other == name);
+        amount.map(|(_, amount)| *amount)
+    }
+}
+
 /// One holding with names interned.
 #[derive(Clone, Debug)]
 pub(crate) struct HoldingRecord {

@@ -137,6 +137,95 @@ fn memory_that_runs_out_first_is_not_wasted() {
     }
 }
 
+/// What runs out before the GPUs do.
+#[derive(Clone, Copy, Debug)]
+enum Short {
+    Memory,
+    EphemeralStorage,
+    ExtendedResource,
+    DeviceMemory,
+    PodSlots,
+}
+
+/// The extended resource that runs out.
+const NIC: &str = "rdma/hca";
+
+impl Short {
+    /// A node of four GPUs that has `amount` of it.
+    fn node(self, name: &str, amount: i64) -> Node {
+        let mut node = Node::plain(name, 128_000, 1 << 40, 4, "A100");
+        match self {
+            Self::Memory => node.allocatable.memory_bytes = amount * GIB,
+            Self::EphemeralStorage => node.allocatable.ephemeral_bytes = amount * GIB,
+            Self::ExtendedResource => drop(node.allocatable.extended.insert(NIC.into(), amount)),
+            Self::DeviceMemory => {
+                node.devices.iter_mut().for_each(|device| device.memory_bytes = amount / 4 * GIB);
+            }
+            Self::PodSlots => node.allocatable.pod_slots = amount,
+        }
+        node
+    }
+
+    /// A pod of so much of a GPU that asks for `amount` of it.
+    fn requirement(self, amount: i64, gpu_milli: i64) -> Arc<Requirement> {
+        let mut requirement = (*requirement((1, 1, gpu_milli))).clone();
+        let resources = &mut requirement.resources;
+        match self {
+            Self::Memory => resources.memory_bytes = amount * GIB,
+            Self::EphemeralStorage => resources.ephemeral_bytes = amount * GIB,
+            Self::ExtendedResource => drop(resources.extended.insert(NIC.into(), amount)),
+            Self::DeviceMemory => {
+                let memory_bytes = amount * GIB;
+                requirement.device =
+                    DeviceRequest::Share { compute_milli: gpu_milli, memory_bytes };
+            }
+            Self::PodSlots => {}
+        }
+        Arc::new(requirement)
+    }
+}
+
+#[test]
+fn whatever_runs_out_before_the_gpus_is_not_wasted() {
+    // Two kinds of nodes, by what they have of it, and two kinds of pods, of which the first fills
+    // the GPUs of the first kind of nodes and the second those of the second kind only.
+    let cases = [
+        (Short::Memory, [160, 512], [(24, 1000), (120, 1000)], 420),
+        (Short::EphemeralStorage, [160, 512], [(24, 1000), (120, 1000)], 420),
+        (Short::ExtendedResource, [160, 512], [(24, 1000), (120, 1000)], 420),
+        (Short::DeviceMemory, [160, 480], [(10, 250), (30, 250)], 1_680),
+        (Short::PodSlots, [4, 110], [(0, 1000), (0, 250)], 720),
+    ];
+    let mut all = Vec::new();
+    for (short, has, asks, count) in cases {
+        let mut over = 0;
+        for seed in 0..4 {
+            let mut draws = Draws(seed);
+            let kinds = asks.map(|(amount, gpu_milli)| short.requirement(amount, gpu_milli));
+            let pods: Vec<_> = (0..count).map(|_| draws.of(&kinds)).collect();
+            let held = |policy: &str| {
+                let node = |at: usize| short.node(&format!("n{at}"), has[at / 40]);
+                let mut engine = engine(policy, (0..80).map(node).collect(), None);
+                let mut held = 0;
+                for (number, pod) in (0..).zip(&pods) {
+                    let job = Job::single(JobId(number), "pod", 0, Arc::clone(pod));
+                    let plan = engine.step(Event::Submitted(Box::new(job)), 0).expect("an event");
+                    match (is_bound(&plan), &pod.device) {
+                        (true, DeviceRequest::Share { compute_milli, .. }) => held += compute_milli,
+                        (true, _) => held += 1000,
+                        (false, _) => drop(engine.step(Event::Ended { job: JobId(number) }, 0)),
+                    }
+                }
+                held
+            };
+            over += held("dovetail") - held("best-fit");
+        }
+        all.push((short, over));
+    }
+    // One GPU in a hundred.
+    assert!(all.iter().all(|(_, over)| over * 100 >= 4 * 80 * 4 * 1000), "{all:?} milli-GPU");
+}
+
 #[test]
 fn large_pods_that_come_last_find_whole_nodes() {
     let kinds = [(24, 96, 768, 8), (24, 96, 768, 2)];
@@ -196,22 +285,36 @@ fn another_policy_takes_over_a_running_cluster() {
         first.step(next(&mut draws, number, &mut running), now_ms).expect("a good event");
     }
     // A restart with another policy in the settings, and the table that the first one wrote.
-    let restarted = |naive| {
-        let policy =
-            PolicySpec { learnt: written_and_read(&first), ..PolicySpec::named("best-fit") };
+    let restarted = |name: &str, naive| {
+        let policy = PolicySpec { learnt: written_and_read(&first), ..PolicySpec::named(name) };
         let config = EngineConfig { policy, naive, ..EngineConfig::default() };
         Engine::new(config, &first.snapshot()).expect("its own world")
     };
-    let [mut second, mut judge] = [false, true].map(restarted);
+    let [mut second, mut judge] = [false, true].map(|naive| restarted("best-fit", naive));
     assert_eq!(second.policy().name(), "best-fit");
+    // And a change while it runs, after what the first policy remembers was used.
+    let mut changed = restarted("dovetail", false);
+    let learnt = written_and_read(&changed);
+    let now_ms = changed.now_ms();
+    let mut change = |name: &str| {
+        let to = Event::PolicyChanged { name: name.to_owned() };
+        changed.step(to, now_ms).map(|plan| (plan, changed.policy().name()))
+    };
+    assert!(change("best").unwrap_err().to_string().contains("there is no policy `best`"));
+    assert_eq!(change("best-fit"), Ok((Plan::default(), "best-fit")));
     let mut others = 0;
     for (now_ms, number) in events {
         let event = next(&mut draws, number, &mut running);
         let plan = second.step(event.clone(), now_ms).expect("a good event");
-        assert_eq!(plan, judge.step(event.clone(), now_ms).expect("a good event"), "{number}");
+        for engine in [&mut judge, &mut changed] {
+            assert_eq!(plan, engine.step(event.clone(), now_ms).expect("a good event"), "{number}");
+        }
         others += usize::from(plan != first.step(event, now_ms).expect("a good event"));
     }
     assert!(others > 0, "the first policy would have decided the same");
+    let back = Event::PolicyChanged { name: "dovetail".to_owned() };
+    changed.step(back, changed.now_ms()).expect("a policy");
+    assert!(learnt.is_some() && written_and_read(&changed) == learnt, "it is not forgotten");
 }
 
 #[test]

@@ -86,6 +86,7 @@ impl Announcing {
             News::NotBound(_)
             | News::WouldBind { .. }
             | News::Preempted { .. }
+            | News::ChoosesBy { .. }
             | News::Inconsistent(_)
             | News::Differs(_) => {}
         }

@@ -20,6 +20,11 @@ pub enum Input {
     Change(Change),
     /// What came of a request.
     Answered(Answer),
+    /// Nodes are chosen by the policy of this name from now on.
+    ChooseBy {
+        /// Its name.
+        policy: String,
+    },
     /// Time has passed.
     Tick,
 }

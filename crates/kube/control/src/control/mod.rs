@@ -66,6 +66,12 @@ impl Control {
                     term.end();
                     self.term = None;
                 }
+                (Input::ChooseBy { policy }, term) => {
+                    self.settings.engine.policy.name.clone_from(&policy);
+                    if let Some(term) = term {
+                        term.choose_by(policy, now);
+                    }
+                }
                 (input, Some(term)) => term.take(input, now, &mut output),
                 // What comes late is about a leadership that is over.
                 (_, None) => {}

@@ -76,9 +76,14 @@ impl Term {
                 self.is_to_stop = true;
                 self.writes.stop();
             }
-            Input::Won { .. } | Input::End | Input::Tick => {}
+            Input::Won { .. } | Input::End | Input::ChooseBy { .. } | Input::Tick => {}
         }
         self.settle(now.wall_ms, output);
+    }
+
+    /// Chooses nodes by another policy.
+    pub(super) fn choose_by(&mut self, policy: String, now: Now) {
+        self.scheduler.choose_by(policy, now.wall_ms);
     }
 
     /// Takes what became of writes; whether any has ended.

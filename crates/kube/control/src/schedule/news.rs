@@ -60,6 +60,11 @@ pub enum News {
     EvictionRefused(Box<EvictionRefused>),
     /// Something about an object.
     Object(world::Report),
+    /// Nodes are chosen by another policy from now on.
+    ChoosesBy {
+        /// Its name.
+        policy: String,
+    },
     /// The engine did not take what the world reported. It starts again from the world.
     Inconsistent(EngineError),
     /// Engine and world were compared and differ, in these points.

@@ -100,6 +100,13 @@ impl Scheduler {
         self.known.take_reports();
     }
 
+    /// Chooses nodes by another policy from now on.
+    pub fn choose_by(&mut self, policy: String, now_ms: u64) {
+        self.pass(now_ms);
+        self.known.choose_by(policy);
+        self.settle();
+    }
+
     /// Takes the outcome of a bind.
     pub fn outcome(&mut self, report: Report, now_ms: u64) {
         self.pass(now_ms);
