@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use dovetail_cluster::world::{PodKey, World};
 use dovetail_model::{Action, Event, JobId, Owner, PendingReason, Phase, Plan, PodId, Snapshot};
+use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
-use dovetail_plan::{Engine, PolicySpec};
 
 use super::drift::{Comparisons, differences};
 use super::news::News;
@@ -26,7 +26,7 @@ pub(super) struct Known {
     pub(super) world: World,
     /// None until all lists are complete, and after an error until the next decision.
     engine: Option<Engine>,
-    config: EngineConfig,
+    pub(super) config: EngineConfig,
     pub(super) recording: Option<Recording>,
     pub(super) now_ms: u64,
     pub(super) pending: PendingJobs,
@@ -141,17 +141,6 @@ impl Known {
                 Err(error) => self.restart_engine(error),
             }
         }
-    }
-
-    /// Chooses nodes by another policy from now on, if there is one of this name.
-    pub(super) fn choose_by(&mut self, policy: String) {
-        let spec = PolicySpec { name: policy.clone(), ..self.config.policy.clone() };
-        if spec.name == self.config.policy.name || spec.check().is_err() {
-            return;
-        }
-        self.config.policy = spec;
-        self.news.push(News::ChoosesBy { policy: policy.clone() });
-        self.apply(vec![Event::PolicyChanged { name: policy }]);
     }
 
     /// The next that the other parts have to act upon, in the order in which it came about.

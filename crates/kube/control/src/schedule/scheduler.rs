@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use dovetail_cluster::queues::engine_name;
 use dovetail_cluster::world::{Change, Unwinding, VolumePatience, World};
-use dovetail_model::{Action, JobId, NodeName, PendingReason, Plan, PodId};
-use dovetail_plan::Engine;
+use dovetail_model::{Action, Event, JobId, NodeName, PendingReason, Plan, PodId};
 use dovetail_plan::engine::{EngineConfig, EngineError};
+use dovetail_plan::{Engine, PolicySpec};
 
 use super::dispatch::Dispatch;
 use super::known::{Follows, Known};
@@ -100,10 +100,17 @@ impl Scheduler {
         self.known.take_reports();
     }
 
-    /// Chooses nodes by another policy from now on.
+    /// Chooses nodes by another policy from now on, if there is one of this name.
     pub fn choose_by(&mut self, policy: String, now_ms: u64) {
         self.pass(now_ms);
-        self.known.choose_by(policy);
+        let known = &mut self.known;
+        let spec = PolicySpec { name: policy.clone(), ..known.config.policy.clone() };
+        if spec.name == known.config.policy.name || spec.check().is_err() {
+            return;
+        }
+        known.config.policy = spec;
+        known.news.push(News::ChoosesBy { policy: policy.clone() });
+        known.apply(vec![Event::PolicyChanged { name: policy }]);
         self.settle();
     }
 
@@ -156,7 +163,8 @@ impl Scheduler {
         }
         self.preempting.rejoin_gangs(&mut self.known);
         self.settle();
-        self.provision();
+        self.dispatch.provision(&mut self.known);
+        self.settle();
         for _ in 0..ROUNDS {
             if !self.known.decide() {
                 break;
@@ -164,7 +172,8 @@ impl Scheduler {
             self.settle();
         }
         // What was decided meanwhile is written at once.
-        self.provision();
+        self.dispatch.provision(&mut self.known);
+        self.settle();
         self.known.report_the_rest();
         self.known.compare();
         self.known.forget_what_is_gone();
@@ -367,11 +376,6 @@ impl Scheduler {
             Some(numbers) => self.dispatch.send_when_provisioned(known, numbers),
             None => known.restart_engine(EngineError::UnknownJob { job }),
         }
-    }
-
-    fn provision(&mut self) {
-        self.dispatch.provision(&mut self.known);
-        self.settle();
     }
 
     /// An engine over what the world says, which goes on where an earlier one ended.
