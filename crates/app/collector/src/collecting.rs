@@ -433,7 +433,9 @@ impl Collector {
 
     /// The part of a period that series are read of: what objects alone filled stays as it is.
     fn after_objects(&mut self, cluster: &str, whole: Span) -> Result<Span> {
-        let until_ms = filled_until_ms(&mut self.ledger, cluster, whole)?;
+        // Scans end within a step, which may be after the last whole one.
+        let until_now = Span { to_ms: now_ms().max(whole.to_ms), ..whole };
+        let until_ms = filled_until_ms(&mut self.ledger, cluster, until_now)?;
         let step_ms = self.given.flags.step.ms;
         // A reading begins a little before its period, as samples come late.
         let first_ms = until_ms.map(|ms| ms.next_multiple_of(step_ms) + again_ms(step_ms));

@@ -12,8 +12,8 @@ use anyhow::Result;
 
 use crate::from_prometheus::{Machine, Pods};
 
-/// Levels of what one holder has of a device in an interval, without gaps; and whether some of it is
-/// unknown because several pods share the device.
+/// Levels of what one holder has of a device in an interval, without gaps; and whether some of it
+/// is unknown because several pods share the device.
 pub(crate) fn levels(history: &DeviceHistory, interval: &DeviceInterval) -> (Vec<Level>, bool) {
     let holdings = history.holdings.iter().filter(|of| Some(of.holder) == interval.holder);
     let (mut levels, mut is_shared) = (Vec::new(), false);

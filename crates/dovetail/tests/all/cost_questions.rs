@@ -215,7 +215,7 @@ fn of_one_thing_it_is_said_in_the_singular() {
     );
     let beside = sentence(&one, "beside", "uncertainty");
     assert!(beside.starts_with("1 of 1 node with GPUs carries such pods; "), "{beside}");
-    assert!(beside.contains("all-in puts the whole price of a node on its GPUs"), "{beside}");
+    assert!(beside.contains("all-in assigns the whole price of a node to its GPUs"), "{beside}");
     assert_eq!(
         sentence(&one, "runs", "unknown_because"),
         "it is unknown since when 1 pod of training holds whole GPUs: add --prometheus URL"

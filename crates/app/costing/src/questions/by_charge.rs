@@ -88,7 +88,7 @@ pub fn top(asked: &Asked) -> Answer {
         none_because: (wasters.is_empty() && !is_blind).then(|| match held {
             0 => nobody_held(asked),
             _ => format!(
-                "no workload held GPUs that were idle, starting, waiting for the rest of a gang or \
+                "no workload had GPUs that were idle, starting, waiting for the rest of a gang or \
                  repeating work {}",
                 asked.when()
             ),

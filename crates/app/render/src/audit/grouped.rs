@@ -15,7 +15,8 @@ pub(crate) struct CheckGroup<'d> {
 }
 
 impl CheckGroup<'_> {
-    /// What fixing all of them is worth a month, or what they have wasted so far; empty for a risk.
+    /// What fixing all of them is worth a month, or what they have wasted so far; empty for a
+    /// risk.
     pub(crate) fn worth(&self) -> String {
         match (self.usd_micros > 0, self.gpu_hours > 0.0) {
             (true, _) => rounded_usd(self.usd_micros),
@@ -46,7 +47,8 @@ impl CheckGroup<'_> {
     }
 }
 
-/// Findings that are not ignored, by check: by dollars a month, GPU-hours, dollars so far, severity.
+/// Findings that are not ignored, by check: by dollars a month, GPU-hours, dollars so far,
+/// severity.
 pub(crate) fn grouped(document: &Document) -> Vec<CheckGroup<'_>> {
     let mut groups: Vec<CheckGroup<'_>> = Vec::new();
     for finding in document.findings.iter().filter(|finding| finding.suppressed.is_none()) {

@@ -142,8 +142,8 @@ fn free_for(view: &View<'_>, resource: &str, cause: FreeCause) -> Vec<Attributio
     nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect()
 }
 
-/// One node of each kind that is ready, those with the most GPUs first. Kinds differ in GPUs, taints
-/// and what pending pods ask of labels.
+/// One node of each kind that is ready, those with the most GPUs first. Kinds differ in GPUs,
+/// taints and what pending pods ask of labels.
 fn kinds(world: &Snapshot) -> Vec<&WorldNode> {
     let waiting = world.jobs.iter().filter(|job| job.start_ms.is_none());
     let conditions = waiting.flat_map(|job| &job.pod_sets);

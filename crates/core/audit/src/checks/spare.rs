@@ -2,7 +2,8 @@
 //!
 //! A node on which pods have GPUs cannot be removed, and what is free beside them may be unusable:
 //! too little CPU or memory is left. So the engine is asked to place a pod on what each node has
-//! free, with as much CPU and memory for each GPU as the node has of it; what it places can be used.
+//! free, with as much CPU and memory for each GPU as the node has of it; what it places can be
+//! used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
