@@ -1,8 +1,10 @@
 //! Small pieces that the types are read with.
 
+use std::borrow::Cow;
 use std::num::NonZeroU64;
 
 use dovetail_model::Quantity;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
 /// `null` is the same as absent: the API writes empty lists both ways.
@@ -38,7 +40,7 @@ pub(super) fn time_or_never<'de, D: Deserializer<'de>>(
 
 /// A time in milliseconds since 1970; 0 if there is none, or one that cannot be read.
 pub(super) fn time_ms<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
-    let text = Option::<std::borrow::Cow<'de, str>>::deserialize(input)?;
+    let text = Option::<Cow<'de, str>>::deserialize(input)?;
     let time = text.and_then(|text| text.parse::<jiff::Timestamp>().ok());
     Ok(time.map_or(0, |time| time.as_millisecond().max(0).cast_unsigned()))
 }
@@ -74,6 +76,22 @@ impl<'de> Deserialize<'de> for Amount {
             }
         }
         input.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Amount {
+    fn schema_name() -> Cow<'static, str> {
+        "Amount".into()
+    }
+
+    /// Quantities of Kubernetes, without a sign.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "x-kubernetes-int-or-string": true,
+            "pattern": r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE](\+|-)?[0-9]+)?$",
+            "maxLength": 32,
+        })
     }
 }
 

@@ -1,7 +1,10 @@
 //! Label selectors, as `metav1.LabelSelectorAsSelector` reads them.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
 use super::json::nullable;
@@ -154,25 +157,65 @@ impl fmt::Display for LabelTerm {
     }
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 struct Written {
     #[serde(deserialize_with = "nullable")]
+    #[schemars(with = "BTreeMap<String, LabelValue>", extend("maxProperties" = 64))]
     match_labels: Labels,
     #[serde(deserialize_with = "nullable")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     match_expressions: Vec<Expression>,
 }
 
-/// `key operator values`, as label and node selectors write it.
-#[derive(Default, Deserialize)]
+// `key operator values`, as label and node selectors write it.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend(
+    "required" = ["key", "operator"],
+    "x-kubernetes-validations" = [{
+        "rule": "(self.operator in [\"In\", \"NotIn\"]) == \
+                 (has(self.values) && size(self.values) > 0)",
+        "message": "In and NotIn need values, Exists and DoesNotExist take none",
+    }]
+))]
 pub(super) struct Expression {
     #[serde(deserialize_with = "nullable")]
+    #[schemars(length(min = 1, max = 317))]
     pub(super) key: Box<str>,
     #[serde(deserialize_with = "nullable")]
+    #[schemars(extend("enum" = ["In", "NotIn", "Exists", "DoesNotExist"]))]
     pub(super) operator: Box<str>,
     #[serde(deserialize_with = "nullable")]
+    #[schemars(
+        length(max = 64),
+        inner(length(max = 63)),
+        extend("x-kubernetes-list-type" = "atomic")
+    )]
     pub(super) values: Vec<Box<str>>,
+}
+
+/// The value of a label, in schemas.
+struct LabelValue;
+
+impl JsonSchema for LabelValue {
+    fn schema_name() -> Cow<'static, str> {
+        "LabelValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "maxLength": 63})
+    }
+}
+
+impl JsonSchema for LabelSelector {
+    fn schema_name() -> Cow<'static, str> {
+        "LabelSelector".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Written::json_schema(generator)
+    }
 }
 
 impl<'de> Deserialize<'de> for LabelSelector {

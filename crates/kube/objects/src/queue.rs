@@ -3,12 +3,17 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::Quantity;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::json::{Amount, nullable};
 use super::label_selector::LabelSelector;
 use super::meta::Meta;
+use super::structural::structural;
+
+/// A queue's amounts name at most this many resources.
+const MOST_RESOURCES: u32 = 32;
 
 /// A queue, as its object says.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,26 +45,70 @@ struct QueueJson {
     status: Value,
 }
 
-#[derive(Default, Deserialize)]
+// What people write in `spec`. Its schema is derived from it: the comments of its fields are what
+// `kubectl explain queue.spec` prints.
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [{
+    "rule": "!has(self.guaranteed) || !has(self.limit) || self.guaranteed.all(name, \
+             !(name in self.limit) || !isQuantity(string(self.guaranteed[name])) || \
+             !isQuantity(string(self.limit[name])) || \
+             quantity(string(self.guaranteed[name])).compareTo(quantity(string(self.limit[name]))) <= 0)",
+    "message": "spec.guaranteed: of no resource may more be guaranteed than spec.limit allows",
+}]))]
 struct SpecJson {
+    /// The queue above it. Without one it hangs below the root.
     #[serde(deserialize_with = "nullable")]
+    #[schemars(length(min = 1, max = 63))]
     parent: Box<str>,
+    /// Its quota by resource, as in a ResourceQuota: what it and all queues below it have for
+    /// themselves. Of what is named here it holds no more, unless it borrows.
     #[serde(deserialize_with = "nullable")]
+    #[schemars(extend(
+        "maxProperties" = MOST_RESOURCES,
+        "x-kubernetes-validations" = not_negative("guaranteed")
+    ))]
     guaranteed: BTreeMap<Box<str>, Amount>,
+    /// What it and all queues below it never hold more of, by resource.
     #[serde(deserialize_with = "nullable")]
+    #[schemars(extend(
+        "maxProperties" = MOST_RESOURCES,
+        "x-kubernetes-validations" = not_negative("limit")
+    ))]
     limit: BTreeMap<Box<str>, Amount>,
+    /// Share of what is not enough for all: a queue of weight 2 is given twice as much as one of
+    /// weight 1.
+    #[schemars(with = "i32", range(min = 1, max = 1000), extend("default" = 1))]
     weight: Option<u32>,
+    /// Whether it may hold more than it is guaranteed while that is free. Nothing that is lent is
+    /// taken back yet, so queues do not borrow by default.
     #[serde(deserialize_with = "nullable")]
+    #[schemars(extend("default" = "Never"))]
     borrowing: Borrowing,
+    /// Namespaces whose pods it takes, by label; {} is all of them. Without it the default queue
+    /// takes all, any other none.
     namespace_selector: LabelSelector,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 enum Borrowing {
     #[default]
     Never,
     WhenFree,
+}
+
+/// The rule that no amount of a field is below zero.
+fn not_negative(field: &str) -> Value {
+    json!([{
+        "rule": "self.all(name, !isQuantity(string(self[name])) || \
+                 !quantity(string(self[name])).isLessThan(quantity(\"0\")))",
+        "message": format!("spec.{field}: amounts are not negative"),
+    }])
+}
+
+/// The schema of a queue's `spec` for its CustomResourceDefinition.
+pub fn queue_spec_schema() -> Value {
+    structural::<SpecJson>()
 }
 
 impl<'de> Deserialize<'de> for Queue {

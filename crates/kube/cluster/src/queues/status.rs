@@ -3,15 +3,93 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::{Axis, Bounds, Charge};
-use dovetail_objects::{Queue, harmless};
+use dovetail_objects::{Queue, harmless, structural};
 use dovetail_plan::QueueUse;
 use dovetail_plan::engine::WaitingBelow;
 use jiff::Timestamp;
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Problem;
 use super::amounts::{amount_of, bounds, held, percent, written};
 use crate::translate::Rules;
+
+// What a queue reports. Its schema is derived from it: the comments of its fields are what
+// `kubectl explain queue.status` prints.
+#[derive(JsonSchema, Serialize)]
+#[schemars(transform = none_required)]
+struct Status {
+    /// What it and all queues below it hold.
+    used: BTreeMap<String, String>,
+    /// What of that is beyond what it is guaranteed.
+    borrowed: BTreeMap<String, String>,
+    gpus: Gpus,
+    pending: Pending,
+    /// The greatest part that it holds of anything the cluster has.
+    share: String,
+    #[schemars(extend(
+        "x-kubernetes-list-type" = "map",
+        "x-kubernetes-list-map-keys" = ["type"]
+    ))]
+    conditions: Vec<Condition>,
+}
+
+// The same of GPUs alone, for the columns of `kubectl get queues`.
+#[derive(JsonSchema, Serialize)]
+#[schemars(transform = none_required)]
+struct Gpus {
+    /// GPUs in use.
+    used: String,
+    /// GPUs beyond those guaranteed.
+    borrowed: String,
+    /// GPUs guaranteed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    guaranteed: Option<String>,
+    /// Most GPUs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    limit: Option<String>,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[schemars(transform = none_required)]
+struct Pending {
+    /// Jobs that wait: pods by themselves, and gangs.
+    #[schemars(with = "i64", range(min = 0))]
+    jobs: u64,
+    /// Pods that wait, gangs at their smallest size.
+    #[schemars(with = "i64", range(min = 0))]
+    pods: u64,
+}
+
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    #[schemars(length(max = 316))]
+    r#type: &'static str,
+    #[schemars(extend("enum" = ["True", "False", "Unknown"]))]
+    status: &'static str,
+    #[schemars(length(max = 1_024))]
+    reason: &'static str,
+    #[schemars(length(max = 32_768))]
+    message: String,
+    // Set by `patch`, which knows since when the condition is what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    last_transition_time: Option<String>,
+}
+
+/// A status is written as a whole, but a server takes one that lacks fields.
+fn none_required(schema: &mut Schema) {
+    schema.remove("required");
+}
+
+/// The schema of `status` for the CustomResourceDefinition.
+pub(super) fn status_schema() -> Value {
+    structural::<Status>()
+}
 
 /// What a queue is to say, without the times of its conditions.
 pub fn status(
@@ -21,24 +99,21 @@ pub fn status(
     pending: WaitingBelow,
     rules: &Rules,
 ) -> Value {
-    let guaranteed = bounds(&queue.guaranteed, rules);
-    let borrowed = beyond(&usage.used, &guaranteed);
+    let borrowed = beyond(&usage.used, &bounds(&queue.guaranteed, rules));
     let gpus = |amount: i64| written(&Axis::Gpu, amount);
-    let mut of_gpus = BTreeMap::from([
-        ("used", gpus(usage.used.gpu_milli)),
-        ("borrowed", gpus(borrowed.gpu_milli)),
-    ]);
-    for (field, amounts) in [("guaranteed", &queue.guaranteed), ("limit", &queue.limit)] {
-        let said = amount_of(&Axis::Gpu, amounts, rules);
-        of_gpus.extend(said.map(|amount| (field, amount.to_string())));
-    }
-    json!({
-        "used": held(&usage.used, rules),
-        "borrowed": held(&borrowed, rules),
-        "gpus": of_gpus,
-        "pending": {"jobs": pending.jobs, "pods": pending.pods},
-        "share": percent(usage.share),
-        "conditions": [condition(problem)],
+    let named = |amounts| amount_of(&Axis::Gpu, amounts, rules).map(|amount| amount.to_string());
+    json!(Status {
+        used: held(&usage.used, rules),
+        borrowed: held(&borrowed, rules),
+        gpus: Gpus {
+            used: gpus(usage.used.gpu_milli),
+            borrowed: gpus(borrowed.gpu_milli),
+            guaranteed: named(&queue.guaranteed),
+            limit: named(&queue.limit),
+        },
+        pending: Pending { jobs: pending.jobs, pods: pending.pods },
+        share: percent(usage.share),
+        conditions: vec![condition(problem)],
     })
 }
 
@@ -82,14 +157,14 @@ pub fn patch(queue: &Queue, wanted: &Value, now_ms: u64) -> Option<Value> {
 }
 
 /// The condition `Ready`.
-fn condition(problem: Option<&Problem>) -> Value {
+fn condition(problem: Option<&Problem>) -> Condition {
     let (status, reason) = match problem {
         None => ("True", "Ready"),
         Some(problem) => ("False", problem.word()),
     };
     let message = problem.map(ToString::to_string).unwrap_or_default();
-    let message = harmless(&message);
-    json!({"type": "Ready", "status": status, "reason": reason, "message": message})
+    let message = harmless(&message).to_string();
+    Condition { r#type: "Ready", status, reason, message, last_transition_time: None }
 }
 
 pub(super) fn timestamp(at_ms: u64) -> String {
