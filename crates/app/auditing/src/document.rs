@@ -12,7 +12,8 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_inventory::patches::safe_patches;
 use dovetail_model::Money;
 use dovetail_sources::doubts::{
-    clamped_in_words, device_doubts_in_words, gpu_counts_in_words, unjudged_by_reason,
+    clamped_in_words, device_doubts_in_words, gpu_counts_in_words, nodes_not_read_in_words,
+    unjudged_by_reason,
 };
 use dovetail_sources::node_prices::{PriceLine, Prices};
 use dovetail_sources::old_prices::old_prices;
@@ -102,6 +103,9 @@ pub struct HeadlineOut {
     pub highest: Option<MethodOut>,
     /// What a fix returns now: a node can go, or waiting work fits.
     pub returned: FigureOut,
+    /// What of it leaves the bill with nodes that can go. Pending pods take the rest, and the bill
+    /// stays.
+    pub removed_usd_micros_per_month: Option<i64>,
     /// What findings explain beside that: money once somebody uses it.
     pub freed: FigureOut,
     /// What no finding explains.
@@ -404,6 +408,7 @@ impl HeadlineOut {
             lowest: range.map(|range| method(range.lowest)),
             highest: range.map(|range| method(range.highest)),
             returned: FigureOut::of(&report.returned),
+            removed_usd_micros_per_month: micros(report.removed),
             freed: FigureOut::of(&report.freed),
             unexplained: FigureOut::of(&report.unexplained),
             waste_usd_micros_so_far: micros(so_far),
@@ -548,6 +553,12 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     let held = &gathered.moment.held;
     let measured = held.iter().filter(|held| !held.uses.is_empty()).count();
     let mut unseen = Vec::new();
+    unseen.extend(nodes_not_read_in_words(&gathered.unknown_gpus).map(|what| UnseenOut {
+        what,
+        hides:
+            "GPUs that are in no figure here, their price, and what is free beside them".to_owned(),
+        command: "kubectl get nodes -o json".to_owned(),
+    }));
     if measured < held.len() {
         let what = match gathered.facts.usage {
             None => "use of allocated GPUs".to_owned(),
@@ -570,10 +581,14 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         hides: "how many GPUs there are, and who holds them".to_owned(),
         command: "kubectl get nodes,pods -A -o json".to_owned(),
     }));
-    unseen.extend(gpu_counts_in_words(&gathered.gpu_counts).map(|what| UnseenOut {
-        what,
-        hides: "how many GPUs there are, and what each costs".to_owned(),
-        command: "kubectl get nodes -o json".to_owned(),
+    unseen.extend(gpu_counts_in_words(&gathered.gpu_counts).map(|what| {
+        UnseenOut {
+            what,
+            hides: "how many GPUs there are, and what each costs".to_owned(),
+            command:
+                "GPU Feature Discovery, which sets nvidia.com/gpu.count and nvidia.com/gpu.replicas"
+                    .to_owned(),
+        }
     }));
     unseen.extend(device_doubts_in_words(&gathered.device_doubts).map(|what| UnseenOut {
         what,

@@ -51,7 +51,15 @@ impl Document {
             Some(bill) => format!("You pay about {} a month for {gpus}.", rounded_usd(bill)),
             None => format!("The cluster has {gpus}; {which}."),
         };
-        format!("{paid} {}{}", self.waste_sentence(), self.unpriced_sentence())
+        let unknown = match head.unknown_gpus {
+            0.0 => String::new(),
+            1.0 => " 1 more GPU is in no figure: its node or pod was not read.".to_owned(),
+            gpus => format!(
+                " {} more are in no figure: their nodes or pods were not read.",
+                gpu_count(gpus)
+            ),
+        };
+        format!("{paid} {}{}{unknown}", self.waste_sentence(), self.unpriced_sentence())
     }
 
     /// Whether what allocated GPUs do was not measured at all: then only allocation is known, and
@@ -147,10 +155,7 @@ impl Document {
         let (returned, freed) = (&head.returned, &head.freed);
         let mut sentences = Vec::new();
         if returned.gpu_hours_per_month + freed.gpu_hours_per_month >= LEAST_HOURS {
-            let money = match returned.gpu_hours_per_month >= LEAST_HOURS {
-                true => format!("return {} a month now", figure_words(returned)),
-                false => "return no money by themselves".to_owned(),
-            };
+            let money = self.returned_words();
             let hours = rounded(freed.gpu_hours_per_month);
             sentences
                 .push(format!("Fixes {money} and free {hours} GPU-hours a month for other work."));
@@ -171,6 +176,26 @@ impl Document {
             sentences.push(format!("The price of {gpus} is an estimate."));
         }
         (!sentences.is_empty()).then(|| sentences.join(" "))
+    }
+
+    /// What fixes bring at once: a smaller bill, or GPUs already paid for to pending pods.
+    fn returned_words(&self) -> String {
+        let returned = &self.headline.returned;
+        if returned.gpu_hours_per_month < LEAST_HOURS {
+            return "return no money by themselves".to_owned();
+        }
+        let all = figure_words(returned);
+        let removed = self.headline.removed_usd_micros_per_month.unwrap_or(0);
+        let filled = returned.usd_micros_per_month.map(|all| all - removed);
+        match (removed, filled) {
+            (0, _) => format!("let pending pods use {all} a month of GPUs that you pay for anyway"),
+            (_, None | Some(0)) => format!("lower the bill by {all} a month"),
+            (removed, Some(filled)) => format!(
+                "are worth {all} a month: {} less on the bill, {} of GPUs that pending pods then use,",
+                rounded_usd(removed),
+                rounded_usd(filled)
+            ),
+        }
     }
 
     /// How many objects could not be read; `None` where all were.
@@ -221,6 +246,7 @@ impl FindingOut {
         match (self.patches.len(), self.patched_with) {
             (0, Some(check)) => format!("fix: the patch of {check} for this object fixes it too"),
             (0, None) => format!("fix: edit the {edits}, for example: {}", self.fix.example),
+            (1, _) if self.patches[0].form == "command" => "fix: run this command".to_owned(),
             (1, _) => format!("fix: edit the {edits} with this patch"),
             _ => format!("fix: edit the {edits} with these patches"),
         }
@@ -258,8 +284,13 @@ pub fn severity_words(severity: Severity) -> &'static str {
 
 /// What fixing a finding brings, and how much of it at once where that is not all.
 pub(crate) fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
-    let words = worth_words(brought.worth);
     let returned = brought.returned;
+    let words = match brought.removed.gpu_milli_ms {
+        _ if brought.worth != Worth::Returned => worth_words(brought.worth),
+        0 => "lets pending pods use GPUs that you pay for anyway: the bill stays the same",
+        removed if removed == returned.gpu_milli_ms => "lowers the bill: a node can be removed",
+        _ => worth_words(Worth::Returned),
+    };
     if brought.worth != Worth::Returned || returned.gpu_milli_ms == claimed.gpu_milli_ms {
         return words.to_owned();
     }
@@ -273,7 +304,9 @@ pub(crate) fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
 /// What fixing brings.
 pub fn worth_words(worth: Worth) -> &'static str {
     match worth {
-        Worth::Returned => "saves money now: a node can be removed, or pending work fits",
+        Worth::Returned => {
+            "lowers the bill, as a node can be removed, or lets pending pods use GPUs that you pay for anyway"
+        }
         Worth::Capacity => "frees GPU-hours: saves money only if other work uses them",
         Worth::Risk => "reduces risk, which has no price",
     }

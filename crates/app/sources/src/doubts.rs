@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use dovetail_console::plain::plain_sentence;
 use dovetail_console::shortened::BETWEEN;
 use dovetail_console::table::counted;
-use dovetail_inventory::facts::{Clamped, Gathered, GpuCount, Unjudged};
+use dovetail_inventory::facts::{Clamped, Gathered, GpuCount, Unjudged, UnknownGpus};
 
 /// Why nobody knows why such GPUs are free.
 pub const CONTESTED: &str = "would fit where GPUs are free, and its own scheduler says that it fits nowhere (PodScheduled: Unschedulable): why \
@@ -35,6 +35,14 @@ pub fn gpu_counts_in_words(counts: &[(String, GpuCount)]) -> Option<String> {
     });
     let told = all(told)?;
     Some(format!("labels, instance types and plugins disagree on numbers of GPUs: {told}"))
+}
+
+/// GPUs that pods hold on nodes that were not read.
+pub fn nodes_not_read_in_words(unknown: &UnknownGpus) -> Option<String> {
+    let nodes = all(unknown.nodes_not_read.iter().map(|node| format!("node {node}")))?;
+    let gpus = counted(usize::try_from(unknown.on_unread_nodes).unwrap_or(0), "GPU");
+    let pods = counted(unknown.pods_on_unread_nodes, "pod");
+    Some(format!("{gpus} of {pods} on nodes that were not read: {nodes}"))
 }
 
 /// What slices and claims leave open of GPUs.

@@ -178,11 +178,17 @@ pub(crate) fn settle_and_tell(
     let mut settled = vec![Settled::default(); findings.len()];
     let mut taken = Vec::new();
     for index in order {
+        let mut left_milli = findings[index].most_milli.unwrap_or(i64::MAX);
         for claim in &findings[index].claims {
             if let Some(pieces) = left.get_mut(&(claim.device, claim.holder)) {
-                serve(claim, pieces, &mut settled[index], |waste| {
+                let gpu_milli = claim.gpu_milli.min(left_milli);
+                let claim = Attribution { gpu_milli, ..claim.clone() };
+                let mut got_milli = 0;
+                serve(&claim, pieces, &mut settled[index], |waste| {
+                    got_milli = waste.interval.gpu_milli.max(got_milli);
                     taken.push(Taken { finding: index, waste });
                 });
+                left_milli -= got_milli;
             }
         }
     }

@@ -148,9 +148,18 @@ pub struct Gpus {
     /// offers them: then no container can ask for the resource, which is the name that the vendor's
     /// plugin would give them.
     pub by_claims: bool,
+    /// Whether pods can get them by resource claims, alone or beside a device plugin.
+    pub claimable: bool,
     /// GPUs that are no units of it now, because pods share them, hold parts of them, or were given
     /// them unseen: pods could have been given them as whole ones.
     pub set_apart: i64,
+}
+
+impl Gpus {
+    /// Whether pods that ask for them by resource claims, or else in a container, can get them.
+    pub fn serves(&self, by_claim: bool) -> bool {
+        if by_claim { self.claimable } else { !self.by_claims }
+    }
 }
 
 /// Pods of one owner.
@@ -184,6 +193,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Whether its pods can get GPUs that a node offers as a resource.
+    pub(crate) fn can_get(&self, resource: &str, gpus: &Gpus) -> bool {
+        gpus.serves(self.template.claimed_gpus.contains_key(resource))
+    }
+
     /// GPUs by resource name that one pod holds: the sum over its containers, or what the largest
     /// init container needs, and what it gets by resource claims.
     pub fn gpus_per_pod(&self) -> BTreeMap<&str, i64> {

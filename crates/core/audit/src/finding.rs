@@ -21,10 +21,13 @@ pub struct Finding {
     pub affected: Vec<ObjectRef>,
     /// Wasted time it explains.
     pub claims: Vec<Attribution>,
+    /// So much of the claims at most, in milli-GPU: what pending pods ask for, where more is free.
+    /// `None` is all of them.
+    pub most_milli: Option<i64>,
     /// What would mend it, as far as a check can say that of one object.
     pub remedies: Vec<Remedy>,
     /// Edits that would mend it, by example, where those of the check say less; each once.
-    pub examples: Vec<&'static str>,
+    pub examples: Vec<String>,
     /// Pods that would move, and where the engine puts them.
     pub moves: Vec<Move>,
     /// Who ignores it, if somebody does. It leaves the list, not the total.
@@ -59,6 +62,7 @@ impl Finding {
             evidence: Vec::new(),
             affected: Vec::new(),
             claims: Vec::new(),
+            most_milli: None,
             remedies: Vec::new(),
             examples: Vec::new(),
             moves: Vec::new(),
@@ -89,8 +93,8 @@ impl Finding {
     }
 
     /// An edit for what is concerned, where the check has one for many.
-    pub(crate) fn for_example(mut self, edit: &'static str) -> Self {
-        self.examples.push(edit);
+    pub(crate) fn for_example(mut self, edit: impl Into<String>) -> Self {
+        self.examples.push(edit.into());
         self
     }
 
@@ -127,6 +131,7 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.evidence.extend(finding.evidence);
                 group.affected.extend(finding.affected);
                 group.claims.extend(finding.claims);
+                group.most_milli = group.most_milli.zip(finding.most_milli).map(|(a, b)| a + b);
                 group.moves.extend(finding.moves);
                 for example in finding.examples {
                     if !group.examples.contains(&example) {

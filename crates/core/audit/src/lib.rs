@@ -52,7 +52,7 @@ pub use facts::{
 pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;
 pub use moment::{
-    Demand, DeviceStates, GpuTimes, Held, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
+    Demand, DeviceStates, Gang, GpuTimes, Held, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
     NodeStates, Part, Started, Units, Untold, device_states, gpu_times, node_parts,
 };
 pub use patch::{

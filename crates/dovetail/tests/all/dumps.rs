@@ -3,6 +3,7 @@
 //! 6.88 a GPU-hour; us-central1: a3-highgpu-8g 11.06125). A month has 720 hours.
 
 mod clusters;
+mod held_back;
 
 use serde_json::{Value, json};
 

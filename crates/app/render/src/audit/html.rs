@@ -58,7 +58,7 @@ fn tiles(document: &Document) -> String {
     tiles.push((
         returned.map_or_else(|| rounded(head.returned.gpu_hours_per_month), rounded_usd),
         if returned.is_some() { "a month returned by fixes" } else { "GPU-hours a month returned" },
-        "a node can be removed, or pending work fits".to_owned(),
+        "nodes that can be removed, GPUs for pending pods".to_owned(),
     ));
     tiles.push((
         rounded(head.freed.gpu_hours_per_month),

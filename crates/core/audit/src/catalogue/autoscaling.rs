@@ -1,6 +1,6 @@
 //! What keeps nodes from going.
 
-use super::reach::{DRAINING, NO_DEMAND};
+use super::reach::{DRAINING, NO_DEMAND, UNWANTED};
 use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -44,7 +44,7 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
         is_inferred: false,
-        reach: Reach::Nodes(NO_DEMAND),
+        reach: Reach::Nodes(UNWANTED),
     },
     Check {
         id: "AUT-04",
@@ -100,6 +100,6 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::Schedule,
         worth: Worth::Returned,
         is_inferred: true,
-        reach: Reach::Cluster(NO_DEMAND),
+        reach: Reach::Cluster(UNWANTED),
     },
 ];

@@ -22,6 +22,10 @@ pub(super) const GANG_WAIT: &[DeviceState] = &[DeviceState::GangWait];
 pub(super) const REPEATED: &[DeviceState] = &[DeviceState::Active(Work::Repeated)];
 pub(super) const UNAVAILABLE: &[DeviceState] = &[DeviceState::Unavailable];
 pub(super) const NO_DEMAND: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::NoDemand))];
+pub(super) const UNWANTED: &[DeviceState] = &[
+    DeviceState::Free(Some(FreeCause::NoDemand)),
+    DeviceState::Free(Some(FreeCause::TypeMismatch)),
+];
 pub(super) const DRAINING: &[DeviceState] =
     &[DeviceState::Free(Some(FreeCause::DrainingOrCordoned))];
 pub(super) const TAINTED: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::Taint))];

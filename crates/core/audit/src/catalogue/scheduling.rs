@@ -204,4 +204,19 @@ pub(super) const CHECKS: &[Check] = &[
         is_inferred: true,
         reach: Reach::Cluster(MISMATCHED),
     },
+    Check {
+        id: "SCH-15",
+        severity: Severity::Warning,
+        title: "gang holds GPUs and waits for its pending pods",
+        explanation: "Its PodGroup needs more pods than have a node. Those that run hold GPUs and cannot work without the \
+                      others. Free GPUs for the pending pods, or delete the job until all of its pods fit. Where the program \
+                      runs with fewer pods, lower minMember.",
+        evidence: "pods with a node, pods that the gang needs, pending pods",
+        fix: FixKind::OwnerTemplate,
+        fix_example: "minMember: 2  # of the PodGroup, where the program runs with fewer pods",
+        layer: Layer::Schedule,
+        worth: Worth::Capacity,
+        is_inferred: false,
+        reach: Reach::Held(GANG_WAIT),
+    },
 ];

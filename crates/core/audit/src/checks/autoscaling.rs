@@ -6,7 +6,7 @@ use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
 use dovetail_units::duration::duration_at_least;
 
-use super::{Run, View, claims_on, consolidation, node_ref, pods_of};
+use super::{Run, UNWANTED, View, claims_on, consolidation, node_ref, pods_of};
 use crate::attribution::Attribution;
 use crate::catalogue::Check;
 use crate::facts::{BudgetLimit, Node};
@@ -109,7 +109,7 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                 )
                 .mended_by(Change::RemoveEmptyNodes)
                 .affecting([node_ref(node)]);
-            finding.claims = free_since(node, since_ms, view.facts.period, FreeCause::NoDemand);
+            finding.claims = free_since(node, since_ms, view.facts.period, &UNWANTED);
             found.push(finding);
         }
     }
@@ -150,15 +150,16 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
                 )
                 .mended_by(Change::Uncordon)
                 .affecting([node_ref(node)]);
-            let cause = FreeCause::DrainingOrCordoned;
-            finding.claims = free_since(node, since_ms, view.facts.period, cause);
+            let causes = [FreeCause::DrainingOrCordoned];
+            finding.claims = free_since(node, since_ms, view.facts.period, &causes);
             found.push(finding);
         }
     }
 }
 
-/// What stood free on a node since then, for one cause.
-fn free_since(node: &Node, since_ms: u64, period: Span, cause: FreeCause) -> Vec<Attribution> {
+/// What stood free on a node since then, for some causes.
+fn free_since(node: &Node, since_ms: u64, period: Span, causes: &[FreeCause]) -> Vec<Attribution> {
     let span = Span { from_ms: period.from_ms.max(since_ms), to_ms: period.to_ms };
-    claims_on(node, None, &[DeviceState::Free(Some(cause))], span)
+    let states: Vec<_> = causes.iter().map(|cause| DeviceState::Free(Some(*cause))).collect();
+    claims_on(node, None, &states, span)
 }

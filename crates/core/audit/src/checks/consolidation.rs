@@ -12,13 +12,13 @@ use std::sync::Arc;
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Action, Condition, Device, DeviceAmount, DeviceRequest, FreeCause, Holding, HoldingId, Job,
-    JobId, Owner, Phase, Plan, Requirement, Resources, Snapshot, Toleration, labels,
+    Action, Condition, Device, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Owner,
+    Phase, Plan, Requirement, Resources, Snapshot, Toleration, labels,
 };
 use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
 
-use super::{View, node_ref, pod_ref};
+use super::{UNWANTED, View, node_ref, pod_ref};
 use crate::attribution::Attribution;
 use crate::catalogue::Check;
 use crate::facts::{Class, ContainerKind, Facts, Node, Pod, Workload};
@@ -29,8 +29,6 @@ pub(super) const WHOLE: [&str; 3] = [labels::NVIDIA_GPU, labels::AMD_GPU, labels
 
 /// The engine is asked so often; what it still refuses then stays.
 const MOST_ROUNDS: usize = 4;
-
-const NO_DEMAND: DeviceState = DeviceState::Free(Some(FreeCause::NoDemand));
 
 /// Nodes that are tried, from the one with the fewest GPUs in use.
 const MOST_NODES: usize = 200;
@@ -137,6 +135,10 @@ impl<'f> Cluster<'f> {
         node.gpus.get(self.resource).map_or(0, |gpus| gpus.allocatable)
     }
 
+    fn is_by_claims(&self, node: &Node) -> bool {
+        node.gpus.get(self.resource).is_some_and(|gpus| gpus.by_claims)
+    }
+
     pub(super) fn used_of(&self, node: &str) -> i64 {
         self.used.get(node).copied().unwrap_or(0)
     }
@@ -148,10 +150,10 @@ impl<'f> Cluster<'f> {
     /// Nodes that could be emptied by numbers of GPUs alone, the emptiest first.
     fn choose(&self) -> Vec<&'f str> {
         let half = self.facts.thresholds.half_empty_percent as i64;
-        let ready = self
-            .nodes
-            .iter()
-            .filter(|(_, node)| node.node.condition == Condition::Ready && self.offered(node) > 0);
+        let ready = self.nodes.iter().filter(|(_, node)| {
+            let is_ready = node.node.condition == Condition::Ready;
+            is_ready && self.offered(node) > 0 && !self.is_by_claims(node)
+        });
         let free: BTreeMap<&str, i64> =
             ready.map(|(name, node)| (*name, self.offered(node) - self.used_of(name))).collect();
         let mut rooms: Rooms<'_> =
@@ -199,11 +201,16 @@ impl<'f> Cluster<'f> {
     pub(super) fn world(&self, gone: &BTreeSet<&str>) -> Snapshot {
         let mut world = Snapshot::default();
         let mut next: BTreeMap<&str, u16> = BTreeMap::new();
+        // Only pods with claims get what claims alone give, and these do not move.
+        let offered = |node: &Node| match self.is_by_claims(node) && !gone.is_empty() {
+            true => 0,
+            false => self.offered(node),
+        };
         for (name, node) in self.nodes.iter().filter(|(name, _)| !gone.contains(*name)) {
             let mut model = node.node.clone();
             let device = Device::plain(self.model(node), 0);
             model.allocatable.extended.remove(self.resource);
-            model.devices = vec![device; usize::try_from(self.offered(node)).unwrap_or(0)];
+            model.devices = vec![device; usize::try_from(offered(node)).unwrap_or(0)];
             world.nodes.push(model);
             next.insert(name, 0);
         }
@@ -215,7 +222,7 @@ impl<'f> Cluster<'f> {
                 continue;
             }
             let Some(next) = next.get_mut(of.node) else { continue };
-            let most = self.offered(self.nodes[of.node]);
+            let most = offered(self.nodes[of.node]);
             let count = u16::try_from(of.gpus.clamp(0, most - i64::from(*next))).unwrap_or(0);
             let whole = DeviceAmount::share(WHOLE_DEVICE_MILLI, 0);
             world.holdings.push(Holding {
@@ -340,7 +347,8 @@ fn findings(
     let finding = |name: &&str| {
         let node = cluster.nodes[name];
         let used = cluster.used_of(name);
-        let requested = format!("{used} of {} on {name}", cluster.offered(node));
+        let offered = cluster.offered(node);
+        let requested = format!("{used} of {offered} {} on {name}", cluster.resource);
         let mut finding = Finding::new(check, &node.pool)
             .with("GPUs requested", requested)
             .affecting([node_ref(node)]);
@@ -363,7 +371,7 @@ fn findings(
             .map(|device| Attribution {
                 device,
                 holder: None,
-                states: BTreeSet::from([NO_DEMAND]),
+                states: UNWANTED.map(|cause| DeviceState::Free(Some(cause))).into(),
                 span: cluster.facts.period,
                 gpu_milli: WHOLE_DEVICE_MILLI,
             })

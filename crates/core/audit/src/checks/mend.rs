@@ -131,11 +131,15 @@ pub(super) fn stay_off(view: &View<'_>) -> Option<Change> {
 pub(super) fn keep_model(view: &View<'_>, workload: &Workload, resource: &str) -> Option<Change> {
     let mut labels = BTreeSet::new();
     for (_, node) in view.placed(workload) {
-        let model = node.gpus.get(resource)?.model.as_deref()?;
-        labels.insert(label_of(&node.node, model)?);
+        labels.insert(model_label(node, resource)?);
     }
     let [(label, value)] = labels.into_iter().collect::<Vec<_>>()[..] else { return None };
     Some(Change::SelectNodes { label: label.to_owned(), value: value.to_owned() })
+}
+
+/// The label of a node that names the model of its GPUs.
+pub(super) fn model_label<'n>(node: &'n Node, resource: &str) -> Option<(&'n str, &'n str)> {
+    label_of(&node.node, node.gpus.get(resource)?.model.as_deref()?)
 }
 
 fn label_of<'n>(node: &'n ModelNode, model: &str) -> Option<(&'n str, &'n str)> {

@@ -23,9 +23,9 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
-use dovetail_model::JobId;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
+use dovetail_model::{FreeCause, JobId};
 
 use crate::attribution::Attribution;
 use crate::catalogue::{Check, check};
@@ -136,7 +136,10 @@ impl<'a> View<'a> {
         workload: &'b Workload,
         resource: &'b str,
     ) -> impl Iterator<Item = &'b Node> + use<'a, 'b> {
-        let has = move |node: &&Node| node.gpus.get(resource).is_some_and(|g| g.allocatable > 0);
+        let has = move |node: &&Node| {
+            let gpus = node.gpus.get(resource);
+            gpus.is_some_and(|gpus| gpus.allocatable > 0 && workload.can_get(resource, gpus))
+        };
         let conditions = &workload.template.node_conditions;
         let accepts =
             move |node: &&Node| conditions.iter().all(|condition| condition.accepts(&node.node));
@@ -145,6 +148,10 @@ impl<'a> View<'a> {
         nodes.iter().filter(has).filter(accepts)
     }
 }
+
+/// Why GPUs are free that no pending pod could use if they stayed: none asks for GPUs, or those that
+/// do accept others only.
+const UNWANTED: [FreeCause; 2] = [FreeCause::NoDemand, FreeCause::TypeMismatch];
 
 /// Labels that each node has for itself.
 const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, dovetail_model::labels::HOST_NAME];

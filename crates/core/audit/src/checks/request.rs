@@ -27,6 +27,10 @@ pub(super) const RUNS: &[Run] = &[
     ("REQ-12", small_shared_memory),
 ];
 
+/// What a pod asks for of CPU and memory beside its GPUs, in percent of their share of the node:
+/// more of it leaves GPUs without.
+const TOLERATED_PERCENT: i128 = 105;
+
 /// The container runtime's `/dev/shm`.
 const DEFAULT_SHARED_MEMORY_BYTES: i64 = 64 << 20;
 
@@ -120,7 +124,8 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
             };
             // A pod of all GPUs of the node strands none.
             let strands = *count < gpus
-                && i128::from(asked) * i128::from(gpus) > i128::from(offered) * i128::from(*count);
+                && i128::from(asked) * i128::from(gpus) * 100
+                    > i128::from(offered) * i128::from(*count) * TOLERATED_PERCENT;
             if strands {
                 let unit = if resource == "cpu" { "thousandths of a core" } else { "bytes" };
                 let finding = Finding::new(check, &workload.owner)

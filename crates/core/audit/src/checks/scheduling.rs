@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
-use dovetail_model::{Condition, FreeCause, Taint, TaintEffect};
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{Condition, FreeCause, Taint, TaintEffect, canonical_gpu_model};
 
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
 use crate::attribution::Attribution;
 use crate::catalogue::Check;
 use crate::facts::{Class, Node, NumaPolicy, ObjectRef, Scoring, Workload};
 use crate::finding::Finding;
+use crate::moment::Gang;
 use crate::patch::Change;
 
 pub(super) const RUNS: &[Run] = &[
@@ -27,6 +29,7 @@ pub(super) const RUNS: &[Run] = &[
     ("SCH-12", across_numa_nodes),
     ("SCH-13", pending::lacks_nodes),
     ("SCH-14", pending::excludes_models),
+    ("SCH-15", gang_is_short),
 ];
 
 /// A class for servers, above every class that nobody made for something more urgent: users may go
@@ -70,6 +73,8 @@ fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
         let offered = node.gpus.iter().find(|(_, gpus)| !gpus.by_claims);
         if let Some(key) = offered.map(|(resource, _)| resource.clone()) {
             let taint = Taint { key, value: String::new(), effect: TaintEffect::NoSchedule };
+            let example = format!("taints: [{{key: {}, effect: NoSchedule}}]", taint.key);
+            finding = finding.for_example(example);
             finding = finding.mended_by(Change::TaintNodes { taint });
         }
         found.push(finding);
@@ -135,7 +140,8 @@ fn tolerates_no_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 fn kept_from(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attribution> {
     let conditions = &workload.template.node_conditions;
     let is_meant = |node: &&Node| {
-        node.gpus.get(resource).is_some_and(|gpus| gpus.allocatable > 0)
+        let gpus = node.gpus.get(resource);
+        gpus.is_some_and(|gpus| gpus.allocatable > 0 && workload.can_get(resource, gpus))
             && conditions.iter().all(|condition| condition.accepts(&node.node))
     };
     let states = [DeviceState::Free(Some(FreeCause::Taint))];
@@ -147,22 +153,42 @@ fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
     for workload in view.gpu_workloads() {
         for resource in workload.gpus_per_pod().into_keys() {
             // A taint that keeps it off a model is a choice too.
-            let open =
-                |node: &&Node| keeping_away(node).all(|taint| passes(workload, resource, taint));
-            let nodes = view.nodes_meant_for(workload, resource).filter(open);
-            let models: BTreeSet<&str> =
-                nodes.filter_map(|node| node.gpus[resource].model.as_deref()).collect();
+            let nodes = open_nodes(view, workload, resource);
+            let nodes: Vec<&Node> = nodes.collect();
+            // Labels spell one model in several ways.
+            let models: BTreeSet<String> = nodes
+                .iter()
+                .filter_map(|node| node.gpus[resource].model.as_deref())
+                .map(canonical_gpu_model)
+                .collect();
             if models.len() > 1 {
-                let models: Vec<&str> = models.into_iter().collect();
-                let finding = Finding::new(check, &workload.owner)
+                let models: Vec<String> = models.into_iter().collect();
+                let mut finding = Finding::new(check, &workload.owner)
                     .with("models it may use", models.join(", "))
                     .mended_in(workload, mend::keep_model(view, workload, resource))
                     .affecting(pods_of(workload));
+                let label = nodes.iter().find_map(|node| mend::model_label(node, resource));
+                if let Some((label, value)) = label {
+                    finding = finding.for_example(format!("nodeSelector: {{{label}: {value}}}"));
+                }
                 found.push(finding);
             }
         }
     }
 }
+
+/// Nodes with the resource that neither labels nor taints keep a workload from.
+fn open_nodes<'v>(
+    view: &'v View<'_>,
+    workload: &'v Workload,
+    resource: &'v str,
+) -> impl Iterator<Item = &'v Node> {
+    let open = |node: &&Node| keeping_away(node).all(|taint| passes(workload, resource, taint));
+    view.nodes_meant_for(workload, resource).filter(open)
+}
+
+/// Values of taints that only say that there is one.
+const PLAIN_VALUES: [&str; 4] = ["", "present", "true", "yes"];
 
 fn taint_of_another_name(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     // Only for what containers ask for Kubernetes adds a toleration by its name.
@@ -170,9 +196,11 @@ fn taint_of_another_name(view: &View<'_>, check: &'static Check, found: &mut Vec
     for node in view.gpu_nodes().filter(by_plugin) {
         let resources: Vec<&String> = node.gpus.keys().collect();
         let is_named = |taint: &Taint| resources.iter().any(|resource| **resource == taint.key);
-        let mut taints = keeping_away(node).peekable();
-        let Some(first) = taints.peek().copied() else { continue };
-        if !taints.any(is_named) {
+        // A value says for whom nodes are reserved: with the resource's name, Kubernetes would let
+        // everybody in who asks for it.
+        let is_plain = |taint: &&Taint| PLAIN_VALUES.contains(&&*taint.value);
+        let Some(first) = keeping_away(node).find(is_plain) else { continue };
+        if !keeping_away(node).any(is_named) {
             let key = resources.first().map(|name| (*name).clone()).unwrap_or_default();
             let finding = Finding::new(check, &node.pool)
                 .mended_by(Change::RenameTaint { taint: first.clone(), key })
@@ -203,20 +231,40 @@ fn training_without_gang(view: &View<'_>, check: &'static Check, found: &mut Vec
         if !workload.has_gpus() || !meant(&workload) {
             continue;
         }
-        let placed: Vec<_> = view.placed(workload).collect();
         let mut finding = Finding::new(check, &workload.owner)
             .with("pods wanted", workload.replicas)
             .with("pods placed", workload.pods.iter().filter(|pod| pod.node.is_some()).count())
             .mended_in(workload, [gang_of(workload)])
             .affecting(pods_of(workload));
-        // What those that are ready hold while they wait for the others.
-        let nodes: BTreeMap<&str, &Node> =
-            placed.into_iter().map(|(_, node)| (&*node.node.name, node)).collect();
-        let states = [DeviceState::GangWait];
-        let claims = nodes
-            .into_values()
-            .flat_map(|node| claims_on(node, Some(number), &states, view.facts.period));
-        finding.claims = claims.collect();
+        finding.claims = waiting_for_others(view, workload, number);
+        found.push(finding);
+    }
+}
+
+/// What pods of a workload that are ready hold while they wait for the others.
+fn waiting_for_others(view: &View<'_>, workload: &Workload, number: u32) -> Vec<Attribution> {
+    let nodes: BTreeMap<&str, &Node> =
+        view.placed(workload).map(|(_, node)| (&*node.node.name, node)).collect();
+    let states = [DeviceState::GangWait];
+    let nodes = nodes.into_values();
+    nodes.flat_map(|node| claims_on(node, Some(number), &states, view.facts.period)).collect()
+}
+
+fn gang_is_short(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let mut short: BTreeMap<usize, BTreeSet<Gang>> = BTreeMap::new();
+    for held in &view.moment.held {
+        if let Some(gang) = held.gang.filter(|gang| gang.is_short()) {
+            short.entry(held.workload).or_default().insert(gang);
+        }
+    }
+    for (place, gangs) in short {
+        let (workload, number) = (&view.facts.workloads[place], place as u32);
+        let mut finding = Finding::new(check, &workload.owner).affecting(pods_of(workload));
+        for Gang { min, placed, pending } in gangs {
+            let pods = format!("{placed} of at least {min}, {pending} pending");
+            finding = finding.with("pods with a node", pods);
+        }
+        finding.claims = waiting_for_others(view, workload, number);
         found.push(finding);
     }
 }
@@ -249,15 +297,21 @@ fn one_pod_per_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
 }
 
 fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let mut can_wait: BTreeMap<Option<&str>, &Workload> = BTreeMap::new();
+    // Only who may use the same GPUs competes for them.
+    let mut can_wait: BTreeMap<(Option<&str>, &str, &str), &Workload> = BTreeMap::new();
     for workload in &view.gpu_workloads {
         if matches!(workload.class, Some(Class::Training | Class::Batch)) {
-            can_wait.entry(class_of(workload)).or_insert(workload);
+            for (resource, node) in places(view, workload) {
+                can_wait.entry((class_of(workload), resource, node)).or_insert(workload);
+            }
         }
     }
     let serves = |workload: &&Workload| workload.class == Some(Class::Inference);
     for workload in view.gpu_workloads().filter(serves) {
-        if let Some(other) = can_wait.get(&class_of(workload)) {
+        let mut others = places(view, workload).into_iter();
+        let other =
+            others.find_map(|(resource, node)| can_wait.get(&(class_of(workload), resource, node)));
+        if let Some(other) = other {
             let finding = Finding::new(check, &workload.owner)
                 .with("priority class", class_of(workload).unwrap_or("none"))
                 .with("shared with", format!("{}/{}", other.owner.namespace, other.owner.name))
@@ -266,6 +320,16 @@ fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mu
             found.push(finding);
         }
     }
+}
+
+/// Resources that a workload asks for, with the nodes on which it can get them.
+fn places<'v>(view: &'v View<'_>, workload: &'v Workload) -> Vec<(&'v str, &'v str)> {
+    let resources = workload.gpus_per_pod().into_keys();
+    let of_resource = |resource: &'v str| {
+        let nodes = open_nodes(view, workload, resource);
+        nodes.map(move |node| (resource, &*node.node.name)).collect::<Vec<_>>()
+    };
+    resources.flat_map(of_resource).collect()
 }
 
 /// A pod with several GPUs, and not all of its node, gets any of them.
@@ -290,9 +354,9 @@ fn class_of(workload: &Workload) -> Option<&str> {
     workload.template.priority_class.as_deref()
 }
 
-/// Nodes with free GPUs, by resource.
-fn free_gpus<'a>(view: &View<'a>) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
-    let offered = view.facts.nodes.iter().filter(|node| node.node.condition == Condition::Ready);
+/// Nodes in a condition with free GPUs, by resource.
+fn free_gpus<'a>(view: &View<'a>, condition: Condition) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
+    let offered = view.facts.nodes.iter().filter(|node| node.node.condition == condition);
     let offered = offered.flat_map(|node| {
         let gpus = node.gpus.iter();
         gpus.map(|(resource, gpus)| ((&*node.node.name, &**resource), gpus.allocatable))
@@ -320,7 +384,8 @@ fn free_gpus<'a>(view: &View<'a>) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
 }
 
 fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let free = free_gpus(view);
+    let (free, cordoned) =
+        (free_gpus(view, Condition::Ready), free_gpus(view, Condition::Cordoned));
     for workload in view.gpu_workloads() {
         let waiting: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
         for (resource, gpus) in workload.gpus_per_pod().into_iter().filter(|_| !waiting.is_empty())
@@ -328,6 +393,7 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             let conditions = &workload.template.node_conditions;
             let open = |node: &Node| {
                 conditions.iter().all(|condition| condition.accepts(&node.node))
+                    && workload.can_get(resource, &node.gpus[resource])
                     && keeping_away(node).all(|taint| passes(workload, resource, taint))
             };
             let pieces = free.get(resource).into_iter().flatten();
@@ -335,18 +401,30 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                 pieces.copied().filter(|(node, _)| open(node)).collect();
             let largest = pieces.iter().map(|(_, free)| *free).max().unwrap_or(0);
             let all = pieces.iter().map(|(_, free)| *free).fold(0, i64::saturating_add);
-            if largest >= gpus || all < gpus {
+            // Of a gang all pods start or none.
+            let pods = i64::try_from(waiting.len()).unwrap_or(i64::MAX);
+            let least = if workload.is_gang { gpus.saturating_mul(pods) } else { gpus };
+            if largest >= gpus || all < least {
                 continue;
             }
             let mut finding = Finding::new(check, &workload.owner)
                 .with("one pod asks for", format!("{gpus} {resource}"))
                 .with("free", format!("{all}, on one node at most {largest}"))
                 .affecting(waiting.iter().map(|pod| pod_ref(workload, pod)));
-            let states = [DeviceState::Free(Some(FreeCause::Fragmented))];
-            let claims = pieces.iter();
-            let claims =
-                claims.flat_map(|(node, _)| claims_on(node, None, &states, view.facts.period));
-            finding.claims = claims.collect();
+            let cordoned = cordoned.get(resource).into_iter().flatten();
+            let fits = |(node, free): &&(&Node, i64)| *free >= gpus && open(node);
+            if let Some((node, _)) = cordoned.copied().find(|of| fits(&of)) {
+                // The cordon keeps it pending, and has a finding of its own (AUT-06).
+                finding = finding.with("would start on the cordoned node", &node.node.name);
+            } else {
+                let states = [DeviceState::Free(Some(FreeCause::Fragmented))];
+                let claims = pieces.iter();
+                let claims =
+                    claims.flat_map(|(node, _)| claims_on(node, None, &states, view.facts.period));
+                finding.claims = claims.collect();
+                let started = gpus.saturating_mul(pods.min(all / gpus.max(1)));
+                finding.most_milli = Some(started.saturating_mul(WHOLE_DEVICE_MILLI));
+            }
             found.push(finding);
         }
     }

@@ -33,6 +33,20 @@ fn replicas(node: &Node) -> u32 {
     label.unwrap_or(1)
 }
 
+/// Units of whole GPUs that a plugin makes of each GPU of a node: by the label, else as many more as
+/// there are than GPUs. 1 where it makes no replicas.
+fn replicas_of_each(node: &Node, offered: i64) -> i64 {
+    let by_label = i64::from(replicas(node));
+    let gpus = i64::try_from(node.devices.len()).unwrap_or(0);
+    let product = node.node.labels.get(labels::NVIDIA_PRODUCT);
+    // There the name of whole GPUs is that of instances.
+    let is_mig = product.is_some_and(|product| product.contains("-MIG-"));
+    match by_label > 1 || gpus == 0 || is_mig || offered % gpus != 0 {
+        true => by_label,
+        false => offered / gpus,
+    }
+}
+
 fn sliced_inference(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let serves = |workload: &&crate::Workload| workload.class == Some(Class::Inference);
     for workload in view.gpu_workloads().filter(serves) {
@@ -50,10 +64,13 @@ fn sliced_inference(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
 }
 
 fn replicas_as_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for node in view.gpu_nodes().filter(|node| replicas(node) > 1) {
+    for node in view.gpu_nodes() {
         let Some(gpus) = node.gpus.get(WHOLE).filter(|gpus| gpus.allocatable > 0) else { continue };
-        let offered =
-            format!("{} on {}, {} of each GPU", gpus.allocatable, node.node.name, replicas(node));
+        let of_each = replicas_of_each(node, gpus.built_in);
+        if of_each <= 1 {
+            continue;
+        }
+        let offered = format!("{} on {}, {of_each} of each GPU", gpus.allocatable, node.node.name);
         let finding = Finding::new(check, &node.pool).with("offered", offered);
         found.push(finding.affecting([node_ref(node)]));
     }

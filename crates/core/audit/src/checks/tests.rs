@@ -262,7 +262,7 @@ const REQUEST: [Case; 12] = [
         // Twice as much as is needed is care.
         |f| advised(f, "memory", 12 * GIB, 16 * GIB),
     ),
-    ("REQ-08", |f| requests(f, SERVE, "cpu", 12_001), |f| requests(f, SERVE, "cpu", 12_000)),
+    ("REQ-08", |f| requests(f, SERVE, "cpu", 12_601), |f| requests(f, SERVE, "cpu", 12_600)),
     (
         "REQ-09",
         |f| throttled(f, 7 * HOUR_MS, 5_999),
@@ -733,7 +733,7 @@ fn every_check_of_the_catalogue_runs_and_has_its_worlds() {
 #[test]
 fn of_nodes_that_are_alike_the_most_generous_counts() {
     let mut facts = healthy();
-    requests(&mut facts, SERVE, "cpu", 12_001);
+    requests(&mut facts, SERVE, "cpu", 12_601);
     // Another name and hostname make no other kind of node.
     let mut larger = gpu_node("g2", "H100");
     larger.node.labels.insert("kubernetes.io/hostname".into(), "g2".into());

@@ -64,7 +64,7 @@ fn nobody_measures(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
             && !measured.contains(&*node.node.name)
         {
             let finding = Finding::new(check, &node.pool).with(missing, &node.node.name);
-            found.push(finding.for_example(install).affecting([node_ref(node)]));
+            found.push(finding.for_example(*install).affecting([node_ref(node)]));
         }
     }
 }

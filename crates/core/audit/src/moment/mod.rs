@@ -97,8 +97,28 @@ pub struct Held {
     pub gpu_milli: Option<i64>,
     /// What it does with them.
     pub state: HeldState,
+    /// Its gang, where an object says how many pods of it start together.
+    pub gang: Option<Gang>,
     /// What was measured of them, one for each unit; empty if nobody did.
     pub uses: Vec<GpuUse>,
+}
+
+/// Pods of which some number starts together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gang {
+    /// How many start together.
+    pub min: u32,
+    /// Pods with a node.
+    pub placed: u32,
+    /// Pods without one.
+    pub pending: u32,
+}
+
+impl Gang {
+    /// Whether pods with a node wait for pending ones: pods that ended are missed by nobody.
+    pub fn is_short(self) -> bool {
+        self.placed < self.min && self.pending > 0
+    }
 }
 
 /// How far a pod that holds GPUs is.
@@ -215,12 +235,16 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
         if !demand.world.jobs.is_empty() {
             let mut plan = Plan::default();
             engine.cycle(&mut plan);
-            started.insert(demand.resource.clone(), devices_by_node(&plan));
+            let started: &mut BTreeMap<String, i64> =
+                started.entry(demand.resource.clone()).or_default();
+            started.extend(devices_by_node(&plan));
             reserved = reserved_by(demand, plan, &mut contested);
         }
         let mut causes_of = causes_of(&mut engine, reserved);
         leave_open(&mut causes_of, demand.untold);
-        causes.insert(&demand.resource, causes_of);
+        // Several worlds of one resource have different nodes.
+        causes_of.retain(|_, of_node| of_node.values().any(|gpu_milli| *gpu_milli > 0));
+        causes.entry(&*demand.resource).or_default().extend(causes_of);
     }
     let waiting_gangs = waiting_gangs(facts, moment);
     let times = Times::of(facts, moment);

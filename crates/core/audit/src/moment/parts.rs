@@ -7,7 +7,7 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Condition, FreeCause};
 
 use super::lasting::{Lasting, Times};
-use super::{Causes, Held, HeldState, NodeGpus, Units};
+use super::{Causes, Gang, Held, HeldState, NodeGpus, Units};
 use crate::usage::GpuUse;
 
 /// A part of a node's GPUs at one moment.
@@ -82,7 +82,8 @@ pub(super) fn parts_of<'m>(
     for units in &node.units {
         let mut taken = 0;
         for (place, held) in held.iter().filter(|(_, held)| held.resource == units.resource) {
-            let state = state_of(held, waiting_gangs.contains(&held.workload));
+            let guessed = || waiting_gangs.contains(&held.workload);
+            let state = state_of(held, held.gang.map_or_else(guessed, Gang::is_short));
             let first = taken;
             let held_by = |from: i64, to: i64, used| Part {
                 gpu_milli: match held.gpu_milli {

@@ -13,7 +13,15 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
                 .to_owned(),
         ),
         Change::Drain => Some(
-            "pods that no controller owns stop the drain, and data on local volumes is lost".to_owned(),
+            "the GPUs that work on the nodes stop, too, and a Job without retries (backoffLimit) fails for good: first \
+             look at the device plugin's log and the GPU's errors (Xid in the kernel log), and drain only for a repair. \
+             Pods that no controller owns stop the drain, and data on local volumes is lost"
+                .to_owned(),
+        ),
+        Change::Amount { .. } if finding.check.id == "REQ-08" => Some(
+            "the request becomes the GPUs' share of the node, whatever the pods use: compare it with their use first \
+             (kubectl top pod)"
+                .to_owned(),
         ),
         Change::Gpus { count, .. } if workload.is_some_and(trains) => Some(format!(
             "a launcher that starts one process per GPU must start {count}: change --nproc_per_node or its like too"

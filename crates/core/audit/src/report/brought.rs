@@ -24,6 +24,8 @@ pub struct Brought {
     pub worth: Worth,
     /// That part.
     pub returned: PricedTime,
+    /// What of it leaves the bill, with nodes that can go; pending pods take the rest.
+    pub removed: PricedTime,
     /// Returned with nodes that can go.
     pub(super) gone_gpu_milli_ms: i128,
     /// The part of it that was held.
@@ -51,6 +53,7 @@ pub(super) fn brought(
     let none = |finding: &Finding| Brought {
         worth: finding.check.worth,
         returned: PricedTime::default(),
+        removed: PricedTime::default(),
         gone_gpu_milli_ms: 0,
         left_gpu_milli_ms: 0,
         filled_gpu_milli_ms: 0,
@@ -73,10 +76,12 @@ pub(super) fn brought(
         let time = waste.time();
         // The engine checked all of them together: the node goes, what it held stays held.
         let is_verified = !findings[taken.finding].moves.is_empty();
+        let can_go = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
+        let is_removed = is_verified || can_go;
         let returned = if is_verified {
             of.gone_gpu_milli_ms += time;
             time
-        } else if unexplained.nodes.get(&node).copied().unwrap_or(0) == 0 {
+        } else if can_go {
             of.gone_gpu_milli_ms += time;
             of.left_gpu_milli_ms += if holder.is_some() { time } else { 0 };
             time
@@ -94,6 +99,9 @@ pub(super) fn brought(
             0
         };
         of.returned.add_time(returned, waste.usd_micros_per_gpu_hour);
+        if is_removed {
+            of.removed.add_time(returned, waste.usd_micros_per_gpu_hour);
+        }
         *all_returned.entry((node, waste.interval.state)).or_default() += returned;
     }
     for (of, finding) in brought.iter_mut().zip(findings) {

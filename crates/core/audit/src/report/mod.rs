@@ -56,6 +56,8 @@ pub struct AuditReport {
     pub headline: Option<Headline>,
     /// The part of the waste that a fix returns at once: a node can go, or waiting work fits.
     pub returned: Figure,
+    /// What of it leaves the bill: pending pods take the rest, and the bill stays.
+    pub removed: PricedTime,
     /// The part that findings explain and that is money once somebody uses it.
     pub freed: Figure,
     /// The part that no finding explains.
@@ -153,6 +155,8 @@ pub fn report(
         so_far.entry(waste.interval.state).or_default().add_interval(waste);
     }
     let Figures { returned, freed, unexplained } = figures;
+    let of_removed = priced.iter().map(|priced| priced.brought.removed);
+    let removed = of_removed.fold(PricedTime::default(), |sum, time| sum + time);
     AuditReport {
         installed,
         by_state,
@@ -161,6 +165,7 @@ pub fn report(
         open,
         headline,
         returned,
+        removed,
         freed,
         unexplained,
         so_far,
@@ -247,6 +252,7 @@ fn no_more_than(waste: PricedTime, findings: &mut [Priced]) {
         settled.claimed = settled.claimed.at_most(left);
         let claimed = settled.claimed.cost().unwrap_or(Money::ZERO);
         brought.returned = brought.returned.at_most(claimed);
+        brought.removed = brought.removed.at_most(claimed);
         left = left - claimed;
     }
 }

@@ -80,6 +80,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             units: *held,
             gpu_milli: None,
             state: HeldState::Ready,
+            gang: None,
             uses: Vec::new(),
         });
         let pod = Pod { name: format!("serve-{number}"), node: Some(name), ..Pod::default() };
@@ -304,6 +305,7 @@ fn shared_out(
             units: sharer.units,
             gpu_milli: sharer.gpu_milli,
             state: HeldState::Ready,
+            gang: None,
             uses: Vec::new(),
         });
         let amount =

@@ -1,10 +1,11 @@
 //! What waits, as worlds that the engine can be asked about: one for each resource that counts
-//! GPUs.
+//! GPUs. Containers that ask for a resource get none of the GPUs that only claims can be given, and
+//! claims none that only a device plugin offers: then there is a world for each way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_audit::{Demand, Node as FactNode, Untold};
+use dovetail_audit::{Demand, Gpus, Node as FactNode, Untold};
 use dovetail_cluster::translate::Rules;
 use dovetail_cluster::world::{Change, Patience, Settings, World};
 use dovetail_model::{Bounds, Condition, Job, JobId, Queue, Snapshot, is_gpu_resource};
@@ -35,16 +36,15 @@ pub(super) fn worlds(
     nodes: &[FactNode],
     untold: &[UntoldPod],
 ) -> (Vec<Demand>, Vec<Unjudged>) {
-    let resources: BTreeSet<&String> = nodes.iter().flat_map(|node| node.gpus.keys()).collect();
-    let resources: Vec<&String> = resources.into_iter().collect();
+    let offers = offers(nodes);
     let conditions = nodes.iter().map(|node| (&*node.node.name, node.node.condition));
     let conditions: BTreeMap<&str, Condition> = conditions.collect();
     let places: BTreeMap<&str, usize> =
         nodes.iter().map(|node| &*node.node.name).zip(0..).collect();
     let now_ms = inventory.now_ms;
     let objects = Objects::of(inventory);
-    let world = |resource: &String| {
-        let rules = Rules { device_resource: resource.clone(), ..Rules::default() };
+    let world = |Offer { resource, way }: Offer<'_>| {
+        let rules = Rules { device_resource: resource.to_owned(), ..Rules::default() };
         // Whoever is not there yet will not come.
         let patience = Patience { quiet_ms: 0, ..Patience::default() };
         let settings = Settings {
@@ -55,11 +55,11 @@ pub(super) fn worlds(
             ..Settings::default()
         };
         let mut world = World::new(settings);
-        let has_it = |node: &&FactNode| node.gpus.contains_key(resource);
+        let has_it = |node: &&FactNode| node.gpus.get(resource).is_some_and(|gpus| way.is_of(gpus));
         let offering = nodes.iter().filter(has_it).map(|node| &*node.node.name).collect();
         let may_want = |pod: &UntoldPod| pod.may_want(resource) != Untold::default();
-        let is_wanted = objects.is_wanted(resource) || untold.iter().any(may_want);
-        objects.tell(is_wanted, &offering, &mut world);
+        let is_wanted = objects.is_wanted(resource, way) || untold.iter().any(may_want);
+        objects.tell(is_wanted, (resource, way), &offering, &mut world);
         let refused = || world.pods().refused().filter(move |(pod, _)| wants(pod, resource));
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
         let unjudged = refused().map(|(pod, reason)| {
@@ -77,18 +77,76 @@ pub(super) fn worlds(
             // Another system's device driver on the node does not make its GPUs less free.
             node.condition = conditions.get(&*node.name).copied().unwrap_or_default();
         }
-        (Demand { resource: resource.clone(), world: snapshot, refused, untold }, unjudged)
+        (Demand { resource: resource.to_owned(), world: snapshot, refused, untold }, unjudged)
     };
     // Side by side, but no more of them at a time than there are processors: each needs memory
     // while it is made.
     let (worlds, unjudged): (Vec<Demand>, Vec<Vec<Unjudged>>) =
-        resources.into_par_iter().map(world).unzip();
+        offers.into_par_iter().map(world).unzip();
     let may_want_any = |pod: &&UntoldPod| {
         worlds.iter().any(|demand| pod.may_want(&demand.resource) != Untold::default())
     };
     let untold = untold.iter().filter(may_want_any).map(UntoldPod::told);
     let unjudged = unjudged.into_iter().flatten().chain(untold).collect();
     (worlds, unjudged)
+}
+
+/// How pods get GPUs of a resource.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Containers ask for it.
+    Containers,
+    /// Claims are given it.
+    Claims,
+    /// Either, of the same GPUs.
+    Both,
+}
+
+impl Way {
+    /// Whether a node offers its GPUs this way.
+    fn is_of(self, gpus: &Gpus) -> bool {
+        match self {
+            Self::Containers => gpus.serves(false),
+            Self::Claims => gpus.serves(true),
+            Self::Both => true,
+        }
+    }
+
+    /// Whether a pod asks this way.
+    fn is_asked(self, by_claim: bool) -> bool {
+        match self {
+            Self::Containers => !by_claim,
+            Self::Claims => by_claim,
+            Self::Both => true,
+        }
+    }
+}
+
+/// A resource in one way.
+struct Offer<'n> {
+    resource: &'n str,
+    way: Way,
+}
+
+/// Every resource of nodes, in each way in which any of them offers it.
+fn offers(nodes: &[FactNode]) -> Vec<Offer<'_>> {
+    let mut ways: BTreeMap<&str, BTreeSet<(bool, bool)>> = BTreeMap::new();
+    for (resource, gpus) in nodes.iter().flat_map(|node| &node.gpus) {
+        ways.entry(resource).or_default().insert((gpus.serves(false), gpus.serves(true)));
+    }
+    let offers = ways.into_iter().flat_map(|(resource, ways)| {
+        let of_resource = match ways {
+            _ if ways.contains(&(true, true)) => vec![Way::Both],
+            _ => {
+                let is_any = |by_claim: bool| ways.contains(&(!by_claim, by_claim));
+                let of_containers = is_any(false).then_some(Way::Containers);
+                let of_claims = is_any(true).then_some(Way::Claims);
+                of_containers.into_iter().chain(of_claims).collect::<Vec<Way>>()
+            }
+        };
+        of_resource.into_iter().map(move |way| Offer { resource, way })
+    });
+    offers.collect()
 }
 
 /// How much of a resource is waited for and is in no world: by pods that it `refused`, and by those
@@ -127,12 +185,19 @@ struct Objects {
     lists: BTreeMap<Kind, Vec<Object>>,
     /// All of one scheduler and without gates. Pods that need no GPU are left out: they wait for
     /// nothing that is counted here.
-    waiting: Vec<Arc<Pod>>,
+    waiting: Vec<WaitingPod>,
     placed: Vec<Placed>,
     /// Namespaces and names of waiting pods for which there is no quota.
     without_quota: BTreeSet<(Box<str>, Box<str>)>,
     /// Whether a pod can matter to another one far away: by a rule of either, or by its queue.
     reaches_far: bool,
+}
+
+/// A pod without a node.
+struct WaitingPod {
+    pod: Arc<Pod>,
+    /// Whether it asks for GPUs by claims.
+    by_claim: bool,
 }
 
 /// A pod that has its node.
@@ -162,9 +227,9 @@ impl Objects {
             pods.list.iter().filter(waits).map(owner).cloned().collect();
         let mut waiting = Vec::new();
         let mut placed = Vec::new();
-        for PodRecord { mut pod, group, .. } in pods.list {
+        for PodRecord { mut pod, group, wants_claimed, .. } in pods.list {
             if pod.node.is_empty() {
-                waiting.push(pod);
+                waiting.push(WaitingPod { pod, by_claim: wants_claimed });
                 continue;
             }
             let owner_waits = waiting_owners.contains(&pods.groups[group].owner);
@@ -173,22 +238,24 @@ impl Objects {
             placed.push(Placed { pod, owner_waits });
         }
         let mut without_quota = beside.kept_for_quota;
-        for UnmadePod { pod, fate, .. } in beside.pods {
+        for UnmadePod { pod, fate, wants_claimed, .. } in beside.pods {
             if fate == Fate::WaitsForQuota {
                 without_quota.insert((pod.meta.namespace.clone(), pod.meta.name.clone()));
             }
-            waiting.push(Arc::new(pod));
+            waiting.push(WaitingPod { pod: Arc::new(pod), by_claim: wants_claimed });
         }
-        waiting.retain(|pod: &Arc<Pod>| {
+        waiting.retain(|WaitingPod { pod, .. }| {
             !pod.meta.is_deleting()
                 && pod.requests.extended.keys().any(|name| is_gpu_resource(name))
         });
-        for pod in &mut waiting {
+        for WaitingPod { pod, .. } in &mut waiting {
             let pod = Arc::make_mut(pod);
             pod.scheduler = JUDGE.into();
             pod.gated = false;
         }
-        let has_rules = |pod: &Arc<Pod>| pod.between_pods.is_some() || !pod.spread.is_empty();
+        let has_rules = |WaitingPod { pod, .. }: &WaitingPod| {
+            pod.between_pods.is_some() || !pod.spread.is_empty()
+        };
         let reaches_far = lists.contains_key(&Kind::Queue) || waiting.iter().any(has_rules);
         Self { lists, waiting, placed, without_quota, reaches_far }
     }
@@ -197,7 +264,8 @@ impl Objects {
     /// pods.
     fn refused_by_their_own(&self, resource: &str, world: &World) -> BTreeMap<JobId, Vec<String>> {
         let mut refused: BTreeMap<JobId, Vec<String>> = BTreeMap::new();
-        for pod in self.waiting.iter().filter(|pod| wants(pod, resource)) {
+        let waiting = self.waiting.iter().map(|waiting| &waiting.pod);
+        for pod in waiting.filter(|pod| wants(pod, resource)) {
             let says = pod.unscheduled.as_ref().map(|says| &*says.reason);
             let (namespace, name) = (&*pod.meta.namespace, &*pod.meta.name);
             if says == Some(FITS_NOWHERE)
@@ -215,20 +283,33 @@ impl Objects {
         jobs.filter_map(|(namespace, name)| world.pods().job_of(namespace, name)).collect()
     }
 
-    /// Whether a pod waits that asks for a resource.
-    fn is_wanted(&self, resource: &str) -> bool {
-        self.waiting.iter().any(|pod| wants(pod, resource))
+    /// Whether a pod waits that asks for a resource this way.
+    fn is_wanted(&self, resource: &str, way: Way) -> bool {
+        self.waiting.iter().any(|of| way.is_asked(of.by_claim) && wants(&of.pod, resource))
     }
 
     /// Tells a world what decides which GPUs of a resource are free, and why. Where nobody asks for
     /// them, nodes say it all; else also what stands on the nodes that offer them, and what reaches
-    /// there from others.
-    fn tell(&self, is_wanted: bool, offering: &BTreeSet<&str>, world: &mut World) {
+    /// there from others. Nodes that offer them another way have none.
+    fn tell(
+        &self,
+        is_wanted: bool,
+        (resource, way): (&str, Way),
+        offering: &BTreeSet<&str>,
+        world: &mut World,
+    ) {
         // Each object is told once, so that no list has to say which are gone.
         for kind in Kind::ALL {
             if is_wanted || kind == Kind::Node {
                 for object in self.lists.get(&kind).into_iter().flatten() {
-                    world.apply(Change::Applied(object.clone()));
+                    let mut object = object.clone();
+                    if let Object::Node(node) = &mut object
+                        && !offering.contains(&*node.meta.name)
+                    {
+                        node.allocatable.extended.remove(resource);
+                        node.capacity.extended.remove(resource);
+                    }
+                    world.apply(Change::Applied(object));
                 }
             }
             if is_wanted && kind == Kind::Pod {
@@ -240,7 +321,10 @@ impl Objects {
                         || !pod.volumes.is_empty()
                         || offering.contains(&*pod.node)
                 });
-                for pod in self.waiting.iter().chain(stands.map(|placed| &placed.pod)) {
+                let asks =
+                    |of: &&WaitingPod| way.is_asked(of.by_claim) || !wants(&of.pod, resource);
+                let waiting = self.waiting.iter().filter(asks).map(|of| &of.pod);
+                for pod in waiting.chain(stands.map(|placed| &placed.pod)) {
                     world.apply(Change::Applied(Object::Pod(Arc::clone(pod))));
                 }
             }

@@ -14,6 +14,7 @@ use super::claims::{Claimed, Doubts};
 use super::clamped::{Clamped, Said, beyond_the_node, cut_requests};
 use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
+use super::gangs::gangs;
 use super::inventory::Inventory;
 use super::life::{PodLife, lives};
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
@@ -331,7 +332,8 @@ impl Inventory {
             gpus.iter().map(|of_node| (&*of_node.node, &*of_node.units)).collect();
         let mut held = Vec::new();
         let mut pods: Vec<(&str, i64)> = Vec::new();
-        for record in self.pods.list.iter().filter(|record| !record.pod.node.is_empty()) {
+        let of_gangs = self.pods.list.iter().zip(gangs(self));
+        for (record, gang) in of_gangs.filter(|(record, _)| !record.pod.node.is_empty()) {
             let Some(node) = nodes.get(&*record.pod.node) else { continue };
             let of_node = units.get(&*record.pod.node).copied().unwrap_or_default();
             let workload = of_group[record.group];
@@ -354,6 +356,7 @@ impl Inventory {
                         units: counted,
                         gpu_milli,
                         state: record.state,
+                        gang,
                         uses: Vec::new(),
                     });
                 }

@@ -46,6 +46,8 @@ pub(super) struct PodRecord {
     pub(super) memory_kills: u32,
     /// Resource claims that it refers to.
     pub(super) claims: Vec<ClaimOf>,
+    /// Whether the GPUs that it waits for are asked of resource claims or device classes.
+    pub(super) wants_claimed: bool,
     /// How much of GPUs it holds by claims, in milli-GPU by resource, where units do not say it.
     pub(super) claimed_milli: BTreeMap<String, i64>,
 }
@@ -78,8 +80,15 @@ impl Pods {
         }
         let pod = Arc::new(pod);
         note((&mut self.lives, &mut self.lives_by_claims), &pod, controller, None);
-        let claimed_milli = BTreeMap::new();
-        let record = PodRecord { pod, group, state, memory_kills, claims, claimed_milli };
+        let record = PodRecord {
+            pod,
+            group,
+            state,
+            memory_kills,
+            claims,
+            wants_claimed: false,
+            claimed_milli: BTreeMap::new(),
+        };
         match self.list.get_mut(place) {
             Some(old) => (*old, self.facts[place]) = (record, fact),
             None => {

@@ -1,7 +1,7 @@
 //! GPUs of which nobody can say whether they are held: pods and nodes that could not be read, and
 //! pods on nodes that were not handed over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{Demand, NodeGpus, Untold};
 use dovetail_model::is_gpu_resource;
@@ -14,12 +14,14 @@ use crate::dump::RawObject;
 const MOST: i64 = 4096;
 
 /// How many GPUs are neither held nor free as far as anybody knows, and why.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownGpus {
     /// Held by pods on nodes that were not read.
     pub on_unread_nodes: i64,
     /// Those pods.
     pub pods_on_unread_nodes: usize,
+    /// Those nodes.
+    pub nodes_not_read: BTreeSet<String>,
     /// Asked for by pods that could not be read.
     pub of_unread_pods: i64,
     /// Pods that could not be read and may hold GPUs, also those that say no number.
@@ -100,7 +102,10 @@ impl Unread {
             let units = held.filter(|(name, count)| **count > 0 && is_gpu_resource(name));
             let units: i64 = units.map(|(_, count)| (*count).min(MOST)).sum();
             unknown.on_unread_nodes += units;
-            unknown.pods_on_unread_nodes += usize::from(units > 0);
+            if units > 0 {
+                unknown.pods_on_unread_nodes += 1;
+                unknown.nodes_not_read.insert(record.pod.node.to_string());
+            }
         }
         let mut places: BTreeMap<String, &mut NodeGpus> =
             gpus.iter_mut().map(|of| (of.node.clone(), of)).collect();

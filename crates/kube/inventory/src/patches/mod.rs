@@ -12,7 +12,7 @@ mod trial;
 
 use std::collections::BTreeMap;
 
-use dovetail_audit::{Facts, Finding, ObjectRef, Patch, Source, patches};
+use dovetail_audit::{Facts, Finding, Form, ObjectRef, Patch, Source, patches};
 
 pub use reach::Reach;
 use trial::Trial;
@@ -44,6 +44,25 @@ pub struct SafePatches {
     pub written: Vec<SafePatch>,
     /// Changes for which no patch is written.
     pub withheld: Vec<Withheld>,
+}
+
+impl SafePatches {
+    /// Adds a patch. An object that several findings need is created once.
+    fn write(&mut self, patch: Patch, findings: Vec<usize>) {
+        let is_same = |safe: &&mut SafePatch| {
+            matches!(patch.form, Form::Create(_)) && safe.patch.form == patch.form
+        };
+        match self.written.iter_mut().find(is_same) {
+            Some(safe) => {
+                safe.findings.extend(findings);
+                safe.findings.sort_unstable();
+                let known = safe.patch.checks.clone();
+                let more = patch.checks.into_iter().filter(|check| !known.contains(check));
+                safe.patch.checks.extend(more);
+            }
+            None => self.written.push(SafePatch { patch, findings }),
+        }
+    }
 }
 
 /// The patches of all findings: one for each object, with every change that is harmless.
@@ -126,7 +145,7 @@ impl Writer<'_> {
             match (harmed.is_empty(), findings.first()) {
                 (true, _) => {
                     trial.apply(&patch);
-                    found.written.push(SafePatch { patch, findings });
+                    found.write(patch, findings);
                 }
                 (false, Some(first)) => self.withhold(*first, &patch, harmed, found),
                 (false, None) => {}

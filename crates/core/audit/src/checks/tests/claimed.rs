@@ -18,7 +18,7 @@ fn by_claims() -> Facts {
         }
     }
     for gpus in facts.nodes.iter_mut().flat_map(|node| node.gpus.values_mut()) {
-        gpus.by_claims = true;
+        (gpus.by_claims, gpus.claimable) = (true, true);
     }
     facts
 }

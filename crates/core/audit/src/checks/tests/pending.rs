@@ -5,10 +5,10 @@ use std::sync::Arc;
 use dovetail_model::{Bounds, DeviceRequest, Job, JobId, Queue, Requirement, Resources, Snapshot};
 
 use super::*;
-use crate::moment::Demand;
+use crate::moment::{Demand, Gang, Held, HeldState};
 
 /// Checks that read pending pods.
-pub(super) const OF_PENDING: [&str; 3] = ["SCH-13", "SCH-14", "GOV-05"];
+pub(super) const OF_PENDING: [&str; 4] = ["SCH-13", "SCH-14", "SCH-15", "GOV-05"];
 
 /// Some nodes of eight H100s, and one pending job of so many pods of eight GPUs.
 fn found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
@@ -81,4 +81,32 @@ fn a_job_that_excludes_the_free_model_is_found() {
     };
     assert_eq!(told(&found(1, 1, only("A100"))), [("SCH-14", "A100".to_owned(), 8)]);
     assert_eq!(told(&found(1, 1, only("H100"))), []);
+}
+
+#[test]
+fn a_gang_below_its_minimum_is_found_while_pods_of_it_are_pending() {
+    let found = |(min, placed, pending)| {
+        let mut facts = healthy();
+        facts.period = Span { from_ms: 0, to_ms: NOW_MS };
+        let held = Held {
+            node: "g1".into(),
+            resource: GPU.into(),
+            workload: TRAIN,
+            pod: "train-0".into(),
+            units: 4,
+            gpu_milli: None,
+            state: HeldState::Ready,
+            gang: Some(Gang { min, placed, pending }),
+            uses: Vec::new(),
+        };
+        let moment = Moment { held: vec![held], ..Moment::default() };
+        let mut found = audit_at(&facts, &moment);
+        found.retain(|finding| finding.check.id == "SCH-15");
+        found
+    };
+    let short = found((4, 2, 2));
+    assert_eq!(told(&short), [("SCH-15", "2 of at least 4, 2 pending".to_owned(), 8)]);
+    assert!(short[0].claims.iter().all(|claim| claim.holder == Some(TRAIN as u32)));
+    // The other two have ended, or more than the minimum are wanted.
+    assert_eq!((told(&found((4, 2, 0))), told(&found((2, 2, 2)))), (vec![], vec![]));
 }

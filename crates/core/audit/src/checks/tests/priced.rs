@@ -36,11 +36,11 @@ fn claimed_hours(facts: &Facts, id: &str, cause: FreeCause) -> i128 {
 #[test]
 fn what_is_stranded_beside_a_greedy_pod_is_its_findings() {
     let mut facts = healthy();
-    requests(&mut facts, SERVE, "cpu", 12_001);
+    requests(&mut facts, SERVE, "cpu", 12_601);
     assert_eq!(claimed_hours(&facts, "REQ-08", FreeCause::StrandedByCpu), 24);
     assert_eq!(claimed_hours(&facts, "REQ-08", FreeCause::StrandedByMemory), 0);
     let mut facts = healthy();
-    requests(&mut facts, SERVE, "memory", 129 * GIB);
+    requests(&mut facts, SERVE, "memory", 135 * GIB);
     assert_eq!(claimed_hours(&facts, "REQ-08", FreeCause::StrandedByMemory), 24);
     assert_eq!(claimed_hours(&facts, "REQ-08", FreeCause::StrandedByCpu), 0);
 }

@@ -56,7 +56,7 @@ impl Claimed<'_> {
         self.rename_what_classes_serve(&objects, &mut doubts.untold);
         let users = users(&objects, self.pods, &devices, &mut doubts.told);
         let (holds, holdings) = holdings(&devices, &self.milli_of(&devices), &users);
-        let counted_by_plugin = self.offer(&devices, &holds, &mut doubts.told);
+        let counted_by_plugin = self.offer(&objects, &devices, &holds, &mut doubts.told);
         for ((number, resource, is_also_asked), holding) in holdings {
             let Pods { list, groups, lives, lives_by_claims, .. } = &mut *self.pods;
             let record = &mut list[number];
@@ -96,6 +96,7 @@ impl Claimed<'_> {
     /// plugin counts.
     fn offer(
         &mut self,
+        objects: &DeviceObjects,
         devices: &BTreeMap<DeviceKey, Device>,
         holds: &BTreeMap<&DeviceKey, Hold>,
         told: &mut Vec<String>,
@@ -129,6 +130,11 @@ impl Claimed<'_> {
                     counted_by_plugin.insert(name.into());
                 }
                 None => put(object, read, &offer),
+            }
+            for (resource, gpus) in &mut read.node.gpus {
+                gpus.claimable |= offer.units.contains_key(resource);
+                // A class that names the resource serves containers that ask for it, too.
+                gpus.by_claims &= objects.classes.serving(resource).is_none();
             }
         }
         counted_by_plugin
@@ -332,7 +338,8 @@ fn set_apart(object: &mut Node, read: &mut ReadNode, apart: &Offer, name: &str) 
         let model = apart.model.clone();
         let of_node = read.node.gpus.entry(resource.clone()).or_default();
         if *of_node == Gpus::default() {
-            *of_node = Gpus { model, built_in, allocatable: usable, by_claims: true, set_apart: 0 };
+            *of_node =
+                Gpus { model, built_in, allocatable: usable, by_claims: true, ..Gpus::default() };
             object.allocatable.extended.insert(resource.clone(), usable);
             object.capacity.extended.insert(resource.clone(), built_in);
         }

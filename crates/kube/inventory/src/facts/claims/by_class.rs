@@ -49,6 +49,7 @@ impl Claimed<'_> {
                 };
                 let Some(resource) = named.ok().filter(|_| !by_plugin) else { continue };
                 rename(Arc::make_mut(&mut record.pod), &asked, &resource);
+                record.wants_claimed = true;
                 note_claimed(lives, lives_by_claims, &record.pod, (&resource, count));
                 let template = &mut groups[record.group].common.template;
                 let of_pod = template.claimed_gpus.entry(resource).or_default();
@@ -60,6 +61,7 @@ impl Claimed<'_> {
                 untold.extend(why_untold(&unmade.pod, &asked, &named, &anywhere));
                 if let Some(resource) = named.ok().filter(|_| !anywhere.contains(&asked)) {
                     rename(&mut unmade.pod, &asked, &resource);
+                    unmade.wants_claimed = true;
                 }
             }
         }

@@ -50,6 +50,7 @@ impl Claimed<'_> {
                 }
                 None => {}
             }
+            record.wants_claimed |= !gpus.is_empty();
             for (resource, count) in gpus {
                 want(Arc::make_mut(&mut record.pod), &resource, count);
             }
@@ -57,13 +58,14 @@ impl Claimed<'_> {
                 untold.extend(that_could_be_cut(&record.pod, cuttable));
             }
         }
-        for UnmadePod { pod, claims, fate } in &mut self.waiting.pods {
+        for UnmadePod { pod, claims, wants_claimed, fate } in &mut self.waiting.pods {
             let Wanted { gpus, not_told } = objects.wanted(&pod.meta.namespace, claims, &mut asked);
             if let Some(not_told) = not_told {
                 let pod = UntoldPod::of(full_name(pod), not_told);
                 untold.push(pod.beside(&gpus, cuttable));
                 continue;
             }
+            *wants_claimed |= !gpus.is_empty();
             gpus.iter().for_each(|(name, count)| want(pod, name, *count));
             if *fate == Fate::Refused {
                 let refused = UntoldPod::refused(full_name(pod));

@@ -36,6 +36,8 @@ pub(super) struct UnmadePod {
     pub(super) pod: Pod,
     /// Resource claims that it would refer to.
     pub(super) claims: Vec<ClaimOf>,
+    /// Whether the GPUs that it waits for are asked of them, or of device classes.
+    pub(super) wants_claimed: bool,
     pub(super) fate: Fate,
 }
 

@@ -154,7 +154,7 @@ fn unmade_pods(
         let mut pod = set.pod.clone();
         pod.meta.namespace = object.namespace.as_str().into();
         pod.meta.name = format!("{name}-{number} ({why})").into();
-        UnmadePod { pod, claims: set.claims.clone(), fate }
+        UnmadePod { pod, claims: set.claims.clone(), wants_claimed: false, fate }
     };
     (0..count.min(MOST_WAITING)).map(numbered)
 }

@@ -1,0 +1,118 @@
+//! Two clusters that somebody wrote who knew neither the checks nor their code, with figures worked
+//! out by hand before the first run. Prices a GPU-hour: p4d.24xlarge 2.74471, g5.12xlarge 1.418,
+//! g5.2xlarge 1.212 (us-east-1); the other cluster is owned.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{finding, near, state};
+use crate::program::Folder;
+
+/// EKS with Karpenter: a node half cut into MIG instances, a Volcano gang of which two of four pods
+/// run, a node cordoned for nine hours, A10Gs offered four times each without GPU Feature
+/// Discovery, a CPU-heavy pod, an empty spot node.
+const EKS: &str = include_str!("eks_gang_mig_replicas.json");
+
+/// Owned nodes of three vendors: H100s behind a taint, of which one is lost, MI300X, Flex 170, and
+/// L40S that only resource claims give; a pod on a node that is not in the dump.
+const OWNED: &str = include_str!("on_premises_vendors_claims.json");
+
+fn audit(dump: &str, flags: &str) -> (Folder, Value) {
+    let folder = Folder::new();
+    folder.write("dump.json", dump);
+    let call = format!("audit --from dump.json --prometheus none --output json {flags}");
+    let done = folder.call(&call);
+    let found =
+        serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {}", done.err));
+    (folder, found)
+}
+
+fn eks() -> (Folder, Value) {
+    audit(EKS, "--at 2026-11-25T14:00:00Z --patches patches")
+}
+
+fn owned() -> Value {
+    let prices = "--gpu-price H100=2.50 --gpu-price MI300X=3.00 --gpu-price L40S=0.80";
+    audit(OWNED, &format!("--at 2026-11-25T15:30:00Z {prices}")).1
+}
+
+fn all_of<'d>(found: &'d Value, id: &str) -> Vec<&'d Value> {
+    let findings = found["findings"].as_array().unwrap().iter();
+    findings.filter(|finding| finding["id"] == id).collect()
+}
+
+fn names(findings: &[&Value]) -> BTreeSet<String> {
+    findings.iter().map(|of| of["object"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn usd(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value}")) / 1e6
+}
+
+#[test]
+fn a_half_placed_gang_a_cordon_and_fragments_on_eks() {
+    let (_folder, found) = eks();
+    let head = &found["headline"];
+    assert_eq!(head["installed_gpus"], 42.0);
+    near(usd(&head["bill_usd_micros_per_month"]), 72_610.90);
+    // Two pods of four GPUs each, since the others went pending at 08:30: 8 · 5.5 h · 2.74471.
+    let (gang, month, so_far) = state(&found, "gang_wait");
+    assert_eq!((gang, month), (8.0, None), "{:#}", found["states"]);
+    near(so_far.unwrap(), 120.77);
+    let short = finding(&found, "SCH-15");
+    assert_eq!(short["object"]["name"], "pretrain");
+    near(usd(&short["usd_micros_so_far"]), 120.77);
+    assert_eq!(short["evidence"][0]["value"], "2 of at least 4, 2 pending");
+    // 16 GPUs of 4, and 4 of 1, are replicas.
+    let (cordoned, usd_cordoned, _) = state(&found, "free_draining_or_cordoned");
+    let (pieces, usd_pieces, _) = state(&found, "free_fragmented");
+    assert_eq!((cordoned, pieces), (6.0, 5.0), "{:#}", found["states"]);
+    near(usd_cordoned.unwrap(), 11_857.15);
+    near(usd_pieces.unwrap(), 9_880.96);
+    assert!(!all_of(&found, "SHR-03").is_empty());
+    near(usd(&finding(&found, "AUT-06")["usd_micros_per_month"]), 11_857.15);
+    // Uncordoning starts the pod: what it would take is not counted a second time. The gang lacks
+    // eight GPUs, and five are free.
+    let pieces = all_of(&found, "SCH-08");
+    assert_eq!(names(&pieces), BTreeSet::from(["finetune-4".to_owned()]));
+    assert_eq!(pieces[0]["usd_micros_per_month"], Value::Null);
+    // `a100` and `NVIDIA-A100-SXM4-40GB` are one model.
+    assert!(all_of(&found, "SCH-05").is_empty());
+}
+
+#[test]
+fn an_object_that_several_findings_need_is_created_once() {
+    let (folder, _) = eks();
+    let files = std::fs::read_dir(folder.path("patches")).unwrap();
+    let names: Vec<String> =
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    let classes = names.iter().filter(|name| name.contains("PriorityClass"));
+    let classes = classes.filter(|name| name.ends_with(".json")).count();
+    assert!(classes <= 1, "{names:?}");
+}
+
+#[test]
+fn gpus_that_claims_alone_give_are_none_for_containers_that_ask() {
+    let found = owned();
+    let head = &found["headline"];
+    assert_eq!((&head["installed_gpus"], &head["unknown_gpus"]), (&30.0.into(), &4.0.into()));
+    near(usd(&head["bill_usd_micros_per_month"]), 48_384.0);
+    let states =
+        ["unknown", "unavailable", "free_taint", "free_no_demand", "free_of_unknown_cause"];
+    let gpus = states.map(|name| state(&found, name).0);
+    assert_eq!(gpus, [20.0, 1.0, 1.0, 8.0, 0.0], "{:#}", found["states"]);
+    near(usd(&head["waste_usd_micros_per_month"]), 15_696.0);
+    near(usd(&finding(&found, "SCH-04")["usd_micros_per_month"]), 1_800.0);
+    near(usd(&finding(&found, "CAP-01")["usd_micros_per_month"]), 1_800.0);
+    assert!(all_of(&found, "SCH-05").is_empty());
+    // `dedicated=llm` reserves nodes: the resource's name would let others in.
+    assert!(all_of(&found, "SCH-06").is_empty());
+    // MI300X and H100 are never taken for each other: only the H100s are shared with training.
+    assert_eq!(names(&all_of(&found, "SCH-11")), BTreeSet::from(["llm-serve".to_owned()]));
+    let missing = found["unseen"].to_string();
+    assert!(
+        missing.contains("4 GPUs of 1 pod on nodes that were not read: node dgx-03"),
+        "{missing}"
+    );
+}
