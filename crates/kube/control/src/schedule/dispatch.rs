@@ -97,7 +97,7 @@ impl Dispatch {
             return true;
         }
         self.outbox.take_back(&numbers);
-        take_back(known, &numbers);
+        known.take_back(&numbers);
         false
     }
 
@@ -170,16 +170,4 @@ impl Dispatch {
         let others = [self.pauses.pods.next_due_ms(), self.provisioning.due_ms()];
         server_ms.into_iter().chain(others.into_iter().flatten()).min()
     }
-}
-
-/// Decisions of which nothing was sent are void: the pods for which they hold are pending again.
-pub(super) fn take_back(known: &mut Known, numbers: &[u64]) {
-    let decisions = known.world.decisions_mut();
-    let settled = numbers.iter().filter_map(|number| {
-        let is_current = decisions.is_current(*number);
-        decisions.settle(*number).filter(|_| is_current)
-    });
-    let pods: Vec<PodId> = settled.map(|decision| decision.pod).collect();
-    let events = known.world.bind_failed(&pods);
-    known.apply(events);
 }

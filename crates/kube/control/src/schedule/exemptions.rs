@@ -60,7 +60,7 @@ impl Exemptions {
         };
         let what = Exempt::Pod(victim.clone());
         self.backoffs.fail(&what, range, known.now_ms);
-        set(known, &what, true);
+        known.set_exempt(&what, true);
     }
 
     /// A pod says that its eviction was refused at that time: it is exempt if that was not long
@@ -70,7 +70,7 @@ impl Exemptions {
         if until_ms > known.now_ms {
             let what = Exempt::Pod(victim);
             self.backoffs.pause(&what, until_ms);
-            set(known, &what, true);
+            known.set_exempt(&what, true);
         }
     }
 
@@ -78,7 +78,7 @@ impl Exemptions {
     pub(super) fn end_of_victim(&mut self, known: &mut Known, victim: PodKey) {
         let what = Exempt::Pod(victim);
         self.backoffs.forget(&what);
-        set(known, &what, false);
+        known.set_exempt(&what, false);
     }
 
     /// The account lacks the right to evict pods of a namespace; whether that is to be reported.
@@ -104,7 +104,7 @@ impl Exemptions {
         let what = Exempt::Namespace(namespace.into());
         self.backoffs.forget(&what);
         if self.rights.remove(namespace).is_some() {
-            set(known, &what, false);
+            known.set_exempt(&what, false);
         }
     }
 
@@ -142,7 +142,7 @@ impl Exemptions {
                 self.rights.get_mut(name).into_iter().for_each(|right| right.is_due = true);
                 continue;
             }
-            set(known, &what, false);
+            known.set_exempt(&what, false);
             if let Exempt::Pod(victim) = what {
                 victims.push(victim);
             }
@@ -178,12 +178,6 @@ impl Exemptions {
     pub(super) fn job_until_ms(&self, job: JobId) -> Option<u64> {
         self.backoffs.until_ms(&Exempt::Preemptor(job))
     }
-}
-
-/// What is exempt in the world, for the engine.
-fn set(known: &mut Known, what: &Exempt, is_exempt: bool) {
-    let events = known.world.set_exempt(what, is_exempt);
-    known.apply(events);
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use dovetail_cluster::world::{PodKey, World};
+use dovetail_cluster::world::{Exempt, PodKey, World};
 use dovetail_model::{Action, Event, JobId, Owner, PendingReason, Phase, Plan, PodId, Snapshot};
 use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
@@ -141,6 +141,25 @@ impl Known {
                 Err(error) => self.restart_engine(error),
             }
         }
+    }
+
+    /// Something takes no part in preemption, or does again.
+    pub(super) fn set_exempt(&mut self, what: &Exempt, is_exempt: bool) {
+        let events = self.world.set_exempt(what, is_exempt);
+        self.apply(events);
+    }
+
+    /// Decisions of which nothing was sent are void: the pods for which they hold are pending
+    /// again.
+    pub(super) fn take_back(&mut self, numbers: &[u64]) {
+        let decisions = self.world.decisions_mut();
+        let settled = numbers.iter().filter_map(|number| {
+            let is_current = decisions.is_current(*number);
+            decisions.settle(*number).filter(|_| is_current)
+        });
+        let pods: Vec<PodId> = settled.map(|decision| decision.pod).collect();
+        let events = self.world.bind_failed(&pods);
+        self.apply(events);
     }
 
     /// The next that the other parts have to act upon, in the order in which it came about.

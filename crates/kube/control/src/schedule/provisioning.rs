@@ -13,7 +13,7 @@ use dovetail_cluster::world::{ClaimKey, Decisions, Stage, VolumePatience};
 use dovetail_model::PodId;
 use dovetail_plan::Cause as Refusal;
 
-use super::dispatch::{Dispatch, take_back};
+use super::dispatch::Dispatch;
 use super::known::Known;
 use super::pauses::Pause;
 use crate::order::{Order, OrderEnd};
@@ -140,7 +140,7 @@ impl Dispatch {
         if claims.is_empty() {
             return self.outbox.add(&numbers, gang);
         }
-        advance(known, &numbers, Stage::Provisioning);
+        advance(known.world.decisions_mut(), &numbers, Stage::Provisioning);
         self.provisioning.is_stale = true;
         let until_ms = known.now_ms.saturating_add(self.provisioning.wait_ms);
         let open = Open { numbers, until_ms, claims, reported: Vec::new() };
@@ -162,7 +162,7 @@ impl Dispatch {
                     self.provisioning.open.insert(number, open);
                 }
                 Progress::Ready => {
-                    advance(known, &open.numbers, Stage::Queued);
+                    advance(known.world.decisions_mut(), &open.numbers, Stage::Queued);
                     let gang = known.world.decisions().get(number).and_then(|first| first.gang);
                     self.outbox.add(&open.numbers, gang);
                 }
@@ -278,12 +278,11 @@ impl Dispatch {
             let events = known.world.pause_pod(pod, Some(why));
             known.apply(events);
         }
-        take_back(known, &open.numbers);
+        known.take_back(&open.numbers);
     }
 }
 
-fn advance(known: &mut Known, numbers: &[u64], stage: Stage) {
-    let decisions = known.world.decisions_mut();
+fn advance(decisions: &mut Decisions, numbers: &[u64], stage: Stage) {
     numbers.iter().for_each(|number| decisions.advance(*number, stage));
 }
 

@@ -32,7 +32,8 @@ impl Preempting {
             return self.lacks_right(known, victim, code, message);
         }
         let jobs = self.jobs_waiting_for(&known.world, victim);
-        report(known, victim, jobs.first(), (code, message), false);
+        let news = not_evicted(known, victim, jobs.first(), (code, message), false);
+        known.news.push(news);
         if !is_for_another {
             return;
         }
@@ -52,11 +53,13 @@ impl Preempting {
     /// pod for a while if that happened too often.
     fn decide_again(&mut self, known: &mut Known, job: JobId) {
         self.call_off_evictions(known, job);
-        let events = match self.exemptions.job_failed(job, known.now_ms) {
-            true => known.world.set_exempt(&Exempt::Preemptor(job), true),
-            false => known.world.preemption().submit_again(job),
-        };
-        known.apply(events);
+        match self.exemptions.job_failed(job, known.now_ms) {
+            true => known.set_exempt(&Exempt::Preemptor(job), true),
+            false => {
+                let events = known.world.preemption().submit_again(job);
+                known.apply(events);
+            }
+        }
         self.unnominate(known, job);
     }
 
@@ -114,14 +117,14 @@ impl Preempting {
             self.decide_again(known, *job);
         }
         let namespace = Exempt::Namespace(victim.namespace.clone());
-        let events = known.world.set_exempt(&namespace, true);
-        known.apply(events);
+        known.set_exempt(&namespace, true);
         // An earlier leader may have marked them.
         let marks: Vec<Order> =
             exempt.iter().filter_map(|pod| self.take_back(&known.world, pod)).collect();
         known.orders.extend(marks);
         if is_news {
-            report(known, victim, jobs.first(), (code, message), true);
+            let news = not_evicted(known, victim, jobs.first(), (code, message), true);
+            known.news.push(news);
         }
     }
 
@@ -142,20 +145,20 @@ impl Preempting {
     }
 }
 
-/// Reports that a pod is not evicted for a job, or that none of its namespace is.
-fn report(
-    known: &mut Known,
+/// That a pod is not evicted for a job, or that none of its namespace is.
+fn not_evicted(
+    known: &Known,
     victim: &PodKey,
     job: Option<&JobId>,
     (code, message): (Option<u16>, &str),
     is_for_all: bool,
-) {
+) -> News {
     let preemptor = job.and_then(|job| known.world.pods().pods_of(*job).next());
-    known.news.push(News::EvictionRefused(Box::new(EvictionRefused {
+    News::EvictionRefused(Box::new(EvictionRefused {
         victim: victim.clone(),
         preemptor: preemptor.map(PodKey::of),
         code,
         message: message.to_owned(),
         is_for_all,
-    })));
+    }))
 }

@@ -144,8 +144,7 @@ impl Inventory {
         self.mark_empty(&mut facts.nodes, &held);
         let tenants = tenant_labels.map(|labels| tenants(&self, &of_group, labels));
         let lives = tenant_labels.map(|labels| lives(&self, labels));
-        let system = self.namespaces.get("kube-system");
-        let cluster_uid = system.map(|system| system.meta.uid.to_string()).unwrap_or_default();
+        let cluster_uid = self.cluster_uid();
         let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
         let skipped_count = self.skipped_count;
         // The lives share the pods, which the worlds change.
@@ -178,6 +177,11 @@ impl Inventory {
             skipped,
             skipped_count,
         }
+    }
+
+    fn cluster_uid(&self) -> String {
+        let system = self.namespaces.get("kube-system");
+        system.map(|system| system.meta.uid.to_string()).unwrap_or_default()
     }
 
     fn gpu_policy(&self) -> Option<bool> {

@@ -121,6 +121,8 @@ impl Nodes {
             nodes.push(before.node);
         }
         if let Some(slice) = slice {
+            // Which devices it offers only the audit reads.
+            let slice = ResourceSlice { devices: Vec::new(), ..slice };
             self.slices_of.entry(slice.node.clone()).or_default().insert(name.into());
             nodes.push(slice.node.clone());
             self.slices.insert(name.into(), slice);

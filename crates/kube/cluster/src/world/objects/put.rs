@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_objects::{Kind, Namespace, Node, Object, ResourceSlice, WorkloadKind};
+use dovetail_objects::{Kind, Namespace, Node, Object, WorkloadKind};
 
 use super::Objects;
 use super::descriptions::{WorkloadNoted, job_of};
@@ -61,11 +61,9 @@ impl Objects {
                 self.note_levels(has_turned);
             }
             Object::Queue(queue) => self.queues.put(*queue),
-            // Which devices it offers only the audit reads.
             Object::ResourceSlice(slice) => {
-                let slice = ResourceSlice { devices: Vec::new(), ..*slice };
                 let name = slice.meta.name.clone();
-                self.dirty.nodes.extend(self.nodes.set_slice(&name, Some(slice)));
+                self.dirty.nodes.extend(self.nodes.set_slice(&name, Some(*slice)));
             }
             Object::StorageClass(class) => {
                 self.facts.set_class(class);
