@@ -3,6 +3,7 @@
 mod clock;
 mod cycles;
 mod direction;
+mod docs;
 mod examples;
 mod formats;
 mod fuzz;
@@ -39,7 +40,7 @@ struct Rule {
     check: fn(&Workspace) -> Result<Outcome>,
 }
 
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     Rule { name: "direction", check: direction::check },
     Rule { name: "purity", check: purity::check },
     Rule { name: "platform", check: platform::check },
@@ -57,6 +58,7 @@ const RULES: [Rule; 20] = [
     Rule { name: "formats", check: formats::check },
     Rule { name: "labels", check: labels::check },
     Rule { name: "links", check: links::check },
+    Rule { name: "docs", check: docs::check },
     Rule { name: "examples", check: examples::check },
     Rule { name: "words", check: words::check },
     Rule { name: "widths", check: widths::check },

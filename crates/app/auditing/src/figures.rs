@@ -27,6 +27,7 @@ pub struct MethodAmountOut {
 }
 
 impl FigureOut {
+    /// A figure in the units of documents.
     pub fn of(figure: &Figure) -> Self {
         let amount = |(method, cost): (SplitMethod, Money)| MethodAmountOut {
             method: method.id(),

@@ -1,8 +1,4 @@
 //! What wastes GPUs in a cluster, as a document.
-#![allow(
-    missing_docs,
-    reason = "fields that say what they are; docs/reference/json.md has the keys"
-)]
 
 pub mod baseline;
 pub mod confirmed;

@@ -1,8 +1,4 @@
 //! Fills a ledger again and again, and tells owners and teams what it says.
-#![allow(
-    missing_docs,
-    reason = "fields that say what they are; docs/reference/json.md has the keys"
-)]
 
 pub mod collecting;
 pub mod doubts_told;

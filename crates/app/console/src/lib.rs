@@ -1,8 +1,4 @@
 //! What a command is given, and how it speaks: settings, standard output and error, tables, files.
-#![allow(
-    missing_docs,
-    reason = "fields that say what they are; docs/reference/json.md has the keys"
-)]
 
 pub mod app;
 pub mod clock;

@@ -210,7 +210,6 @@ pub struct Stretch {
 /// What a bill says of a node beside what it cost.
 #[derive(Clone, Debug, Default)]
 pub struct Billed {
-    /// On the invoice.
     pub(crate) invoiced: Money,
     /// At list prices, and at negotiated ones; `None` where the bill does not say it.
     pub list: Option<Money>,

@@ -1,8 +1,4 @@
 //! Who pays what for GPUs, and for what.
-#![allow(
-    missing_docs,
-    reason = "fields that say what they are; docs/reference/json.md has the keys"
-)]
 
 pub mod account;
 pub mod bill_flags;

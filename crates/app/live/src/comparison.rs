@@ -15,7 +15,6 @@ use serde::Serialize;
 /// Milliseconds of an hour.
 const HOUR_MS: u128 = 3_600_000;
 
-/// What is reported.
 #[derive(Debug, Serialize)]
 struct ComparisonReport {
     /// The other scheduler.

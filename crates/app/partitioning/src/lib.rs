@@ -8,10 +8,6 @@
 //! | `objects`, `cluster`, `eligible` | the nodes and pods of a cluster, as a world |
 //! | `policy` | what a `SharingPolicy` allows |
 //! | `plan`, `size` | the two answers as documents, and as text |
-#![allow(
-    missing_docs,
-    reason = "fields that say what they are; docs/reference/json.md has the keys"
-)]
 
 pub mod cluster;
 mod eligible;

@@ -18,6 +18,7 @@ const HOURS_PER_MONTH: i64 = 720;
 /// Dollars of a GPU-hour by model, in micro-USD.
 pub type HourPrices = BTreeMap<String, Option<i64>>;
 
+/// What `dovetail partition plan` answers.
 #[derive(Debug, Serialize)]
 pub struct Document {
     pub gpus: Vec<GpuRow>,
@@ -37,6 +38,7 @@ pub struct Document {
     pub not_planned: BTreeMap<String, usize>,
 }
 
+/// A GPU that changes.
 #[derive(Debug, Serialize)]
 pub struct GpuRow {
     pub node: String,
@@ -52,6 +54,7 @@ pub struct GpuRow {
     pub usd_per_month: Option<f64>,
 }
 
+/// A MIG instance of a GPU, before or after the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InstanceRow {
     pub profile: String,
@@ -60,6 +63,7 @@ pub struct InstanceRow {
     pub state: InstanceState,
 }
 
+/// What becomes of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InstanceState {

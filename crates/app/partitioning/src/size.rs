@@ -13,6 +13,7 @@ use serde::Serialize;
 /// Hours of the month of every figure in dollars.
 const HOURS_PER_MONTH: u64 = 720;
 
+/// What `dovetail partition size` answers.
 #[derive(Debug, Serialize)]
 pub struct Document {
     pub gpu: String,
@@ -30,6 +31,7 @@ pub struct Document {
     pub whole_usd_per_month: Option<f64>,
 }
 
+/// GPUs with the same instances.
 #[derive(Debug, Serialize)]
 pub struct LayoutRow {
     pub instances: BTreeMap<String, u64>,

@@ -46,7 +46,6 @@ pub struct Options {
     pub policies: Option<watch::Receiver<String>>,
     /// Whose pods, and how they are read.
     pub world: world::Settings,
-    /// How is watched.
     pub watch: watches::Settings,
     /// What follows when the cluster cannot be read.
     pub lists: ListPatience,
@@ -73,7 +72,6 @@ impl Options {
 /// Several processes, of which one writes.
 #[derive(Clone, Debug)]
 pub struct Election {
-    /// The Lease.
     pub lease: LeaseName,
     /// Name of this process, which no other may ever have.
     pub identity: String,

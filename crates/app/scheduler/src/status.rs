@@ -15,7 +15,6 @@ pub enum Standing {
     StandingBy,
     /// It leads, or decides without election, and reads the first lists.
     Listing,
-    /// It decides.
     Deciding,
     /// It was asked to stop.
     Stopping,

@@ -46,7 +46,6 @@ pub(crate) fn extended_resource(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The key of a label.
 pub(crate) fn label_key(text: &str) -> Result<(), &'static str> {
     let (prefix, name) =
         text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
@@ -59,7 +58,6 @@ pub(crate) fn label_key(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The value of a label.
 pub(crate) fn label_value(text: &str) -> Result<(), &'static str> {
     match text.is_empty() || is_label_name(text) {
         true => Ok(()),

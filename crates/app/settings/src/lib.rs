@@ -1,8 +1,4 @@
 //! Settings: defaults, then the file, then the environment, then flags; each remembers its origin.
-#![allow(
-    missing_docs,
-    reason = "fields that say what they are; docs/reference/json.md has the keys"
-)]
 
 pub mod duration;
 pub mod errors;
@@ -68,7 +64,6 @@ pub struct SettingFlags {
 pub enum Origin {
     /// No source sets it.
     Default,
-    /// A file.
     File(PathBuf),
     /// A variable of the environment.
     Environment(&'static str),

@@ -79,11 +79,16 @@ pub enum LogLevel {
 
 /// What holds where nobody says anything.
 pub const SCHEDULER_NAME: &str = "dovetail";
+/// Namespace and name of the lease, by default.
 pub const LEASE: &str = "kube-system/dovetail";
+/// Where probes and metrics are answered, by default.
 pub const LISTEN: &str = "127.0.0.1:10251";
+/// The policy that scores nodes, by default.
 pub const POLICY: &str = "dovetail";
+/// The scheduling order, by default.
 pub const ORDER: Order = Order::DominantShare;
 const HOUR_MS: u64 = 3_600_000;
+/// The resource by which pods request whole GPUs, by default.
 pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;
 
 impl SchedulerSection {

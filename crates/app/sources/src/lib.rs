@@ -1,9 +1,5 @@
 //! Objects, measurements and prices, from wherever the command line says: files, clusters, servers,
 //! exporters.
-#![allow(
-    missing_docs,
-    reason = "fields that say what they are; docs/reference/json.md has the keys"
-)]
 
 pub mod doubts;
 pub mod example;

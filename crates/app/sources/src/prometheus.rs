@@ -66,7 +66,6 @@ pub struct ServerFlags {
 pub enum ServerChoice {
     /// One that is found in the cluster of a kubeconfig; none where there is no kubeconfig.
     Auto,
-    /// None.
     None,
     /// The one at this address.
     At(String),
@@ -311,7 +310,6 @@ impl Asker {
     }
 }
 
-/// A query for each step of a period.
 fn range_of(query: String, period: Span, step_ms: u64) -> RangeQuery {
     RangeQuery {
         query,

@@ -51,7 +51,6 @@ pub struct PodSamples<'a> {
 /// What the method finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdleRuns {
-    /// Samples in all.
     pub samples: u64,
     /// Samples below the threshold.
     pub idle_samples: u64,

@@ -54,7 +54,6 @@ pub enum Priced {
 /// A price with where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GpuPrice {
-    /// Micro-USD per GPU and hour.
     pub usd_micros_per_gpu_hour: i64,
     /// Who says so, and when.
     pub source: String,
@@ -67,7 +66,6 @@ pub struct GpuPrice {
 pub struct AssumedPrice {
     /// The model; empty is an unknown model.
     pub model: String,
-    /// Micro-USD per GPU and hour.
     pub usd_micros_per_gpu_hour: i64,
     /// Who says so.
     pub source: String,
@@ -93,7 +91,6 @@ pub struct PricedUsage {
 /// One model in GPU-time and money.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelBill {
-    /// Its price.
     pub price: Priced,
     /// What it comes to.
     pub amounts: States<Amount>,

@@ -19,7 +19,6 @@ use crate::finding::Finding;
 pub struct DeviceWaste {
     /// Number of the device.
     pub device: u32,
-    /// What it was.
     pub interval: DeviceInterval,
     /// What a GPU-hour of it costs; `None` if nobody knows.
     pub usd_micros_per_gpu_hour: Option<i64>,
@@ -43,7 +42,6 @@ pub struct Attribution {
     pub device: u32,
     /// The holder whose time it is; `None` is time that nobody held.
     pub holder: Option<u32>,
-    /// In which states.
     pub states: BTreeSet<DeviceState>,
     /// When.
     pub span: Span,
@@ -54,7 +52,6 @@ pub struct Attribution {
 /// Device-time with what the priced part of it costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PricedTime {
-    /// In milli-GPU × ms.
     pub gpu_milli_ms: i128,
     /// The part that has a price.
     pub priced_gpu_milli_ms: i128,
@@ -82,7 +79,6 @@ impl PricedTime {
         self.add_time(time, usd_micros_per_gpu_hour);
     }
 
-    /// Adds time with what it costs.
     pub(crate) fn add_charge(&mut self, time: i128, cost: Option<Money>) {
         self.gpu_milli_ms += time;
         if let Some(cost) = cost {
@@ -153,7 +149,6 @@ pub struct Settled {
 pub(crate) struct Taken {
     /// Place of the finding.
     pub(crate) finding: usize,
-    /// What it was.
     pub(crate) waste: DeviceWaste,
 }
 

@@ -18,7 +18,6 @@ pub struct Facts {
     pub now_ms: u64,
     /// The period that wasted device-time was counted over.
     pub period: Span,
-    /// All nodes.
     pub nodes: Vec<Node>,
     /// Whatever runs pods, by its top owner; a pod without owner is its own.
     pub workloads: Vec<Workload>,
@@ -50,7 +49,6 @@ pub struct ObjectRef {
     pub kind: String,
     /// Namespace; empty for objects of the cluster.
     pub namespace: String,
-    /// Name.
     pub name: String,
 }
 
@@ -105,11 +103,8 @@ pub struct Node {
 pub struct CheapestRegion {
     /// The region of the node.
     pub here: String,
-    /// Micro-USD for a GPU-hour here.
     pub here_usd_micros_per_gpu_hour: i64,
-    /// The cheapest region.
     pub there: String,
-    /// Micro-USD for a GPU-hour there.
     pub there_usd_micros_per_gpu_hour: i64,
     /// Day of the prices as `YYYY-MM-DD`, where their source states one.
     pub as_of: Option<String>,
@@ -253,7 +248,6 @@ pub enum Class {
 /// A pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
-    /// Name.
     pub name: String,
     /// When it was made; `None` if nobody knows.
     pub created_ms: Option<u64>,
@@ -282,7 +276,6 @@ pub struct Pod {
 /// What pods of a workload are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodTemplate {
-    /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Its containers, init containers and sidecars.
     pub containers: Vec<Container>,
@@ -293,7 +286,6 @@ pub struct PodTemplate {
     pub tolerations: Vec<Toleration>,
     /// What nodes must satisfy: node selector and required node affinity.
     pub node_conditions: Vec<NodeCondition>,
-    /// Priority class.
     pub priority_class: Option<String>,
     /// Size of what is mounted at `/dev/shm`; `None` is the container runtime's 64 MiB.
     pub shared_memory: Option<SharedMemory>,
@@ -323,7 +315,6 @@ pub struct SharedMemory {
 /// A container of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Container {
-    /// Name.
     pub name: String,
     /// When it runs.
     pub kind: ContainerKind,
@@ -359,9 +350,7 @@ pub enum ContainerKind {
 /// A namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// Name.
     pub name: String,
-    /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Resources that a quota of it limits, as written: `requests.nvidia.com/gpu`; `None` if quotas
     /// cannot be read.
@@ -373,7 +362,6 @@ pub struct Namespace {
 /// A disruption budget with the workload it protects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// The budget.
     pub object: ObjectRef,
     /// The top owner of the pods it selects.
     pub protects: ObjectRef,
@@ -397,9 +385,7 @@ pub enum BudgetLimit {
 /// Something that changes the number of replicas by load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Autoscaler {
-    /// The object.
     pub object: ObjectRef,
-    /// What it scales.
     pub scales: ObjectRef,
     /// What it looks at, by name: `cpu`, `memory`, or the name of a metric.
     pub metrics: BTreeSet<String>,
@@ -410,7 +396,6 @@ pub struct Autoscaler {
 pub struct Advice {
     /// The object that holds it.
     pub by: ObjectRef,
-    /// By container.
     pub containers: BTreeMap<String, Recommended>,
 }
 

@@ -11,7 +11,6 @@ use crate::suppress::Suppression;
 /// One check on one object that a person edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The check.
     pub check: &'static Check,
     /// The top owner, node pool, namespace or budget.
     pub object: ObjectRef,
@@ -37,7 +36,6 @@ pub struct Finding {
 /// A pod that would move.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Move {
-    /// The pod.
     pub pod: ObjectRef,
     /// Its node.
     pub from: String,

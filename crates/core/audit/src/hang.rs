@@ -9,7 +9,6 @@ use dovetail_phases::job_phases::{JobPhases, Phase, Stretch};
 pub struct Hang {
     /// The longest time without an end to it.
     pub longest: Span,
-    /// All of it, in milli-GPU × ms.
     pub gpu_milli_ms: i128,
 }
 

@@ -8,7 +8,6 @@ use crate::finding::Finding;
 /// Who ignores a finding, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppression {
-    /// Check.
     pub check: String,
     /// The object; `None` is every object.
     pub object: Option<ObjectRef>,

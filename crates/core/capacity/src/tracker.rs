@@ -51,7 +51,6 @@ pub struct Picture {
 /// The free part of the devices of one ready node that are in the same state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FreePiece {
-    /// The node.
     pub node: NodeName,
     /// GPU model.
     pub model: String,

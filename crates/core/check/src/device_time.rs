@@ -58,7 +58,6 @@ pub enum DeviceTimeViolation {
         at_ms: u64,
         /// What the pieces add up to.
         sum_milli: i64,
-        /// What is there.
         there_milli: i64,
     },
     /// A part is unavailable and another is not.

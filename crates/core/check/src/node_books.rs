@@ -15,7 +15,6 @@ pub(crate) enum Holder {
     Reserved(ReservationId, u32),
 }
 
-/// What is held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) resources: Resources,
@@ -24,7 +23,6 @@ pub(crate) struct Held {
     pub(crate) attachments: BTreeSet<Attachment>,
 }
 
-/// The books of one node.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeBooks {
     pub(crate) node: Node,

@@ -8,36 +8,25 @@ use thiserror::Error;
 pub enum Violation {
     /// An action speaks of a job that was never submitted or is over.
     #[error("job {job:?} is not known")]
-    UnknownJob {
-        /// The job.
-        job: JobId,
-    },
+    UnknownJob { job: JobId },
     /// A pod of a job that already runs, or was told to wait after it started.
     #[error("job {job:?} does not wait: its pods start in one plan")]
-    NotWaiting {
-        /// The job.
-        job: JobId,
-    },
+    NotWaiting { job: JobId },
     /// The job has no such pod set.
     #[error("pod {pod:?}: its job has only {pod_sets} pod sets")]
     UnknownPodSet {
-        /// The pod.
         pod: PodId,
         /// Pod sets of the job.
         pod_sets: usize,
     },
     /// A job that runs, or that must not stop others, stops some.
     #[error("job {job:?} stops others, and runs already or must not")]
-    MustNotPreempt {
-        /// The job.
-        job: JobId,
-    },
+    MustNotPreempt { job: JobId },
     /// Room that is kept for others is taken by a job that must not.
     #[error(
         "job {job:?} is given the room {name}, which is not kept for a lower priority, or must not take any"
     )]
     RoomTaken {
-        /// The job.
         job: JobId,
         /// Under which name the room was held.
         name: String,
@@ -46,7 +35,6 @@ pub enum Violation {
     /// same places.
     #[error("job {job:?} is given the room {name} and has no need of it")]
     RoomNotNeeded {
-        /// The job.
         job: JobId,
         /// Under which name the room was held.
         name: String,
@@ -56,7 +44,6 @@ pub enum Violation {
     Victim {
         /// For whom.
         job: JobId,
-        /// The pod.
         pod: PodId,
         /// What is wrong with it.
         problem: VictimProblem,
@@ -71,24 +58,15 @@ pub enum Violation {
     },
     /// A pod takes what is kept for a job of its priority or a higher one.
     #[error("pod {pod:?} takes {axis} of node {node} that are kept for others")]
-    TakesWhatIsKept {
-        /// The pod.
-        pod: PodId,
-        /// The node.
-        node: NodeName,
-        /// Of what.
-        axis: String,
-    },
+    TakesWhatIsKept { pod: PodId, node: NodeName, axis: String },
     /// A job takes of its queue what is kept for one of its priority or a higher one.
     #[error(
         "job {job:?} brings queue {queue} to {used} {axis}, of which {kept} more are kept for others: it may hold {most}"
     )]
     TakesKeptQuota {
-        /// The job.
         job: JobId,
         /// The queue: the job's own or one above.
         queue: QueueName,
-        /// Of what.
         axis: Axis,
         /// Held with the job, in the unit of the axis.
         used: i64,
@@ -100,53 +78,31 @@ pub enum Violation {
     /// The same pod twice.
     #[error("pod {pod:?} is bound or held twice, last on node {node}")]
     HeldTwice {
-        /// The pod.
         pod: PodId,
         /// The second node.
         node: NodeName,
     },
     /// The node is not there.
     #[error("pod {pod:?} is bound to node {node}, which is not there")]
-    UnknownNode {
-        /// The pod.
-        pod: PodId,
-        /// The node.
-        node: NodeName,
-    },
+    UnknownNode { pod: PodId, node: NodeName },
     /// The node takes nothing new.
     #[error("pod {pod:?} is bound to node {node}, which is {condition:?} or in its drain window")]
-    Closed {
-        /// The pod.
-        pod: PodId,
-        /// The node.
-        node: NodeName,
-        /// Its condition.
-        condition: Condition,
-    },
+    Closed { pod: PodId, node: NodeName, condition: Condition },
     /// A taint the pod does not tolerate.
     #[error("pod {pod:?} is bound to node {node} and does not tolerate its taint {taint}")]
     Taint {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
         /// Key of the taint.
         taint: String,
     },
     /// The name does not match.
     #[error("pod {pod:?} is bound to node {node}, which its node names exclude")]
-    Selector {
-        /// The pod.
-        pod: PodId,
-        /// The node.
-        node: NodeName,
-    },
+    Selector { pod: PodId, node: NodeName },
     /// Labels or name do not satisfy a condition.
     #[error("pod {pod:?} is bound to node {node}, which a condition of its {cause:?} excludes")]
     Condition {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
         /// What the condition comes from.
         cause: ConditionCause,
@@ -156,9 +112,7 @@ pub enum Violation {
         "with pod {pod:?} node {node} has {after} volumes attached that count for {limit}, and {most} are allowed"
     )]
     Volumes {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
         /// Name of the limit.
         limit: String,
@@ -173,9 +127,7 @@ pub enum Violation {
         "pod {pod:?} is bound to node {node}, which is over-committed in {axis}: {free} is free"
     )]
     Overcommitted {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
         /// What it has too little of.
         axis: String,
@@ -185,11 +137,8 @@ pub enum Violation {
     /// Too little is free on the node.
     #[error("pod {pod:?} asks node {node} for {asked} of {axis}, and {free} is free")]
     Amount {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
-        /// Of what.
         axis: String,
         /// Asked, in the unit of the axis.
         asked: i64,
@@ -201,13 +150,10 @@ pub enum Violation {
         "pod {pod:?} asks device {index} of node {node} for {asked} of {axis}, and {free} is free"
     )]
     DeviceAmount {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
         /// The device, 0 for the pool of a node with counted devices.
         index: u16,
-        /// Of what.
         axis: String,
         /// Asked, in the unit of the axis.
         asked: i64,
@@ -217,11 +163,8 @@ pub enum Violation {
     /// A device that the pod cannot have, or in a way it cannot be had.
     #[error("pod {pod:?} gets device {index} of node {node}: {problem}")]
     Device {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
-        /// The device.
         index: u16,
         /// What is wrong.
         problem: DeviceProblem,
@@ -229,23 +172,17 @@ pub enum Violation {
     /// Not as many devices as asked for.
     #[error("pod {pod:?} gets {got} devices of node {node} and asks for {asked}")]
     DeviceCount {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
         /// Devices in the action.
         got: usize,
-        /// Devices asked for.
         asked: usize,
     },
     /// A spread or affinity rule.
     #[error("pod {pod:?} on node {node} breaks rule {rule}: {counts}")]
     Rule {
-        /// The pod.
         pod: PodId,
-        /// The node.
         node: NodeName,
-        /// The rule.
         rule: String,
         /// The counts it was judged by.
         counts: String,
@@ -253,7 +190,6 @@ pub enum Violation {
     /// A job started with too few or too many pods.
     #[error("job {job:?} starts with {pods} pods in set {pod_set}, which takes {min} to {max}")]
     GangSize {
-        /// The job.
         job: JobId,
         /// Index of the pod set.
         pod_set: usize,
@@ -267,7 +203,6 @@ pub enum Violation {
     /// Pods of a set are not numbered from 0 without gaps.
     #[error("job {job:?} starts pod set {pod_set} with the ordinals {ordinals:?}")]
     Ordinals {
-        /// The job.
         job: JobId,
         /// Index of the pod set.
         pod_set: usize,
@@ -277,9 +212,7 @@ pub enum Violation {
     /// Pods that must share a domain do not.
     #[error("job {job:?} must be in one domain of level {level} and is in {domains:?}")]
     Level {
-        /// The job.
         job: JobId,
-        /// The level.
         level: String,
         /// Domains its pods are in; a node without the labels has an empty name.
         domains: Vec<Vec<String>>,
@@ -287,11 +220,9 @@ pub enum Violation {
     /// A queue holds more than it may.
     #[error("job {job:?} brings queue {queue} to {used} {axis}, and it may hold {most}")]
     Quota {
-        /// The job.
         job: JobId,
         /// The queue at fault: the job's own or one above.
         queue: QueueName,
-        /// Of what.
         axis: Axis,
         /// Held with the job, in the unit of the axis.
         used: i64,
@@ -300,22 +231,14 @@ pub enum Violation {
     },
     /// A node is gone and a job that ran there was not given up.
     #[error("job {job:?} ran on a node that is gone and is not given up")]
-    NotGivenUp {
-        /// The job.
-        job: JobId,
-    },
+    NotGivenUp { job: JobId },
     /// A job was given up without a reason.
     #[error("job {job:?} is given up and lost no node")]
-    GivenUpWrongly {
-        /// The job.
-        job: JobId,
-    },
+    GivenUpWrongly { job: JobId },
     /// Something is held that nobody can hold.
     #[error("{holder} holds something on node {node}: {problem}")]
     Stray {
-        /// The holder.
         holder: String,
-        /// The node.
         node: NodeName,
         /// What is wrong.
         problem: &'static str,
@@ -323,7 +246,6 @@ pub enum Violation {
     /// A job says it has other pods than it holds.
     #[error("job {job:?} has {present} pods in set {pod_set} and holds {held}")]
     Present {
-        /// The job.
         job: JobId,
         /// Index of the pod set.
         pod_set: usize,
@@ -335,7 +257,6 @@ pub enum Violation {
     /// Two accounts of the same thing differ.
     #[error("{what} differs: by the books {books}, found {found}")]
     Differs {
-        /// What.
         what: String,
         /// By the judge's books.
         books: String,
@@ -350,7 +271,6 @@ pub enum DeviceProblem {
     /// The node has no device of this index.
     #[error("there is no such device")]
     Missing,
-    /// The device is lost.
     #[error("the device is lost")]
     Lost,
     /// The pod got it twice.
@@ -379,13 +299,10 @@ pub enum DeviceProblem {
 /// Why a pod must not be stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VictimProblem {
-    /// It holds nothing.
     HoldsNothing,
     /// Its priority is not lower.
     Priority,
-    /// It is protected.
     Protected,
-    /// It ends anyway.
     EndsAnyway,
     /// Others of its gang go on, fewer than may.
     PartOfGang,

@@ -19,19 +19,14 @@ pub struct Plan {
 pub enum Action {
     /// Run a pod on a node. All pods of a job are bound in one plan.
     Bind {
-        /// The pod.
         pod: PodId,
-        /// Name of the node.
         node: NodeName,
         /// Devices by index with the amount of each; on a node with counted devices the kubelet
         /// chooses which.
         devices: HeldDevices,
     },
     /// A job is over because a node it ran on is gone; everything it held elsewhere is free.
-    Lost {
-        /// The job.
-        job: JobId,
-    },
+    Lost { job: JobId },
     /// A learning policy published a new version; later decisions rest on it.
     Publish {
         /// Number of the version.
@@ -42,24 +37,19 @@ pub enum Action {
     /// Stop pods of lower priority, so that a job can start in their place. What they free is kept
     /// for it until it has started, or until [`Action::GivenBack`].
     Preempt {
-        /// The job.
         job: JobId,
         /// The pods to stop, in order; whole jobs, or pods of elastic ones beyond their smallest
         /// size.
         victims: Vec<PodId>,
         /// Where the job could then start.
         places: Vec<Place>,
-        /// What that costs.
         cost: PreemptionCost,
         /// When it is given back at the latest.
         until_ms: u64,
     },
     /// What was kept for a job is free for everybody: others left too late or took the room,
     /// somebody of higher priority needs it, or the job is not what it was.
-    GivenBack {
-        /// The job.
-        job: JobId,
-    },
+    GivenBack { job: JobId },
     /// Room that somebody outside kept for a job of lower priority ([`crate::Phase::Kept`]) is
     /// free, so that this one can start, there or beside it.
     RoomGivenUp {
@@ -70,7 +60,6 @@ pub enum Action {
     },
     /// A job that cannot start, with the reason; said once until it changes.
     Wait {
-        /// The job.
         job: JobId,
         /// Why.
         reason: PendingReason,

@@ -19,24 +19,20 @@ pub enum Event {
     NodeChanged(Box<Node>),
     /// A node's condition changed and nothing else.
     NodeCondition {
-        /// Name of the node.
         node: NodeName,
         /// Its condition now.
         condition: Condition,
     },
     /// A node is gone, and with it everything it held: its jobs are over.
     NodeRemoved {
-        /// Name of the node.
         node: NodeName,
     },
     /// A queue appeared or changed.
     QueueChanged(Queue),
     /// A queue is gone: it bounds nothing any more, and those below it hang below the root.
     QueueRemoved {
-        /// Its name.
         name: QueueName,
     },
-    /// A job was submitted.
     Submitted(Box<Job>),
     /// A job that waits is described anew: what its pods need, its priority, its place in the
     /// order.
@@ -50,31 +46,26 @@ pub enum Event {
     },
     /// A decision to run a pod took effect.
     Confirmed {
-        /// The pod.
         pod: PodId,
     },
     /// A decision to run a pod could not be carried out: it holds nothing. A job left without any
     /// pod waits again, in the place it had; another runs on without this one.
     BindFailed {
-        /// The pod.
         pod: PodId,
     },
     /// A pod that held something left, finished or failed: it is free. With its last pod a job is
     /// over.
     PodEnded {
-        /// The pod.
         pod: PodId,
     },
     /// A pod of a running job holds something else than before, or on another node, or is ending.
     HeldChanged(Box<Holding>),
     /// A job left, finished, failed or cancelled; everything it held is free.
     Ended {
-        /// The job.
         job: JobId,
     },
     /// A job is ending: it holds what it holds until then.
     Ending {
-        /// The job.
         job: JobId,
         /// When it is expected to be gone; `None` is unknown.
         expected_end_ms: Option<u64>,
@@ -97,17 +88,14 @@ pub enum Event {
     BudgetChanged(Budget),
     /// A budget of disruptions is gone.
     BudgetRemoved {
-        /// Its name.
         name: String,
     },
     /// A reservation is over; what it kept is free.
     ReservationEnded {
-        /// The reservation.
         reservation: ReservationId,
     },
     /// Nodes are chosen by another policy from now on.
     PolicyChanged {
-        /// Its name.
         name: String,
     },
     /// Time passed and nothing else.

@@ -3,7 +3,6 @@
 /// A part of a GPU: `part` of `of` equal slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Slices of it.
     pub part: i64,
     /// Slices of a whole GPU, at least 1.
     pub of: i64,

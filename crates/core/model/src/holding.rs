@@ -16,7 +16,6 @@ pub type HeldDevices = Vec<(u16, DeviceAmount)>;
 pub struct Holding {
     /// Identity.
     pub id: HoldingId,
-    /// Name of the node.
     pub node: NodeName,
     /// Who holds it.
     pub owner: Owner,

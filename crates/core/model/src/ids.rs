@@ -45,7 +45,6 @@ id!(
 /// One pod of a job: the pod set it belongs to and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodId {
-    /// The job.
     pub job: JobId,
     /// Index into [`crate::Job::pod_sets`].
     pub pod_set: u16,

@@ -15,7 +15,6 @@ const MOST_SLICES: u8 = 15;
 pub struct MigTableError {
     /// The profile whose field it is, from 0; `None` for fields of the table.
     pub profile: Option<usize>,
-    /// Which field.
     pub field: &'static str,
     /// What must hold.
     pub rule: String,

@@ -35,10 +35,8 @@ pub struct Node {
     /// Most distinct volumes that may be attached, per limit; a limit that is absent is none.
     #[serde(default)]
     pub attach_limits: BTreeMap<String, i64>,
-    /// Labels.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Taints.
     #[serde(default)]
     pub taints: Vec<Taint>,
     /// Images that are there.
@@ -156,7 +154,6 @@ pub struct DrainWindow {
 /// A mark that keeps pods away unless they tolerate it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Taint {
-    /// Key.
     pub key: String,
     /// Value; may be empty.
     #[serde(default)]

@@ -32,9 +32,7 @@ pub struct Budget {
 /// Where a pod is to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The pod.
     pub pod: PodId,
-    /// Its node.
     pub node: NodeName,
     /// Its devices; on a node with counted devices the kubelet chooses which.
     pub devices: HeldDevices,
@@ -46,7 +44,6 @@ pub struct Place {
 /// as they leave it keeps what they held: others get only what is left over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
-    /// The job.
     pub job: JobId,
     /// Under which its holdings are kept.
     pub reservation: ReservationId,

@@ -72,7 +72,6 @@ impl Queue {
 pub enum BoundBy {
     /// Its quota, as it does not borrow.
     Guaranteed,
-    /// Its limit.
     Limit,
 }
 
@@ -109,7 +108,6 @@ pub struct Bounds {
     pub gpu_milli: Option<i64>,
     /// CPU, in thousandths of a core.
     pub cpu_milli: Option<i64>,
-    /// Memory, in bytes.
     pub memory_bytes: Option<i64>,
     /// Extended resources by name, in whole units.
     pub extended: BTreeMap<String, i64>,
@@ -167,7 +165,6 @@ pub struct Charge {
     pub gpu_milli: i64,
     /// CPU, in thousandths of a core.
     pub cpu_milli: i64,
-    /// Memory, in bytes.
     pub memory_bytes: i64,
     /// Extended resources by name, in whole units.
     pub extended: BTreeMap<String, i64>,

@@ -57,15 +57,12 @@ pub enum DeviceRequest {
     /// Nothing.
     #[default]
     None,
-    /// Whole devices.
     Whole {
         /// How many, at least 1.
         count: u16,
-        /// All from one island.
         #[serde(default)]
         same_island: bool,
     },
-    /// A share of one device.
     Share {
         /// Compute in thousandths, 1 to 999.
         compute_milli: i64,

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 pub struct Resources {
     /// CPU in thousandths of a core.
     pub cpu_milli: i64,
-    /// Memory in bytes.
     pub memory_bytes: i64,
     /// Local ephemeral storage in bytes.
     pub ephemeral_bytes: i64,

@@ -52,7 +52,6 @@ pub enum RuleKind {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum CounterScope {
-    /// All of them.
     #[default]
     AllNodes,
     /// Those that have the labels of all spread rules of the requirement, and that the pod may use.
@@ -77,7 +76,6 @@ pub enum RuleCause {
     AntiAffinity,
     /// A required anti-affinity term of a pod that is already there.
     ExistingAntiAffinity,
-    /// A host port.
     HostPort,
     /// A disk that only one pod, or only readers, may use at a time on a node.
     DiskConflict,

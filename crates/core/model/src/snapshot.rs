@@ -28,7 +28,6 @@ pub struct Snapshot {
     pub mig_tables: Vec<MigTable>,
     /// Nodes, best tie-break rank first.
     pub nodes: Vec<Node>,
-    /// Queues.
     pub queues: Vec<Queue>,
     /// Jobs that wait or run, oldest first.
     pub jobs: Vec<Job>,
@@ -56,7 +55,6 @@ pub struct Snapshot {
 /// A class of jobs that ask for the same, found not to fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sleeping {
-    /// Their queue.
     pub queue: QueueName,
     /// Whether they may stop others.
     #[serde(default)]
@@ -69,7 +67,6 @@ pub struct Sleeping {
     pub kept_room: BTreeSet<String>,
     /// What they ask for.
     pub pod_sets: Vec<PodSet>,
-    /// Where.
     pub topology: TopologyRequest,
     /// What must become better first, as bits of the engine's own.
     pub wants: u64,

@@ -39,7 +39,6 @@ pub struct PartitionPlan {
     pub gpus: Vec<GpuPlan>,
     /// Pods served of each demand, in the order of [`World::demand`].
     pub accepted: Vec<u32>,
-    /// Their compute slices.
     pub accepted_compute_slices: i64,
     /// No plan serves more compute slices.
     pub upper_bound_compute_slices: i64,

@@ -39,7 +39,6 @@ pub enum SizingError {
     TooMany {
         /// What was asked for.
         profile: String,
-        /// How many.
         count: u64,
     },
 }
@@ -49,7 +48,6 @@ pub enum SizingError {
 pub struct Sizing {
     /// Layouts, as counts in the order of the table's profiles, and how many GPUs have each.
     pub layouts: Vec<(Layout, u64)>,
-    /// GPUs.
     pub gpus: u64,
     /// No fewer GPUs can hold the list.
     pub lower_bound: u64,

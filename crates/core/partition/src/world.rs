@@ -98,7 +98,6 @@ impl Default for Rules {
 pub struct World {
     /// How GPUs can be cut.
     pub tables: Vec<MigTable>,
-    /// The GPUs.
     pub gpus: Vec<Gpu>,
     /// Who waits, in scheduling order and within quota.
     pub demand: Vec<Demand>,
@@ -116,7 +115,6 @@ pub enum WorldError {
         gpu: usize,
         /// The first instance that does not fit.
         profile: String,
-        /// Where it starts.
         start: u8,
     },
     /// A GPU names a table or a profile that does not exist.

@@ -102,7 +102,6 @@ fn start(pods: &[QueuedPod], places: &[usize], is_first: bool) -> Option<Start> 
 /// Waits in two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// How many.
     pub samples: usize,
     /// What half of them do not exceed.
     pub p50_ms: u64,

@@ -12,11 +12,9 @@ use crate::state::shapes::ShapeId;
 /// Nodes that are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All of them.
     Everywhere,
     /// One domain above the node.
     Domain(DomainId),
-    /// One node.
     Node(NodeId),
 }
 
@@ -60,7 +58,6 @@ impl State {
         self.obstacle(&demand, node) == Cause::None
     }
 
-    /// [`State::node_capacity`] of a shape.
     pub(crate) fn shape_capacity(&mut self, shape: ShapeId, node: NodeId) -> u64 {
         let demand = self.shapes.get(shape).demand.clone();
         u64::from(self.node_capacity(&demand, node))

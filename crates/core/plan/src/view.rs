@@ -9,13 +9,11 @@ use crate::state::{Mark, State};
 /// The moment or the condition under which a placement is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
-    /// As it is.
     Now,
     /// As it will be when everything that is releasing and not late with it is gone.
     AfterReleasing,
     /// As it is expected to be at a time: every holding expected to have ended by then is gone.
     At {
-        /// The time.
         time_ms: u64,
     },
     /// As if these holdings were gone; identities that nothing has are passed over.

@@ -4,7 +4,7 @@
 //! Each starts the program as its users do and prints what was measured beside its target; nothing
 //! is asserted on time. Figures over real traces need `DOVETAIL_TRACES` and say so when it is not
 //! set.
-#![allow(missing_docs, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
 mod audit;
 #[path = "../../tests/all/duty_cycles.rs"]

@@ -22,7 +22,6 @@ const SEEDS: [i64; 3] = [42, 43, 44];
 /// The cluster on which the Philly jobs are replayed: 64 nodes of 8 GPUs.
 const PHILLY_NODES: u32 = 64;
 
-/// Fills the report with what the folder has.
 pub(crate) fn fill(
     app: &App,
     data: &mut ReportData,

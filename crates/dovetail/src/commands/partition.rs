@@ -26,7 +26,6 @@ pub(crate) enum Command {
     Size(Box<SizeFlags>),
 }
 
-/// For what.
 #[derive(Debug, Args)]
 pub(crate) struct PlanFlags {
     #[command(flatten)]
@@ -55,7 +54,6 @@ pub(crate) struct SizeFlags {
 }
 
 impl Command {
-    /// Runs the command.
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Plan(flags) => flags.run(app),

@@ -24,7 +24,6 @@ pub(crate) enum NodesFlag {
 }
 
 impl NodesFlag {
-    /// The file, if it is one, by its flag.
     pub(crate) fn file(&self) -> Named<'_> {
         let file = match self {
             Self::Sizes(_) => None,

@@ -30,7 +30,6 @@ pub enum Counted {
 pub struct ServerSeries {
     /// The server; of a pod the first of them counts.
     pub server: Server,
-    /// What is counted.
     pub counted: Counted,
     /// Name of the counter.
     pub series: &'static str,
@@ -41,7 +40,6 @@ pub struct ServerSeries {
 pub enum Server {
     /// vLLM.
     Vllm,
-    /// SGLang.
     Sglang,
     /// Hugging Face's text-generation-inference.
     Tgi,
@@ -107,7 +105,6 @@ pub struct Served {
 /// What the server of a pod counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodServed {
-    /// Which server.
     pub server: Server,
     /// By what is counted; what is not in it the server did not count.
     pub counts: BTreeMap<Counted, f64>,

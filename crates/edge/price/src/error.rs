@@ -6,7 +6,6 @@ use thiserror::Error;
 /// A price that cannot be taken. Every message names the place and the way out.
 #[derive(Debug, Error)]
 pub enum PriceError {
-    /// A price file.
     #[error(transparent)]
     File(#[from] TableError),
     /// A row that stands in no file of its own.

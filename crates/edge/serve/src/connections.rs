@@ -27,7 +27,6 @@ pub struct Limits {
     pub handshake: Duration,
     /// For the head of a request.
     pub head: Duration,
-    /// Bytes of a head.
     pub head_bytes: usize,
     /// After this a connection ends with the answer that is being sent.
     pub life: Duration,

@@ -32,14 +32,10 @@ pub enum PlaceError {
         "`{address}` can be reached from other machines: give a certificate with its key, or say whose \
          tokens are accepted, or listen on 127.0.0.1"
     )]
-    Open {
-        /// The address.
-        address: SocketAddr,
-    },
+    Open { address: SocketAddr },
     /// A file that is no certificate, or no key.
     #[error("{}: {why}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

@@ -19,7 +19,6 @@ use thiserror::Error;
 pub struct Patience {
     /// One try may take this long.
     pub within: Duration,
-    /// So many tries.
     pub tries: u32,
     /// The pause after the first; each further one doubles it.
     pub pause: Duration,
@@ -50,12 +49,10 @@ pub enum WebhookError {
     /// Nobody vouches for anybody.
     #[error("no certificates of the system are found, so no https address can be trusted")]
     Certificates,
-    /// It was refused.
     #[error("{host} answers {status}: the message is not taken; see what it expects")]
     Refused {
         /// Who.
         host: String,
-        /// Its status.
         status: u16,
     },
     /// Nobody took it.

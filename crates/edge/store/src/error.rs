@@ -8,7 +8,6 @@ pub enum StoreError {
     /// Nothing can be opened there.
     #[error("ledger {address}: {why}")]
     Address {
-        /// Where.
         address: String,
         /// Why not.
         why: String,
@@ -16,7 +15,6 @@ pub enum StoreError {
     /// What stands there is something else.
     #[error("ledger {address} is no ledger of dovetail: {why}; name another file or database")]
     Foreign {
-        /// Where.
         address: String,
         /// What was found.
         why: String,
@@ -27,7 +25,6 @@ pub enum StoreError {
          dovetail"
     )]
     Newer {
-        /// Where.
         address: String,
         /// Version found.
         found: i64,
@@ -39,7 +36,6 @@ pub enum StoreError {
         "ledger {address}: the disk is full ({why}); what was written before is whole: make room and go on"
     )]
     Full {
-        /// Where.
         address: String,
         /// In the database's words.
         why: String,
@@ -47,7 +43,6 @@ pub enum StoreError {
     /// Somebody else writes and does not end.
     #[error("ledger {address}: another program is writing ({why}): try again when it is done")]
     Busy {
-        /// Where.
         address: String,
         /// In the database's words.
         why: String,
@@ -58,7 +53,6 @@ pub enum StoreError {
          server is back"
     )]
     Lost {
-        /// Where.
         address: String,
         /// What happened.
         why: String,
@@ -66,7 +60,6 @@ pub enum StoreError {
     /// The database refuses for another reason.
     #[error("ledger {address}: {why}")]
     Database {
-        /// Where.
         address: String,
         /// In the database's words.
         why: String,
@@ -74,7 +67,6 @@ pub enum StoreError {
     /// Rows that nobody can have written.
     #[error("ledger {address} is damaged: {what}; restore it from a copy")]
     Damaged {
-        /// Where.
         address: String,
         /// Which row, and what is wrong with it.
         what: String,
@@ -82,7 +74,6 @@ pub enum StoreError {
     /// What was handed in cannot be.
     #[error("a reading of cluster `{cluster}` cannot be: {what}")]
     Reading {
-        /// The cluster.
         cluster: String,
         /// What cannot be, of which object.
         what: String,
@@ -93,7 +84,6 @@ pub enum StoreError {
          {source_name}"
     )]
     Future {
-        /// The cluster.
         cluster: String,
         /// Who was read.
         source_name: String,
@@ -106,7 +96,6 @@ pub enum StoreError {
          {from} cannot be added; begin at {floor}"
     )]
     TooOld {
-        /// The cluster.
         cluster: String,
         /// Begin of the reading.
         from: String,
@@ -119,7 +108,6 @@ pub enum StoreError {
          whole days (UTC) and neither by pod nor by node"
     )]
     NoLongerKept {
-        /// The cluster.
         cluster: String,
         /// First hour that is kept.
         floor: String,
@@ -129,21 +117,13 @@ pub enum StoreError {
         "cluster `{cluster}`: states of single GPUs are stored from {floor} on: shorten --period so that it starts there or later"
     )]
     DevicesForgotten {
-        /// The cluster.
         cluster: String,
         /// First hour that is kept.
         floor: String,
     },
     /// Nobody wrote anything of it.
     #[error("ledger {address} has nothing of a cluster `{cluster}`; it has {known}")]
-    UnknownCluster {
-        /// Where.
-        address: String,
-        /// The cluster.
-        cluster: String,
-        /// What it has.
-        known: String,
-    },
+    UnknownCluster { address: String, cluster: String, known: String },
 }
 
 impl StoreError {
@@ -212,7 +192,6 @@ impl StoreError {
 /// Something failed inside; the address is added where it is known.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// In the database.
     Database(sqlx::Error),
     /// Rows that nobody can have written.
     Damaged(String),

@@ -30,7 +30,6 @@ pub struct HistoryHour {
 /// A device in an hour.
 #[derive(Clone, Debug)]
 pub struct HistoryDevice {
-    /// Its node.
     pub node: u32,
     /// Its number.
     pub device: u32,
@@ -41,7 +40,6 @@ pub struct HistoryDevice {
 /// A pod of the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryPod {
-    /// Its name.
     pub name: String,
     /// Its namespace and what may name its team.
     pub party: Party,

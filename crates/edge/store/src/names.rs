@@ -24,7 +24,6 @@ pub struct NodeGroup {
 /// reader's, so a new one restates the past.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Party {
-    /// The namespace.
     pub namespace: String,
     /// Its labels that may name a team.
     pub namespace_labels: BTreeMap<String, String>,
@@ -37,7 +36,6 @@ pub struct Party {
 pub struct Workload {
     /// Their top owner.
     pub job: String,
-    /// Their queue.
     pub queue: Option<String>,
     /// The model that they serve or train.
     pub model: Option<String>,

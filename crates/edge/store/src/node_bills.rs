@@ -20,7 +20,6 @@ use crate::store::{Store, known_cluster};
 /// A node in some hours; it and its holders are numbers of this ledger.
 #[derive(Clone, Debug, Default)]
 pub struct NodeTime {
-    /// The node.
     pub node: u32,
     /// Devices that were seen.
     pub devices: u32,

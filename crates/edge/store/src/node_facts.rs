@@ -14,15 +14,11 @@ use crate::rows::{Cell, insert};
 pub struct NodeFacts {
     /// Model of its GPUs.
     pub gpu_type: String,
-    /// Its pool.
     pub pool: String,
     /// How its provider knows it.
     pub provider_id: String,
-    /// The provider.
     pub provider: String,
-    /// Its region.
     pub region: String,
-    /// Its type.
     pub instance_type: String,
     /// How it is bought.
     pub purchase: String,

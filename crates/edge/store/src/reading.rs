@@ -40,7 +40,6 @@ pub struct Reading {
 /// A node. What nobody knows is empty.
 #[derive(Clone, Debug, Default)]
 pub struct ReadNode {
-    /// Its name.
     pub name: String,
     /// Model of its GPUs; empty where nobody knows.
     pub gpu_type: String,
@@ -48,11 +47,8 @@ pub struct ReadNode {
     pub pool: String,
     /// How its provider knows it.
     pub provider_id: String,
-    /// Its provider.
     pub provider: String,
-    /// Its region.
     pub region: String,
-    /// Its type.
     pub instance_type: String,
     /// How it is bought.
     pub purchase: String,
@@ -63,13 +59,10 @@ pub struct ReadNode {
 /// A pod, with what names its payer. What nobody knows is `None`, or not among the labels.
 #[derive(Clone, Debug, Default)]
 pub struct ReadPod {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Its top owner.
     pub job: String,
-    /// Its queue.
     pub queue: Option<String>,
     /// The model that it serves or trains.
     pub model: Option<String>,

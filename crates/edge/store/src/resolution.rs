@@ -21,7 +21,6 @@ pub struct DayResolution {
     pub hours_unknown: u32,
     /// Distance of two samples in the finest of the others, in ms.
     pub finest_ms: Option<u64>,
-    /// And in the coarsest.
     pub coarsest_ms: Option<u64>,
 }
 

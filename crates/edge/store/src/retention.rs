@@ -25,7 +25,6 @@ impl Default for Retention {
 /// What was forgotten, in rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Hours of devices.
     pub device_hours: u64,
     /// Charges of nodes and hours.
     pub charges: u64,

@@ -94,7 +94,6 @@ pub(crate) fn placeholders(after: usize, count: usize) -> String {
     numbers.join(",")
 }
 
-/// A number of a row, by place.
 pub(crate) fn number(row: &AnyRow, place: usize) -> Result<i64> {
     row.try_get(place)
 }
@@ -105,12 +104,10 @@ pub(crate) fn unsigned(row: &AnyRow, place: usize) -> Result<u64> {
     u64::try_from(number).map_err(|_| sqlx::Error::Decode(format!("{number} is negative").into()))
 }
 
-/// A text of a row, by place.
 pub(crate) fn text(row: &AnyRow, place: usize) -> Result<String> {
     row.try_get(place)
 }
 
-/// Bytes of a row, by place.
 pub(crate) fn bytes(row: &AnyRow, place: usize) -> Result<Vec<u8>> {
     row.try_get(place)
 }

@@ -25,7 +25,6 @@ use crate::store::{Cluster, Store, known_cluster, view};
 /// What is asked of a ledger.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// One cluster, or all.
     pub cluster: Option<String>,
     /// First hour, counted since 1970.
     pub from_hour: u64,
@@ -39,32 +38,24 @@ pub struct Question {
 /// long as hours are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// By workload.
     pub workload: bool,
     /// By group of nodes.
     pub group: bool,
-    /// By pod.
     pub pod: bool,
-    /// By node.
     pub node: bool,
 }
 
 /// A row of an answer. What was not asked for is `None`.
 #[derive(Clone, Debug)]
 pub struct SumRow {
-    /// The cluster.
     pub cluster: Arc<str>,
     /// Who pays; `None` is nobody.
     pub party: Option<Arc<Party>>,
     /// What its pods belong to.
     pub workload: Option<Arc<Workload>>,
-    /// The pod.
     pub pod: Option<Arc<str>>,
-    /// The node.
     pub node: Option<Arc<str>>,
-    /// The group of the node.
     pub group: Option<Arc<NodeGroup>>,
-    /// What for.
     pub paid: Paid,
     /// Device-time in milli-GPU × ms.
     pub gpu_milli_ms: i128,

@@ -13,7 +13,6 @@ pub enum TableError {
         /// What is wrong, and what to write.
         problem: String,
     },
-    /// A cell.
     #[error("{file}:{line}: column `{column}`: {problem}")]
     Cell {
         /// Name of the file.

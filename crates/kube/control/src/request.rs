@@ -15,14 +15,12 @@ pub enum Method {
     Put,
     /// Changes.
     Patch,
-    /// Deletes.
     Delete,
 }
 
 /// Which connection a request uses, and how many of its kind may be on their way at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// A bind.
     Bind,
     /// A read of one object. It needs no leadership.
     Read,
@@ -58,7 +56,6 @@ pub struct Request {
     pub path: String,
     /// Content type of the body; empty where there is none.
     pub media_type: &'static str,
-    /// The body.
     pub body: Vec<u8>,
 }
 
@@ -73,7 +70,6 @@ impl Request {
         Self { number: 0, class, method, path, media_type, body }
     }
 
-    /// A read of one pod.
     pub(crate) fn read_pod(pod: &PodKey) -> Self {
         let PodKey { namespace, name, .. } = pod;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");

@@ -46,9 +46,7 @@ enum Sent {
 /// A write that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// A bind.
     Bind(Report),
-    /// An order.
     Order(OrderReport),
     /// A condition, an event or a status.
     Announcement(announce::Report),

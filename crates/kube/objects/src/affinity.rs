@@ -311,7 +311,6 @@ impl TolerationJson {
     }
 }
 
-/// The effect of a taint by its name.
 pub(super) fn effect_of(name: &str) -> Option<TaintEffect> {
     match name {
         "NoSchedule" => Some(TaintEffect::NoSchedule),

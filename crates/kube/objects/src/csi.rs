@@ -35,7 +35,6 @@ pub struct StorageCapacity {
     /// Name and identity.
     #[serde(rename = "metadata")]
     pub meta: Meta,
-    /// The storage class.
     #[serde(rename = "storageClassName", deserialize_with = "nullable")]
     pub class: Box<str>,
     /// Nodes that reach it, by labels; absent is none.

@@ -18,7 +18,6 @@ pub struct GpuLabels<S> {
     pub count: Option<u32>,
     /// Into how many replicas each unit of the resource is divided.
     pub replicas: Option<u32>,
-    /// Memory of each GPU.
     pub memory_mib: Option<i64>,
 }
 

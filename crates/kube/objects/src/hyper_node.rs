@@ -30,7 +30,6 @@ pub struct HyperNodeMember {
 /// Which nodes or HyperNodes are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HyperNodeSelector {
-    /// The one of this name.
     Name(Box<str>),
     /// Those whose name has a match of this regular expression.
     Pattern(Box<str>),

@@ -20,7 +20,6 @@ pub struct VolumeSource {
 pub enum InTreePlugin {
     /// Disks of AWS.
     AwsEbs,
-    /// Disks of Azure.
     AzureDisk,
     /// Disks of OpenStack.
     Cinder,

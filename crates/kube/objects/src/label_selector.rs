@@ -25,7 +25,6 @@ pub enum LabelSelector {
 /// One term of a selector.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LabelTerm {
-    /// Label key.
     pub key: Box<str>,
     /// What is asked of it.
     pub test: LabelTest,

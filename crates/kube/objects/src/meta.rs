@@ -31,7 +31,6 @@ pub struct Meta {
     /// milliseconds since 1970, the end of time if it does not say when.
     #[serde(rename = "deletionTimestamp", deserialize_with = "time_or_never")]
     pub gone_by_ms: Option<NonZeroU64>,
-    /// Labels.
     #[serde(deserialize_with = "nullable")]
     pub labels: Labels,
     /// The annotations that mean something to dovetail.

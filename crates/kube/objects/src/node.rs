@@ -18,7 +18,6 @@ pub struct Node {
     pub allocatable: Resources,
     /// What is built in.
     pub capacity: Resources,
-    /// Taints.
     pub taints: Vec<Taint>,
     /// Whether it is cordoned.
     pub unschedulable: bool,

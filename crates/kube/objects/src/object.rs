@@ -11,7 +11,6 @@ use super::{
 /// An object of any watched kind, as far as it could be understood.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
-    /// A CSI driver.
     CsiDriver(CsiDriver),
     /// The CSI drivers of a node.
     CsiNode(CsiNode),
@@ -19,13 +18,9 @@ pub enum Object {
     StorageCapacity(StorageCapacity),
     /// A class of devices (DRA).
     DeviceClass(DeviceClass),
-    /// A namespace.
     Namespace(Namespace),
-    /// A node.
     Node(Box<Node>),
-    /// A volume.
     PersistentVolume(Box<PersistentVolume>),
-    /// A claim.
     Claim(Box<VolumeClaim>),
     /// A pod; whoever keeps it shares it.
     Pod(Arc<Pod>),
@@ -39,11 +34,9 @@ pub enum Object {
     Queue(Box<Queue>),
     /// Devices that a driver offers (DRA).
     ResourceSlice(Box<ResourceSlice>),
-    /// A storage class.
     StorageClass(StorageClass),
     /// A volume attached to a node.
     VolumeAttachment(VolumeAttachment),
-    /// A workload.
     Workload(WorkloadKind, Box<Workload>),
     /// How many of some pods may be stopped.
     DisruptionBudget(DisruptionBudget),

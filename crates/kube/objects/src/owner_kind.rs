@@ -6,7 +6,6 @@
 pub struct OwnerKind {
     /// The name as manifests write it.
     pub name: &'static str,
-    /// They train.
     pub trains: bool,
     /// They start together.
     pub gangs: bool,

@@ -40,10 +40,8 @@ pub struct PersistentVolume {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ClaimReference {
-    /// Namespace.
     #[serde(deserialize_with = "nullable")]
     pub namespace: Box<str>,
-    /// Name.
     #[serde(deserialize_with = "nullable")]
     pub name: Box<str>,
     /// Identity; empty while the claim only is foreseen.

@@ -137,7 +137,6 @@ pub enum Feature {
     RestartAllContainersOnContainerExits,
     /// A user namespace of its own with the node's network.
     UserNamespacesHostNetworkSupport,
-    /// Mount options of bind mounts.
     VolumeBindMountOptions,
 }
 

@@ -43,7 +43,6 @@ pub struct SubGroup {
 /// A policy of Volcano: some pods of a group, in subgroups that start whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubGroupPolicy {
-    /// Its name.
     pub name: Box<str>,
     /// Whose pods it is about; [`LabelSelector::Nothing`]: of the whole group.
     pub pods: LabelSelector,

@@ -66,7 +66,6 @@ pub enum BoundError {
         index: usize,
         /// Field at fault.
         field: &'static str,
-        /// Its value.
         value: i64,
         /// The accepted range in words.
         expected: &'static str,
@@ -78,7 +77,6 @@ pub enum BoundError {
         index: usize,
         /// Field at fault.
         field: &'static str,
-        /// Its value.
         value: i64,
         /// The accepted range in words.
         expected: &'static str,
@@ -90,7 +88,6 @@ pub enum BoundError {
         index: usize,
         /// Field at fault.
         field: &'static str,
-        /// Its value.
         value: i64,
         /// The accepted range in words.
         expected: &'static str,

@@ -24,7 +24,6 @@ pub(crate) struct Seen<'a> {
 }
 
 impl Books {
-    /// What a pod asks for.
     pub(crate) fn asked(&mut self, pod: &Value) -> &Amounts {
         let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
         if !self.asked.contains_key(uid) {
@@ -82,7 +81,6 @@ pub(crate) fn holders(server: &Server) -> impl Iterator<Item = Seen<'_>> {
     })
 }
 
-/// All pods.
 pub(crate) fn pods(server: &Server) -> impl Iterator<Item = &Value> {
     let collection = (String::new(), "pods".to_owned());
     server.state.store.all(&collection).map(|object| &object.value)

@@ -4,7 +4,7 @@
 //! `phases` prints the confusion matrix at 15, 30 and 60 s on ranges that nothing was tuned on;
 //! `stock` and `util` with fewer signals; `tuning`, `tuning-stock` and `tuning-util` the same on
 //! the other ranges. With `cases` also the largest mistakes of each job.
-#![allow(missing_docs, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
 use dovetail_phases::job_phases::{PHASES, Phase, PhaseRule, job_phases};
 use dovetail_signals::{Case, Collected, Confusion, Half, Kind};

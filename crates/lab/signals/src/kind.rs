@@ -49,7 +49,6 @@ impl Kind {
 
 const MINUTE_MS: f64 = 60e3;
 
-/// A course of a kind.
 pub(crate) fn course(kind: Kind, random: &mut Random) -> Course {
     let ranks = match kind {
         Kind::Notebook | Kind::Single => 1,

@@ -40,7 +40,6 @@ pub(crate) struct Nature {
 }
 
 impl Nature {
-    /// Draws one for so many ranks.
     pub(crate) fn draw(random: &mut Random, ranks: usize) -> Self {
         let board = board(random);
         let (working, spinning, transferring) = device(random);

@@ -22,7 +22,6 @@ pub enum Collected {
 /// Begin of every job, in ms since 1970.
 pub(crate) const BEGIN_MS: u64 = 1_790_000_000_000;
 
-/// The record of a course at one step.
 pub(crate) fn scrape(
     course: &Course,
     random: &mut Random,

@@ -1,5 +1,4 @@
 //! Phases are told from signals on ranges that nothing was tuned on.
-#![allow(missing_docs)]
 
 use dovetail_phases::job_phases::{Phase, PhaseRule, job_phases};
 use dovetail_signals::{Case, Collected, Confusion, Half, Kind};

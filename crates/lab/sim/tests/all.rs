@@ -1,5 +1,4 @@
 //! Published and reference results, and what every simulation must keep.
-#![allow(missing_docs)]
 
 #[path = "all/arena.rs"]
 mod arena;

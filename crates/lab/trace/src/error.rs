@@ -85,7 +85,6 @@ pub enum TraceError {
     WrongKind {
         /// Path as given.
         file: String,
-        /// What was found.
         found: Format,
         /// `jobs` or `machines`.
         holds: &'static str,
@@ -145,7 +144,6 @@ pub enum TraceError {
     Synth {
         /// Name of the setting.
         setting: &'static str,
-        /// Its value.
         value: String,
         /// What is wrong with it.
         problem: String,

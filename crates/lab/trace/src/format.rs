@@ -37,7 +37,6 @@ pub struct ReadOptions {
 /// What a processor of a Standard Workload Format file stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SwfProcessors {
-    /// One GPU.
     #[default]
     AsGpus,
     /// One CPU core; jobs have no GPU.

@@ -107,12 +107,10 @@ pub enum Cut {
     Begin,
     /// It may have ended later.
     End,
-    /// Both.
     Both,
 }
 
 impl Cut {
-    /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::Nowhere, Self::Begin, Self::End, Self::Both];
 
     /// The name used in files; empty where nothing is cut.
@@ -125,7 +123,6 @@ impl Cut {
         }
     }
 
-    /// Cut where one or the other is.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Nowhere, cut) | (cut, Self::Nowhere) => cut,
@@ -140,7 +137,6 @@ impl Cut {
 pub struct PodSplit {
     /// Pods that take a whole node each.
     pub full_pods: u32,
-    /// GPUs of each full pod.
     pub full_pod_gpus: u32,
     /// GPUs of the one pod that takes what is left; 0 when nothing is left.
     pub rest_gpus: u32,

@@ -13,13 +13,11 @@ pub struct TraceNode {
     pub name: String,
     /// CPU, in thousandths of a core.
     pub cpu_milli: i64,
-    /// Memory, in bytes.
     pub memory_bytes: i64,
     /// Number of GPUs.
     pub gpu_count: u32,
     /// GPU model; `None` without GPUs or when the source does not say.
     pub gpu_model: Option<String>,
-    /// Memory of each GPU, in bytes.
     pub gpu_memory_bytes: Option<i64>,
     /// Rack the machine is in.
     pub rack: Option<String>,

@@ -9,7 +9,6 @@ use crate::job::TraceJob;
 /// The jobs of one source, in the order of the source, which need not be the order of submission.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Trace {
-    /// The jobs.
     pub jobs: Vec<TraceJob>,
     /// Where they come from: a file, or the generator and its seed.
     pub source: String,

@@ -25,7 +25,6 @@ pub enum StartError {
     Ended {
         /// The program's name.
         program: &'static str,
-        /// Its log.
         log: PathBuf,
         /// The end of the log.
         tail: String,
@@ -37,7 +36,6 @@ pub enum StartError {
     NotReady {
         /// The program's name.
         program: &'static str,
-        /// Its log.
         log: PathBuf,
         /// The end of the log.
         tail: String,

@@ -49,7 +49,6 @@ impl LoopbackClient {
         self.request("GET", "/readyz", "").is_ok_and(|answer| status(&answer) == Some(200))
     }
 
-    /// Creates an object.
     pub(super) fn create(&self, path: &str, object: &str) -> Result<(), StartError> {
         let answer = self.request("POST", path, object);
         match &answer {

@@ -46,7 +46,6 @@ pub enum NodesLookedAt {
 pub struct User {
     /// The user's name: ASCII letters, digits, `-`, `.` and `:`.
     pub name: String,
-    /// The groups the user is in.
     pub groups: Vec<String>,
 }
 

@@ -14,7 +14,6 @@ use super::node::{HOSTNAME, ZONE};
 pub struct DocumentedWorld {
     /// What is shown, as a sentence.
     pub name: &'static str,
-    /// The world.
     pub world: World,
     /// The nodes on which the pod may run, by name.
     pub feasible: Vec<&'static str>,

@@ -11,7 +11,6 @@ pub(super) fn add_node_name(draw: &mut Draw, spec: &mut Value, nodes: &[String])
     spec["nodeName"] = if draw.chance(95) { json!(draw.one(nodes)) } else { json!("no-such-node") };
 }
 
-/// `spec.nodeSelector`.
 pub(super) fn add_node_selector(draw: &mut Draw, spec: &mut Value, nodes: &[String]) {
     let mut selector = json!({});
     for _ in 0..1 + draw.below(2) {

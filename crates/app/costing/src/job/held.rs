@@ -53,7 +53,6 @@ pub struct HeldMember {
 /// A job's bill.
 pub struct JobBill {
     pub rows: Vec<PhaseRow>,
-    /// All of it, as `cost --by job` has it.
     pub total: CostSum,
     /// What is no device-time: CPU, memory, its part of what nobody has. `None` without a price.
     pub rest: Option<Money>,

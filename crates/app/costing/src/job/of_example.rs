@@ -20,7 +20,6 @@ use super::name::{Job, Wanted};
 use crate::account::{Account, Basis, CostNode, CostPod, Stretch};
 use crate::flags::AccountFlags;
 
-/// Its namespace.
 const NAMESPACE: &str = "signals";
 /// Every example is the same.
 const SEED: u64 = 7;

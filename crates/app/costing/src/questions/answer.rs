@@ -11,7 +11,6 @@ use serde::ser::{SerializeMap, Serializer};
 pub struct Answer {
     pub name: String,
     pub question: String,
-    /// How it is answered.
     pub how: String,
     /// What it may be wrong by, or leaves out.
     pub uncertainty: String,

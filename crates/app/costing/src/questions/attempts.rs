@@ -22,7 +22,6 @@ use crate::usage::grouping::owner_name;
 /// Pods that may be attempts.
 pub struct RunPods {
     pub pods: Vec<RunPod>,
-    /// The team of each.
     pub teams: Vec<Option<String>>,
     /// Whether they are what the bill has; else what objects tell.
     pub(crate) is_of_bill: bool,

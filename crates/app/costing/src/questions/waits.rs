@@ -17,7 +17,6 @@ use crate::teams::{Labels, Teams};
 /// Pods that asked for GPUs.
 pub struct Waits {
     pub pods: Vec<QueuedPod>,
-    /// The team of each.
     pub teams: Vec<Option<String>>,
     /// Pods of which nobody says when they were made or placed.
     pub left_out: usize,

@@ -42,7 +42,6 @@ pub(super) fn filter_style(document: &Document) -> String {
     style
 }
 
-/// All of them.
 pub(super) fn findings(document: &Document) -> String {
     let groups = grouped(document);
     if groups.is_empty() {

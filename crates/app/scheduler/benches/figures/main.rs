@@ -3,7 +3,7 @@
 //!
 //! Who is compared takes turns on one server, and each figure is the median over the turns. The
 //! server, its store and this program share the machine, so run it where nothing else does.
-#![allow(missing_docs, clippy::print_stdout, clippy::print_stderr)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bind_rate;
 mod contestant;

@@ -125,7 +125,6 @@ async fn page(target: &Target) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The host of a URL.
 fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     host(rest.split('/').next().unwrap_or(rest))

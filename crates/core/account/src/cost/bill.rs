@@ -32,7 +32,6 @@ pub struct NodeBill {
 pub struct HeldTime {
     /// Thousandths of a vCPU × ms.
     pub cpu_milli_ms: i128,
-    /// Bytes × ms.
     pub memory_byte_ms: i128,
 }
 
@@ -41,7 +40,6 @@ pub struct HeldTime {
 pub struct Charge {
     /// Who pays; `None` is nobody.
     pub holder: Option<u32>,
-    /// What for.
     pub paid: Paid,
     /// Device-time in milli-GPU × ms; 0 for what is no GPU.
     pub gpu_milli_ms: i128,
@@ -52,7 +50,6 @@ pub struct Charge {
 /// What a charge is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Paid {
-    /// GPUs in a state.
     Gpus(DeviceState),
     /// CPU and memory kept for a pod.
     HeldCpuMemory,

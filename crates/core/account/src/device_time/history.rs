@@ -66,7 +66,6 @@ pub struct HoldingTime {
 pub struct WorkSpan {
     /// When.
     pub span: Span,
-    /// What for.
     pub work: Work,
 }
 

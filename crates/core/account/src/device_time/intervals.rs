@@ -70,7 +70,6 @@ pub struct DeviceInterval {
     pub span: Span,
     /// How much of the device.
     pub gpu_milli: i64,
-    /// What it is.
     pub state: DeviceState,
     /// Who holds it; `None` while it is unavailable, because it computes for nobody, and where
     /// nobody knows.

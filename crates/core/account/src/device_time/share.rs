@@ -7,7 +7,6 @@ use dovetail_model::in_proportion;
 /// A part of a device, by what the device is cut into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// All of it.
     Whole,
     /// A MIG slice: compute slices over those of the device (7 on today's).
     MigSlices {
@@ -18,7 +17,6 @@ pub enum Share {
     },
     /// Replicas of time-slicing or MPS.
     Replicas {
-        /// Replicas held.
         held: u32,
         /// Replicas the device offers.
         of: u32,

@@ -9,7 +9,6 @@ pub struct Rate {
     pub repeat_ms: u64,
     /// No more notices than this in any `window_ms`.
     pub most: usize,
-    /// The window, in ms.
     pub window_ms: u64,
 }
 

@@ -102,9 +102,7 @@ impl Tally {
 /// Attempts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
-    /// How many.
     pub count: u32,
-    /// How many of them failed.
     pub failed: u32,
     /// Device-time of the failed ones.
     pub failed_time: i128,

@@ -31,7 +31,6 @@ pub struct NodeTerms {
 pub struct RolledUp {
     /// Who pays; `None` is nobody.
     pub holder: Option<u32>,
-    /// What for.
     pub paid: Paid,
     /// Device-time in milli-GPU × ms.
     pub gpu_milli_ms: i128,

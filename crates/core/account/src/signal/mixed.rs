@@ -27,11 +27,9 @@ pub struct Mixed {
 /// How many of the samples of a step were above the threshold, in millionths of all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActiveShare {
-    /// At least.
     pub least: u32,
     /// An estimate: as if the signal were either nothing or at its peak.
     pub likely: u32,
-    /// At most.
     pub most: u32,
 }
 

@@ -48,11 +48,8 @@ pub fn split_node(
 /// Something of each resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ByResource<N> {
-    /// Of the CPU.
     pub cpu: N,
-    /// Of the memory.
     pub memory: N,
-    /// Of the GPUs.
     pub gpu: N,
 }
 
@@ -79,7 +76,6 @@ impl<N: Copy + Add<Output = N>> ByResource<N> {
 pub struct NodeParts {
     /// Thousandths of a vCPU.
     pub cpu_milli: u64,
-    /// Bytes of memory.
     pub memory_bytes: u64,
     /// Thousandths of a GPU, in full-GPU equivalents.
     pub gpu_milli: u64,
@@ -155,7 +151,6 @@ pub enum Unused {
 /// Who pays what of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeSplit {
-    /// The method.
     pub method: SplitMethod,
     /// For each pod, in the order given.
     pub pods: Vec<PodCost>,
@@ -166,7 +161,6 @@ pub struct NodeSplit {
 /// What one pod pays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PodCost {
-    /// For what it has.
     pub of_resource: ByResource<Money>,
     /// Its share of what nobody has.
     pub of_unused: Money,
@@ -201,8 +195,5 @@ pub enum SplitError {
     NothingOffered,
     /// A credit is not a price.
     #[error("the node costs {price}: account for credits apart from prices")]
-    NegativePrice {
-        /// The price.
-        price: Money,
-    },
+    NegativePrice { price: Money },
 }

@@ -87,7 +87,6 @@ pub enum FixKind {
     Autoscaler,
     /// The configuration of the scheduler.
     Scheduler,
-    /// A policy of the cluster.
     ClusterPolicy,
     /// What measures GPUs.
     Exporter,

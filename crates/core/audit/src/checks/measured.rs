@@ -76,7 +76,6 @@ pub(super) fn idle_claims(
     of_device.into_iter().map(claim).collect()
 }
 
-/// All units of a pod.
 pub(super) fn all_units(pod: &Pod) -> impl Iterator<Item = Vec<(u32, i64)>> {
     pod.devices.iter().cloned()
 }

@@ -134,7 +134,6 @@ fn newly_started<'d>(
     demand.world.jobs.iter().filter(is_new).collect()
 }
 
-/// All that is free of a resource for a cause.
 fn free_for(view: &View<'_>, resource: &str, cause: FreeCause) -> Vec<Attribution> {
     let has_it = |node: &&crate::facts::Node| node.gpus.contains_key(resource);
     let nodes = view.facts.nodes.iter().filter(has_it);

@@ -51,7 +51,6 @@ pub struct LedgerRow {
     pub node: String,
     /// What the GPUs were.
     pub state: DeviceState,
-    /// In milli-GPU × ms.
     pub gpu_milli_ms: i128,
     /// What it cost; `None` if nobody knows.
     pub usd_micros: Option<i64>,

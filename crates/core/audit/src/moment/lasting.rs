@@ -86,7 +86,6 @@ impl<'f> Times<'f> {
         Lasting::after(since_ms, self.facts.now_ms, self.thresholds().empty_node_minutes)
     }
 
-    /// Of what is free of a resource on a node.
     pub(super) fn free(
         &self,
         node: &str,

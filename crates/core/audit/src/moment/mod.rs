@@ -38,7 +38,6 @@ pub const MONTH_MS: u64 = 30 * 24 * 3_600_000;
 /// GPUs, what holds them and what waits for them, at [`Facts::now_ms`].
 #[derive(Clone, Debug, Default)]
 pub struct Moment {
-    /// Nodes with GPUs.
     pub nodes: Vec<NodeGpus>,
     /// What pods hold.
     pub held: Vec<Held>,
@@ -83,13 +82,10 @@ pub struct Units {
 /// What a pod holds of a node's GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Node.
     pub node: String,
-    /// Resource.
     pub resource: String,
     /// Place of the workload in [`Facts::workloads`].
     pub workload: usize,
-    /// The pod.
     pub pod: String,
     /// Units of the resource.
     pub units: i64,
@@ -126,7 +122,6 @@ impl Gang {
 pub enum HeldState {
     /// It was never ready.
     Starting,
-    /// It is ready.
     Ready,
     /// It was ready and is not any more.
     NotReady,

@@ -80,9 +80,7 @@ pub(crate) enum Change {
 /// What becomes of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    /// It stays.
     Stays,
-    /// It is this.
     Is(i64),
     /// There is none.
     Goes,

@@ -13,9 +13,7 @@ pub enum Json {
     Bool(bool),
     /// A whole number.
     Integer(i64),
-    /// Text.
     Text(String),
-    /// A list.
     List(Vec<Json>),
     /// Fields by name.
     Object(BTreeMap<String, Json>),

@@ -116,7 +116,6 @@ pub enum Operation {
     Add {
         /// JSON pointer.
         path: String,
-        /// The value.
         value: Json,
     },
     /// Takes a value away.

@@ -22,7 +22,6 @@ pub struct Source {
 /// Whoever writes an object from a source of its own, and undoes what is changed beside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Manager {
-    /// The tool.
     pub tool: Tool,
     /// Its release, application or customization, where the object names it.
     pub name: Option<String>,
@@ -80,7 +79,6 @@ pub(super) enum Step {
     Item {
         /// The field that names items.
         key: &'static str,
-        /// Its value.
         value: String,
     },
     /// To an item of a list by its place, in a list whose items have no names.

@@ -65,7 +65,6 @@ impl<'e> Template<'e> {
         }
     }
 
-    /// Steps to a container by its name.
     fn container(&self, name: &str) -> Option<[Step; 3]> {
         ["containers", "initContainers"].into_iter().find_map(|list| {
             let steps = [field("spec"), field(list), named(name)];

@@ -131,7 +131,6 @@ impl Amounts {
     }
 }
 
-/// Charges for GPUs on each node in each state.
 fn of_gpus(
     method: SplitMethod,
     bills: &[(usize, NodeBill)],

@@ -11,7 +11,6 @@ pub struct Rung {
     pub layer: Option<Layer>,
     /// Findings of the layer, those that somebody ignores included.
     pub findings: usize,
-    /// What they claim.
     pub claimed: PricedTime,
     /// Waste that is left.
     pub waste: PricedTime,

@@ -75,7 +75,6 @@ pub struct AuditReport {
 /// A finding with what it explains.
 #[derive(Clone, Debug)]
 pub struct Priced {
-    /// The finding.
     pub finding: Finding,
     /// What it claims of the month, and what it explains too.
     pub settled: Settled,

@@ -33,7 +33,6 @@ pub(super) struct Host {
     pub(super) reads_hard: bool,
     /// Disk and network inwards, in bytes per second, where it is more than background.
     pub(super) inwards: Option<f64>,
-    /// Outwards.
     pub(super) outwards: Option<f64>,
 }
 

@@ -40,7 +40,6 @@ pub struct Stretch {
 /// One phase of a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which.
     pub phase: Phase,
     /// How long.
     pub length_ms: u64,
@@ -76,11 +75,8 @@ pub struct Evidence {
     pub tensor_micro_percent: Option<u64>,
     /// Memory traffic.
     pub dram_micro_percent: Option<u64>,
-    /// NVLink.
     pub nvlink_bytes_per_s: Option<u64>,
-    /// Power.
     pub power_milliwatts: Option<u64>,
-    /// CPUs.
     pub cpu_milli: Option<u64>,
     /// Disks of its host, where the host is its own.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -39,12 +39,10 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Its length.
     pub(super) fn length_ms(&self) -> u64 {
         self.span.to_ms - self.span.from_ms
     }
 
-    /// All of it.
     pub(super) fn set(&mut self, phase: Phase) {
         self.parts = [0; PHASES];
         self.parts[phase as usize] = self.length_ms();

@@ -45,7 +45,6 @@ pub struct Member {
 pub struct Run {
     /// From its start to its end, or to the end of what is known.
     pub span: Span,
-    /// How it ended.
     pub end: RunEnd,
 }
 
@@ -117,7 +116,6 @@ pub enum RecordError {
     Rank {
         /// Name of the member.
         member: String,
-        /// Its rank.
         rank: u32,
         /// Ranks of the job.
         ranks: u32,
@@ -129,7 +127,6 @@ pub enum RecordError {
     Times {
         /// Name of the member.
         member: String,
-        /// Which time.
         what: &'static str,
     },
 }

@@ -16,7 +16,6 @@ pub(super) struct Lost {
     pub(super) confidence: Confidence,
 }
 
-/// By attempt: what was lost.
 pub(super) fn lost(record: &JobRecord, attempts: &[Attempt], scene: &Scene) -> Vec<Option<Lost>> {
     let seen_ms = seen_checkpoints(record, scene);
     let of = |attempt: &Attempt| {

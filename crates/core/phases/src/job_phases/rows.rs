@@ -22,7 +22,6 @@ pub struct BilledMember<'a> {
 /// All of one phase of a job. Times are milli-GPU × ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseRow {
-    /// Which.
     pub phase: Phase,
     /// How long.
     pub gpu_milli_ms: i128,

@@ -19,7 +19,6 @@ pub(super) struct Scene {
     pub(super) underway: Vec<bool>,
 }
 
-/// One member.
 #[derive(Debug)]
 pub(super) struct MemberScene {
     pub(super) readings: Vec<Reading>,

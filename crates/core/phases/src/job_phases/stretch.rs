@@ -16,7 +16,6 @@ const FILLS: f64 = 0.9;
 /// What makes pieces one stretch.
 type Likeness = (State, usize, bool);
 
-/// The stretches of a member.
 pub(super) fn stretches(
     pieces: &[Piece],
     member: &MemberScene,

@@ -51,7 +51,6 @@ impl Part {
     }
 }
 
-/// All pods, each in one part.
 pub(super) fn parts(pods: &[RunPod]) -> Vec<Part> {
     let mut by_owner: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, pod) in pods.iter().enumerate() {

@@ -7,9 +7,7 @@ use dovetail_account::device_time::Span;
 /// A pod with what it held and cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPod {
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
     /// What made it and ends with it: the top owner, or what a timetable started.
     pub owner: RunOwner,
@@ -23,7 +21,6 @@ pub struct RunPod {
     pub experiment: Option<String>,
     /// From its first moment with devices to its last; `None` if it held none.
     pub held: Option<Span>,
-    /// How it ended.
     pub end: PodEnd,
     /// Device-time that it held, in milli-GPU × ms.
     pub gpu_milli_ms: i128,
@@ -36,7 +33,6 @@ pub struct RunPod {
 pub struct RunOwner {
     /// Kind; empty if nobody knows.
     pub kind: String,
-    /// Name.
     pub name: String,
 }
 

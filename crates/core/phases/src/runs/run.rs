@@ -10,7 +10,6 @@ use super::pod::{RunOwner, RunPod};
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Namespace.
     pub namespace: String,
     /// The label's value, or the owner's name; of several owners what their names have in common.
     pub name: String,
@@ -34,7 +33,6 @@ pub struct Attempt {
     pub pods: Vec<usize>,
     /// From its first moment with devices to its last.
     pub held: Option<Span>,
-    /// How it ended.
     pub end: AttemptEnd,
     /// Pods that failed while the others went on; none where the attempt failed as a whole.
     pub failed_pods: Vec<usize>,
@@ -112,7 +110,6 @@ impl Join {
 /// Device-time and money.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunAmount {
-    /// In milli-GPU × ms.
     pub gpu_milli_ms: i128,
     /// The part of it without a price.
     pub unpriced_gpu_milli_ms: i128,

@@ -101,7 +101,6 @@ impl Cell {
     }
 }
 
-/// The kind of a device of the model.
 pub(crate) fn kind_of(
     device: &Device,
     model: u32,

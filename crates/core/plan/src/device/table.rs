@@ -42,7 +42,6 @@ pub(crate) struct SetFacts {
     pub(crate) gpu_left_milli: i64,
     /// Number of usable devices.
     pub(crate) devices: u16,
-    /// How many of them are empty.
     pub(crate) empty: u16,
     /// A device is over-committed.
     pub(crate) overcommitted: bool,

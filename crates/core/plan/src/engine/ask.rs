@@ -22,9 +22,7 @@ use crate::view::View;
 /// Where one pod of a job in question would go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WouldGo {
-    /// The pod.
     pub pod: PodId,
-    /// Its node.
     pub node: NodeName,
     /// Its devices; on a node with counted devices the kubelet chooses which.
     pub devices: HeldDevices,

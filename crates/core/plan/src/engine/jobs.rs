@@ -48,7 +48,6 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// A job that waits.
     pub(crate) fn waiting(&self, job: JobId) -> Option<&JobRecord> {
         self.records.get(&job).filter(|record| record.place.is_some())
     }
@@ -82,7 +81,6 @@ impl Jobs {
         };
     }
 
-    /// What a pod holds.
     pub(crate) fn held_by(&self, state: &State, pod: PodId) -> Result<HoldingId, EngineError> {
         let unknown = EngineError::UnknownJob { job: pod.job };
         let record = self.records.get(&pod.job).ok_or(unknown)?;
@@ -92,7 +90,6 @@ impl Jobs {
         held.ok_or(EngineError::NothingHeld { owner })
     }
 
-    /// What an owner holds.
     pub(crate) fn held_by_owner(
         &self,
         state: &State,

@@ -11,7 +11,6 @@ use crate::queue::quota::QuotaBlock;
 /// What waits in a queue and everything below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitingBelow {
-    /// Jobs.
     pub jobs: u64,
     /// Their pods, at the smallest size of each.
     pub pods: u64,

@@ -104,16 +104,10 @@ pub enum EngineError {
     },
     /// The node is not known.
     #[error("node {node} is not known: add it before changing it")]
-    UnknownNode {
-        /// Name of the node.
-        node: NodeName,
-    },
+    UnknownNode { node: NodeName },
     /// The job is not known.
     #[error("job {job:?} is not known: it was never submitted or has already ended")]
-    UnknownJob {
-        /// The job.
-        job: JobId,
-    },
+    UnknownJob { job: JobId },
     /// Who is spoken of holds nothing.
     #[error("{owner:?} holds nothing that could be counted: report what it holds first")]
     NothingHeld {
@@ -122,30 +116,16 @@ pub enum EngineError {
     },
     /// The job does not wait.
     #[error("job {job:?} does not wait: what it needs cannot change while it runs")]
-    NotWaiting {
-        /// The job.
-        job: JobId,
-    },
+    NotWaiting { job: JobId },
     /// A pod that its job does not have.
     #[error("job {} has no pod {pod:?}", .pod.job.0)]
-    UnknownPod {
-        /// The pod.
-        pod: PodId,
-    },
+    UnknownPod { pod: PodId },
     /// The identity is taken.
     #[error("job {name} has the identity {job:?}, which another job still has")]
-    DuplicateJob {
-        /// The job.
-        job: JobId,
-        /// Its name.
-        name: String,
-    },
+    DuplicateJob { job: JobId, name: String },
     /// The job has no pods.
     #[error("job {name} has no pod set with at least one pod: there is nothing to place")]
-    EmptyJob {
-        /// Its name.
-        name: String,
-    },
+    EmptyJob { name: String },
     /// A level that the topology does not have.
     #[error(transparent)]
     UnknownLevel(#[from] UnknownLevel),

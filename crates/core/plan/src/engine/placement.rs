@@ -29,9 +29,7 @@ pub(crate) struct Placement {
 
 /// Either way to answer about single pods.
 pub(crate) enum Search {
-    /// By index.
     Indexed(Index),
-    /// By exhaustive search.
     Exhaustive(Naive),
 }
 

@@ -53,7 +53,6 @@ pub struct WaitingClass<'e> {
 /// Pods of one set of a waiting job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitingSet {
-    /// Their shape.
     pub shape: ShapeId,
     /// How many are missing to the smallest size.
     pub pods: u32,

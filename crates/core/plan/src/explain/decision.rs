@@ -11,17 +11,13 @@ use crate::policy::{Term, whole_score};
 /// Why one pod went where it went, at the moment of the decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecisionRecord {
-    /// The job.
     pub job: JobId,
     /// The pod the scores speak of: the first of the job.
     pub pod: PodId,
-    /// Its node.
     pub node: NodeName,
-    /// Its devices.
     pub devices: HeldDevices,
     /// The kubelet chooses the devices: the indices above mean nothing.
     pub devices_chosen_by_kubelet: bool,
-    /// Version of the policy.
     pub policy_version: u64,
     /// The best nodes for the pod in order, the chosen one first unless the topology wanted
     /// another.
@@ -33,7 +29,6 @@ pub struct DecisionRecord {
 /// A node that could have taken the pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alternative {
-    /// The node.
     pub node: NodeName,
     /// Sum of the terms.
     pub score: i64,

@@ -14,7 +14,6 @@ use crate::state::shapes::Demand;
 /// One thing that keeps a pod off a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// What it is.
     pub cause: Cause,
     /// Name of the extended resource, for [`Cause::Extended`].
     pub resource: Option<String>,

@@ -29,9 +29,7 @@ pub enum Relaxation {
     GpuModel,
     /// Required topology levels.
     Level,
-    /// CPU.
     Cpu,
-    /// Memory.
     Memory,
     /// Ephemeral storage.
     Ephemeral,
@@ -45,7 +43,6 @@ pub enum Relaxation {
     Features,
     /// Spread and affinity rules.
     Rule,
-    /// Host ports.
     HostPort,
     /// Where volumes are, can be made and may be attached, and who else uses them.
     Volume,
@@ -79,7 +76,6 @@ impl Relaxation {
 /// Why a job waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// The job.
     pub job: JobId,
     /// The reason last given; `None` if it has not been tried yet.
     pub reason: Option<PendingReason>,

@@ -27,9 +27,7 @@ use crate::state::shapes::ShapeId;
 /// One pod with the place it got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedPod {
-    /// The pod.
     pub pod: PodId,
-    /// Its node.
     pub node: NodeId,
     /// Its devices; on a node with counted devices the kubelet chooses which.
     pub devices: HeldDevices,

@@ -50,7 +50,6 @@ impl DomainRoom {
         }
     }
 
-    /// Room in a scope.
     pub(crate) fn of(&self, scope: Scope) -> u64 {
         let known = match scope {
             Scope::Everywhere => return self.everywhere,

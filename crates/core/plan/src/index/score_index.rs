@@ -135,7 +135,6 @@ impl ScoreIndex {
         self.built && self.policy_version == policy_version
     }
 
-    /// The best node.
     #[inline]
     pub(crate) fn best(&self) -> Option<NodeId> {
         self.tree.best().map(|(_, leaf)| self.node(leaf))

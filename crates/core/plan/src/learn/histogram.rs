@@ -33,7 +33,6 @@ const LONGEST: i128 = 1 << 10;
 pub struct PodKind {
     /// CPU in thousandths of a core.
     pub cpu_milli: i64,
-    /// Memory in bytes.
     #[serde(default)]
     pub memory_bytes: i64,
     /// Devices; 0 for a pod without.

@@ -5,7 +5,6 @@ use dovetail_model::{Node, NodeId, Preferred, Requirement, TaintEffect};
 use crate::naive::{label, rules};
 use crate::state::State;
 
-/// Points of a node.
 pub(super) fn points(state: &State, requirement: &Requirement, slot: NodeId) -> i64 {
     let node = &state.nodes.cold(slot).node;
     let mut sum = 0;

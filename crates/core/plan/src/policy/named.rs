@@ -42,7 +42,6 @@ pub const POLICIES: [(&str, &str); 11] = [
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolicySpec {
-    /// One of [`POLICIES`].
     pub name: String,
     /// Seed of `random`.
     pub seed: u64,

@@ -44,7 +44,6 @@ impl Steps {
         Self { pods: pods.collect(), first_step, bucket, kinds: asked.len(), thresholds }
     }
 
-    /// The step of an amount.
     #[inline]
     pub(crate) fn step(&self, amount: i64) -> u16 {
         if amount <= 0 {

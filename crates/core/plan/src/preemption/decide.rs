@@ -25,7 +25,6 @@ use crate::view::View;
 /// What looking for pods to stop took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SearchEffort {
-    /// Searches.
     pub searches: u64,
     /// Holds, releases and looks.
     pub operations: u64,

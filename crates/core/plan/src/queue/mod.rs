@@ -183,7 +183,6 @@ impl Pending {
         self.classes.iter().filter_map(|class| Some((&class.key, class.asleep?)))
     }
 
-    /// The first job of a class.
     pub(crate) fn first_of(&self, class: usize) -> Option<JobId> {
         self.classes[class].jobs.first().map(|place| place.2)
     }
@@ -216,7 +215,6 @@ impl Pending {
         (&class.key, class.asleep.map_or(Help::NONE, |sleep| sleep.wants))
     }
 
-    /// Wakes a class.
     pub(crate) fn wake(&mut self, class: usize) {
         self.change(class, |class| {
             class.asleep = None;

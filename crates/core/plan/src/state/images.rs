@@ -46,7 +46,6 @@ impl Images {
         self.names.len()
     }
 
-    /// Points of a node for a list.
     pub(crate) fn points(&self, list: u32, node: NodeId) -> i64 {
         self.sum(list, |image| image.on.get(&node).copied())
     }

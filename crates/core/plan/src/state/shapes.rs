@@ -68,7 +68,6 @@ pub(crate) struct Rule {
     pub(crate) counts_itself: bool,
 }
 
-/// All shapes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shapes {
     numbers: Interner<Arc<Requirement>>,

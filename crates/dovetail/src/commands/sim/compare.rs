@@ -79,7 +79,6 @@ struct Comparison {
     against: Option<Paired>,
 }
 
-/// Compares.
 pub(crate) fn run(app: &App, flags: &CompareFlags) -> Result<()> {
     let output = app.output("sim compare")?;
     let grid = Grid::new(app, &flags.grid)?;

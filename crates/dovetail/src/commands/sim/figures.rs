@@ -73,7 +73,6 @@ pub(crate) struct FgdFigures {
 }
 
 impl FgdFigures {
-    /// The figures of a replay.
     pub(crate) fn of(replay: &FgdReplay, seed: u64, cluster_milli: i64) -> Self {
         let run = &replay.run;
         let last = POINTS - 1;

@@ -41,7 +41,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Runs the command.
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Run(flags) => run::run(app, &flags),

@@ -36,7 +36,6 @@ impl Spread {
 /// Two policies on the same traces and seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Paired {
-    /// Mean of the differences.
     pub(crate) mean_difference: f64,
     /// Pairs in which the figure is higher than that of the other policy.
     pub(crate) higher: usize,

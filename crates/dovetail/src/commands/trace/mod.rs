@@ -24,7 +24,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Runs the command.
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Import(flags) => import::run(app, &flags),

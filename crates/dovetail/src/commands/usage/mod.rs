@@ -17,7 +17,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Runs the command.
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Idle(flags) => idle::run(app, &flags),

@@ -126,7 +126,6 @@ pub enum ListError {
     /// A list that was not answered.
     #[error("cannot list {kind} objects of {server}: check address and credentials")]
     List {
-        /// Kind.
         kind: &'static str,
         /// Address of the server.
         server: String,

@@ -56,7 +56,6 @@ pub enum ClientError {
     Silent {
         /// Address of the server.
         server: String,
-        /// The command.
         command: String,
         /// How long was waited.
         limit: Duration,

@@ -12,7 +12,6 @@ pub struct Candidate {
     pub namespace: String,
     /// Its name.
     pub service: String,
-    /// Its port.
     pub port: u16,
     /// Whether the port speaks TLS.
     pub tls: bool,
@@ -31,9 +30,7 @@ pub enum Flavour {
     Operated,
     /// Thanos' query component.
     Thanos,
-    /// Mimir.
     Mimir,
-    /// VictoriaMetrics.
     VictoriaMetrics,
     /// A Prometheus by its labels.
     Prometheus,

@@ -14,11 +14,8 @@ use crate::client::{ClientError, to_read};
 /// A pod with the port that is asked for `/metrics`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExporterPod {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its port.
     pub port: u16,
     /// The node whose devices it reports.
     pub node: String,

@@ -28,16 +28,12 @@ pub enum Notice {
     Change(Change),
     /// A kind's watch was interrupted; it goes on by itself after a pause.
     Interrupted {
-        /// The kind.
         kind: Kind,
         /// What happened.
         problem: Box<watcher::Error>,
     },
     /// The server has no such kind, or does not let us see it: it counts as listed and empty.
-    Absent {
-        /// The kind.
-        kind: Kind,
-    },
+    Absent { kind: Kind },
 }
 
 /// How to watch.

@@ -55,7 +55,6 @@ pub struct Origin {
     pub gpu_model: Option<String>,
     /// Name and version of the method by which it was split, for example `residual/1`.
     pub method: String,
-    /// Its parts.
     pub parts: Vec<Part>,
 }
 
@@ -100,11 +99,9 @@ pub enum FocusError {
     /// Parts that are not their origin, which is a bug of whoever made them.
     #[error("the parts of {node} sum to {parts:?}, not {cost:?}")]
     Parts {
-        /// The node.
         node: String,
         /// Their sum.
         parts: Money,
-        /// What it cost.
         cost: Money,
     },
 }

@@ -109,11 +109,9 @@ pub struct Commitment {
 pub struct Unmatched<'b> {
     /// The machine as the bill has it.
     pub resource: &'b str,
-    /// Its lines.
     pub lines: u64,
     /// For how long it was billed.
     pub billed_ms: u64,
-    /// What that cost.
     pub cost: Money,
 }
 

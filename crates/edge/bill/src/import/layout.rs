@@ -64,7 +64,6 @@ pub(super) enum Discount {
     AsWritten,
 }
 
-/// A column with costs.
 #[derive(Clone, Debug)]
 pub(super) struct CostColumn {
     pub(super) column: usize,

@@ -37,7 +37,6 @@ impl Spans {
         reach.map(|(begin, end)| (*end).min(to_ms).saturating_sub((*begin).max(from_ms))).sum()
     }
 
-    /// All of it.
     pub(super) fn all_ms(&self) -> u64 {
         self.inside_ms(0, u64::MAX)
     }

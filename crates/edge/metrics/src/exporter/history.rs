@@ -40,11 +40,8 @@ pub enum Doubt {
 /// A holder that was named on a node where it cannot have been.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
-    /// The node.
     pub node: String,
-    /// The device.
     pub device: String,
-    /// The holder.
     pub holder: Holder,
     /// When it was named.
     pub held: Span,
@@ -55,7 +52,6 @@ pub struct Misplaced {
 /// A device and what is known of it.
 #[derive(Debug)]
 pub struct ObservedDevice {
-    /// Its node.
     pub node: String,
     /// Its name on the node.
     pub device: String,

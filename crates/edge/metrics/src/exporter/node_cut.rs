@@ -83,7 +83,6 @@ impl NodeCut {
         MIG_SLICES * self.replicas()
     }
 
-    /// How many of them one of a resource is.
     pub(super) fn units_of(&self, resource: &str) -> u32 {
         match (NVIDIA.contains(&resource), resource.strip_prefix(MIG), self.cut) {
             (true, _, Cut::Slice(of)) => of,

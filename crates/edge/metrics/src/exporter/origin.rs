@@ -40,7 +40,6 @@ pub struct Slice {
 pub struct Holder {
     /// Namespace; empty where no label says it.
     pub namespace: String,
-    /// Pod.
     pub pod: String,
     /// Container; empty where no label says it.
     pub container: String,

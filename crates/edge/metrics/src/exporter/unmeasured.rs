@@ -13,7 +13,6 @@ use crate::kube_state::{Amount, DeviceAmounts, KubeNode, PodResource, SampleTime
 /// Devices of one node that no exporter measured, for some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmeasuredNode {
-    /// The node.
     pub node: String,
     /// The most of its devices that were not measured at a time.
     pub devices: u32,

@@ -15,7 +15,6 @@ pub struct PodEvents {
     starts_ms: BTreeMap<String, BTreeSet<u64>>,
     /// By container: moments of samples at which it ran.
     running_ms: BTreeMap<String, BTreeSet<u64>>,
-    /// How the pod ended.
     end: Option<RunEnd>,
     /// Its containers started again after something else than success.
     failed_before: bool,

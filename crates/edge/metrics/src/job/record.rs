@@ -12,11 +12,9 @@ use crate::exporter::{Observation, ObservedDevice};
 /// A device that a pod of the job held for some time, as a bill has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Holding<'a> {
-    /// The device.
     pub device: &'a ObservedDevice,
     /// Namespace of the pod.
     pub namespace: &'a str,
-    /// The pod.
     pub pod: &'a str,
     /// Its uid, where several pods had its name one after the other; else empty.
     pub uid: &'a str,
@@ -31,7 +29,6 @@ pub struct Holding<'a> {
 /// Holdings that belong together.
 #[derive(Clone, Debug, Default)]
 pub struct JobGroup {
-    /// The record of them.
     pub record: JobRecord,
     /// The holding of each of its members: a place in the list.
     pub holdings: Vec<usize>,

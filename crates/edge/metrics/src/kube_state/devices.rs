@@ -22,7 +22,6 @@ const MOST_DEVICES: f64 = 4096.0;
 pub struct Amount {
     /// When.
     pub span: Span,
-    /// How many.
     pub count: u32,
 }
 

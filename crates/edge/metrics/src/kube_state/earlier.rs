@@ -12,9 +12,7 @@ pub const EARLIER_MS: [u64; 2] = [3_600_000, 86_400_000];
 /// Pods, by namespace and name, and nodes that are named and not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unknown {
-    /// Pods.
     pub pods: BTreeSet<(String, String)>,
-    /// Nodes.
     pub nodes: BTreeSet<String>,
 }
 
@@ -30,11 +28,9 @@ pub struct AskedEarlier {
 /// Questions in groups of few names; those of one group ask for the same objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EarlierQueries {
-    /// For nodes.
     pub nodes: Vec<Vec<AskedEarlier>>,
     /// For what stands above pods, and for labels of namespaces.
     pub namespaces: Vec<Vec<AskedEarlier>>,
-    /// For pods.
     pub pods: Vec<Vec<AskedEarlier>>,
 }
 

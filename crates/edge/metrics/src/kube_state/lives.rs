@@ -15,7 +15,6 @@ pub struct PodLife {
     pub uid: String,
     /// From when the name was its own; 0 for the first one.
     pub from_ms: u64,
-    /// What it was.
     pub pod: KubePod,
 }
 

@@ -11,7 +11,6 @@ use crate::selector::chunks;
 pub enum NodeSeries {
     /// Who it was: identity by the provider and of the machine.
     Info,
-    /// Its labels.
     Labels,
     /// What pods could have of CPU and memory.
     Allocatable,

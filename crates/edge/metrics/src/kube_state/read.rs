@@ -12,7 +12,6 @@ pub struct KubeState {
     pub pods: BTreeMap<(String, String), KubePod>,
     /// Nodes by name.
     pub nodes: BTreeMap<String, KubeNode>,
-    /// Labels of namespaces.
     pub namespaces: BTreeMap<String, Labels>,
     /// Pods that asked for more than CPU, memory and storage; empty where nobody keeps what pods
     /// ask for.
@@ -74,13 +73,10 @@ pub struct KubeNode {
 /// What was kept for a pod: the sum over the steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// Namespace.
     pub namespace: String,
-    /// Pod.
     pub pod: String,
     /// Its uid, where the series has one.
     pub uid: Option<String>,
-    /// Node.
     pub node: String,
     /// In cores or bytes × steps.
     pub sum: f64,
@@ -91,17 +87,12 @@ pub struct Kept {
 pub enum KubeTable {
     /// Pods with nodes and owners.
     PodInfo,
-    /// Labels of pods.
     PodLabels,
-    /// Owners of ReplicaSets.
     ReplicaSetOwner,
-    /// Owners of Jobs.
     JobOwner,
-    /// Labels of namespaces.
     NamespaceLabels,
     /// Nodes with their provider's identity.
     NodeInfo,
-    /// Labels of nodes.
     NodeLabels,
     /// What nodes offer.
     NodeAllocatable,

@@ -23,9 +23,7 @@ pub struct Sample {
 /// A series with its samples, ascending in time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its labels.
     pub labels: Labels,
-    /// Its samples.
     pub samples: Vec<Sample>,
 }
 

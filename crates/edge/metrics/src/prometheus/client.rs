@@ -13,7 +13,6 @@ use super::transport::{Reply, Transport, TransportError};
 pub struct Limits {
     /// Points of each series in one answer. Prometheus refuses more than 11,000.
     pub points: u32,
-    /// Bytes of one answer.
     pub answer_bytes: usize,
     /// Tries of one request, the first included.
     pub tries: u32,
@@ -72,37 +71,29 @@ pub enum QueryError {
     Transport {
         /// The last failure.
         source: TransportError,
-        /// Tries.
         tries: u32,
     },
     /// The server answers with an error of HTTP.
     #[error("{server} answers with status {status} (tried {tries} times): {text}{}", hint(*status))]
     Status {
-        /// The server.
         server: String,
         /// Status of HTTP.
         status: u16,
         /// Begin of the body.
         text: String,
-        /// Tries.
         tries: u32,
     },
     /// The answer cannot be used.
     #[error("{server}: {source}; the query was `{query}`")]
     Answer {
-        /// The server.
         server: String,
-        /// The query.
         query: String,
         /// What is wrong.
         source: AnswerError,
     },
     /// A range without an end, or in steps of nothing.
     #[error("a range query needs a step of at least 1 ms, not {step_ms}")]
-    Step {
-        /// The step.
-        step_ms: i64,
-    },
+    Step { step_ms: i64 },
 }
 
 fn hint(status: u16) -> &'static str {

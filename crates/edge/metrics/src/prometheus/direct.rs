@@ -57,10 +57,7 @@ pub enum DirectError {
     #[error(
         "`{url}` is not the address of a server: write http://HOST:PORT or https://HOST, without `?`"
     )]
-    Address {
-        /// The address.
-        url: String,
-    },
+    Address { url: String },
     /// A token would travel unprotected.
     #[error("a token is not sent to {url}, where anybody on the way could read it: use https")]
     TokenInClear {
@@ -69,10 +66,7 @@ pub enum DirectError {
     },
     /// No header.
     #[error("`{name}` is no name of a header, or its value has letters that headers cannot have")]
-    Header {
-        /// Its name.
-        name: String,
-    },
+    Header { name: String },
     /// No certificates.
     #[error("certificates of {file} cannot be used: {problem}")]
     Certificates {

@@ -41,7 +41,6 @@ pub struct Reply {
     pub status: u16,
     /// How long it asks to be left alone, if it does.
     pub retry_after: Option<Duration>,
-    /// Body.
     pub body: Bytes,
 }
 
@@ -51,7 +50,6 @@ pub enum TransportError {
     /// Nothing listens, or the connection broke, or it took too long. Another try may help.
     #[error("no answer from {server}: {problem}")]
     NoAnswer {
-        /// The server.
         server: String,
         /// What happened.
         problem: String,
@@ -59,7 +57,6 @@ pub enum TransportError {
     /// The body is larger than allowed.
     #[error("the answer of {server} is larger than {most_bytes} bytes")]
     TooLarge {
-        /// The server.
         server: String,
         /// What is allowed.
         most_bytes: usize,

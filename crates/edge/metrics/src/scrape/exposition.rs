@@ -19,7 +19,6 @@ const MOST_LABELS: usize = 64;
 pub(super) struct Line {
     /// Name of the series.
     pub(super) name: String,
-    /// Its labels.
     pub(super) labels: Labels,
     /// The number; it may be NaN or infinite.
     pub(super) value: f64,

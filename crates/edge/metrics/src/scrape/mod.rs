@@ -30,7 +30,6 @@ pub struct Scrapes {
 /// Lines that say nothing, of all pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedLines {
-    /// How many.
     pub count: u64,
     /// Where the first one was read.
     pub source: String,

@@ -1,5 +1,4 @@
 //! Readers against the real thing.
-#![allow(missing_docs)]
 
 mod real_job;
 mod real_prometheus;

@@ -7,9 +7,7 @@ use dovetail_store::{Detail, Party, SumRow};
 /// One part of the name of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// The cluster.
     Cluster,
-    /// The node.
     Node,
     /// The namespace of the pod.
     Namespace,
@@ -19,7 +17,6 @@ pub enum Aggregate {
     ControllerKind,
     /// The top owner's name where it is of this kind (in small letters).
     OfKind(&'static str),
-    /// The pod.
     Pod,
     /// A label that may name a team, of the pod or else of its namespace.
     Label(String),

@@ -271,7 +271,6 @@ impl Sum {
     }
 }
 
-/// GPU-hours of milli-GPU × ms.
 fn hours(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / 3.6e9
 }

@@ -19,7 +19,6 @@ const MOST_PAIRS: usize = 500;
 /// Labels of a series.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The cluster.
     pub cluster: String,
     /// The team; `(nobody)` of what nobody had.
     pub team: String,
@@ -32,7 +31,6 @@ pub struct Place {
 /// A value of a series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// Of what.
     pub place: Place,
     /// Device-time in milli-GPU × ms.
     pub gpu_milli_ms: i128,

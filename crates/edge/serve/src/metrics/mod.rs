@@ -60,14 +60,12 @@ pub struct Described {
     pub kind: &'static str,
     /// Names of its labels.
     pub labels: &'static [&'static str],
-    /// What it is.
     pub help: &'static str,
 }
 
 /// How the ledger stands after something was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing<'n> {
-    /// The cluster.
     pub cluster: &'n str,
     /// Until when it was read, in ms since 1970; `None` where it never was.
     pub read_until_ms: Option<u64>,

@@ -5,7 +5,7 @@
 //! names an empty PostgreSQL database to measure instead of a file; without it `query` measures
 //! both, on a server of its own where there is one. `DOVETAIL_LEDGER_DAYS` sets how many days
 //! `query` fills (30, about 2 GB).
-#![allow(missing_docs, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
 mod cluster;
 mod ingest;

@@ -12,7 +12,6 @@ pub enum CountSource {
     Discovery,
     /// A label of the provider or its autoscaler, by its key.
     Provider(&'static str),
-    /// The instance type.
     InstanceType(String),
     /// HAMi's list of the node's GPUs.
     Hami,
@@ -38,7 +37,6 @@ impl fmt::Display for CountSource {
 /// How many GPUs count, by whom, and what others say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuCount {
-    /// GPUs.
     pub gpus: i64,
     /// Who says so.
     pub by: CountSource,

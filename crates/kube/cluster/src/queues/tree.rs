@@ -15,10 +15,7 @@ use crate::translate::Rules;
 pub enum Problem {
     /// The queue above it is not there.
     #[error("its parent {parent} does not exist: create it, or name another in spec.parent")]
-    ParentMissing {
-        /// The parent.
-        parent: String,
-    },
+    ParentMissing { parent: String },
     /// It is above itself.
     #[error("its parents form a circle ({circle}): take spec.parent from one of them")]
     Circle {
@@ -31,7 +28,6 @@ pub enum Problem {
          raise its own or lower theirs"
     )]
     PromisesTooMuch {
-        /// Of what.
         resource: String,
         /// What is guaranteed below it.
         sum: String,
@@ -44,7 +40,6 @@ pub enum Problem {
          resource, or take it out"
     )]
     NotBounded {
-        /// The field.
         field: &'static str,
         /// What it names.
         resource: String,
@@ -59,12 +54,7 @@ pub enum Problem {
     },
     /// It names a resource in two ways.
     #[error("{field} bounds {resource} twice, once with `requests.` before it: leave one")]
-    Twice {
-        /// The field.
-        field: &'static str,
-        /// The resource.
-        resource: String,
-    },
+    Twice { field: &'static str, resource: String },
     /// Something is wrong with a queue above it.
     #[error("queue {above} above it is not ready: {problem}")]
     Above {

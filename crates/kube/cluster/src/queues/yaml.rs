@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-/// The text of a value.
 pub(super) fn text(value: &Value) -> String {
     let mut out = String::new();
     block(value, 0, &mut out);

@@ -9,20 +9,13 @@ use dovetail_objects::{LabelSelector, Labels, Pod, PodSelection, PodTerm};
 pub enum Selector {
     /// Pods of a namespace that are not being deleted (topology spread). A selector of everything
     /// counts nothing, as in kube-scheduler.
-    Spread {
-        /// The namespace.
-        namespace: Box<str>,
-        /// Which of its pods.
-        pods: LabelSelector,
-    },
+    Spread { namespace: Box<str>, pods: LabelSelector },
     /// Pods that belong to each of these selections: all affinity terms of a pod, or one
     /// anti-affinity term. Ascending.
     Chosen(Box<[PodSelection]>),
     /// Pods of a namespace that a disruption budget is about. A selector of everything counts all.
     Budget {
-        /// The namespace.
         namespace: Box<str>,
-        /// Name of the budget.
         name: Box<str>,
         /// Which of the namespace's pods.
         pods: LabelSelector,

@@ -32,7 +32,6 @@ pub struct Levels(Vec<LevelLabels>);
 /// What is known of a cluster's levels when a request is read.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownLevels<'a> {
-    /// The levels.
     pub levels: &'a Levels,
     /// The numbers of those that a node carries, as bits.
     pub carried: u32,
@@ -47,9 +46,7 @@ pub type Rivals = BTreeMap<String, String>;
 /// What a node says of one label of a level.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SaidOfLevel {
-    /// The label.
     pub label: String,
-    /// Its value.
     pub value: String,
     /// The label that names the node's domain of that level, and the domain.
     pub counts: (String, String),

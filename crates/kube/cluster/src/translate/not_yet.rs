@@ -10,18 +10,12 @@ use thiserror::Error;
 pub enum NotYet {
     /// A claim does not exist.
     #[error("persistentvolumeclaim \"{claim}\" not found: create it")]
-    ClaimMissing {
-        /// The claim.
-        claim: String,
-    },
+    ClaimMissing { claim: String },
     /// The claim of an ephemeral volume is not made yet.
     #[error(
         "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{claim}\""
     )]
-    EphemeralClaimMissing {
-        /// The claim.
-        claim: String,
-    },
+    EphemeralClaimMissing { claim: String },
     /// The claim of an ephemeral volume belongs to something else.
     #[error(
         "PVC {namespace}/{claim} was not created for pod {namespace}/{pod} (pod is not owner): \
@@ -30,9 +24,7 @@ pub enum NotYet {
     ClaimOfAnother {
         /// Namespace of both.
         namespace: String,
-        /// The claim.
         claim: String,
-        /// The pod.
         pod: String,
     },
     /// The volume of a claim is gone for good.
@@ -40,34 +32,18 @@ pub enum NotYet {
         "persistentvolumeclaim \"{claim}\" bound to non-existent persistentvolume \"{volume}\": \
          make a new claim"
     )]
-    ClaimLost {
-        /// The claim.
-        claim: String,
-        /// The volume it had.
-        volume: String,
-    },
+    ClaimLost { claim: String, volume: String },
     /// A claim is being deleted.
     #[error(
         "persistentvolumeclaim \"{claim}\" is being deleted: when it is gone, a new one of that name is waited for"
     )]
-    ClaimDeleting {
-        /// The claim.
-        claim: String,
-    },
+    ClaimDeleting { claim: String },
     /// A claim that must be bound before its pod is placed is not.
     #[error("pod has unbound immediate PersistentVolumeClaims: {claim} waits for its volume")]
-    ClaimUnbound {
-        /// The claim.
-        claim: String,
-    },
+    ClaimUnbound { claim: String },
     /// A claim is bound to a volume that does not exist.
     #[error("persistentvolume \"{volume}\" not found: claim {claim} is bound to it")]
-    VolumeMissing {
-        /// The claim.
-        claim: String,
-        /// The volume.
-        volume: String,
-    },
+    VolumeMissing { claim: String, volume: String },
     /// A storage class does not say when its volumes are bound.
     #[error("VolumeBindingMode not set for StorageClass \"{class}\": set it")]
     ClassWithoutBindingMode {
@@ -80,7 +56,6 @@ pub enum NotYet {
          volumes: bind the claim by setting spec.volumeName, or use a class that provisions"
     )]
     StaticVolume {
-        /// The claim.
         claim: String,
         /// A volume that would do.
         volume: String,
@@ -90,21 +65,13 @@ pub enum NotYet {
         "volume {volume} of claim {claim} is of the removed in-tree plugin {plugin} and bound to a \
          zone: dovetail places only pods of its CSI form"
     )]
-    InTreeVolume {
-        /// The claim.
-        claim: String,
-        /// The volume.
-        volume: String,
-        /// The plugin.
-        plugin: &'static str,
-    },
+    InTreeVolume { claim: String, volume: String, plugin: &'static str },
     /// The provisioner gave up making the volume of a claim where its pod was to go.
     #[error(
         "claim {claim} got no volume on node {node}: provisioner {provisioner} took back the choice of the node, and \
          events of the claim say why; it is tried again"
     )]
     NotProvisioned {
-        /// The claim.
         claim: String,
         /// The node that was chosen.
         node: String,
@@ -117,7 +84,6 @@ pub enum NotYet {
          what events of the claim say; it is tried again"
     )]
     ProvisionedLate {
-        /// The claim.
         claim: String,
         /// The node that was chosen.
         node: String,
@@ -129,7 +95,6 @@ pub enum NotYet {
     /// Somebody else chose a node for a claim.
     #[error("claim {claim} is to get its volume on node {other}, not on {node}; it is tried again")]
     ClaimElsewhere {
-        /// The claim.
         claim: String,
         /// The node that was chosen for the pod.
         node: String,
@@ -139,7 +104,6 @@ pub enum NotYet {
     /// The server does not take the choice of a node for a claim.
     #[error("node {node} cannot be chosen for claim {claim}: {problem}; it is tried again")]
     ClaimNotWritten {
-        /// The claim.
         claim: String,
         /// The node that was chosen.
         node: String,
@@ -168,7 +132,6 @@ pub enum NotYet {
          it to dynamic resource allocation, which dovetail does not place yet"
     )]
     ResourceByClass {
-        /// The resource.
         resource: String,
         /// The device class.
         class: String,
@@ -190,21 +153,16 @@ pub enum NotYet {
     TooManyDevices {
         /// The resource of whole devices.
         resource: String,
-        /// How many it asks for.
         asked: i64,
         /// The most that a node may have.
         most: i64,
     },
     /// The queue it names is not there.
     #[error("queue {queue} does not exist: create it, or name another in label dovetail.dev/queue")]
-    QueueMissing {
-        /// The queue.
-        queue: String,
-    },
+    QueueMissing { queue: String },
     /// Something is wrong with its queue.
     #[error("queue {queue} is not ready: {problem}")]
     QueueNotReady {
-        /// The queue.
         queue: String,
         /// What is wrong and what to do.
         problem: String,
@@ -212,9 +170,7 @@ pub enum NotYet {
     /// Its queue does not take pods of its namespace.
     #[error("queue {queue} takes no pods of namespace {namespace}: {rule}")]
     QueueClosed {
-        /// The queue.
         queue: String,
-        /// The namespace.
         namespace: String,
         /// The rule that keeps it out.
         rule: String,
@@ -232,37 +188,23 @@ pub enum NotYet {
         "annotation {annotation} says how pods start together, and the pod belongs to no gang: name one in label \
          dovetail.dev/gang, or remove the annotation"
     )]
-    NoGang {
-        /// The annotation.
-        annotation: &'static str,
-    },
+    NoGang { annotation: &'static str },
     /// The group it belongs to is not there.
     #[error("{group} does not exist: create it")]
-    GroupMissing {
-        /// The group.
-        group: String,
-    },
+    GroupMissing { group: String },
     /// The workload that its labels name is not there.
     #[error(
         "{workload} does not exist, and it alone says how many pods start together: create it, or take \
          its name from the pod's labels"
     )]
-    WorkloadMissing {
-        /// The workload.
-        workload: String,
-    },
+    WorkloadMissing { workload: String },
     /// The workload it belongs to is suspended, by its owner or by a queueing system.
     #[error("{workload} is suspended: its pods wait until it is resumed")]
-    WorkloadSuspended {
-        /// The workload.
-        workload: String,
-    },
+    WorkloadSuspended { workload: String },
     /// The pods of its gang do not fit together.
     #[error("the pods of {gang} differ in {what}: {one}, {other}; give all the same")]
     MembersDiffer {
-        /// The gang.
         gang: String,
-        /// What differs.
         what: String,
         /// A pod and what it has.
         one: String,
@@ -272,7 +214,6 @@ pub enum NotYet {
     /// What its gang asks for cannot be.
     #[error("{gang}: {problem}")]
     Gang {
-        /// The gang.
         gang: String,
         /// What is wrong and what to do.
         problem: String,
@@ -280,7 +221,6 @@ pub enum NotYet {
     /// Its gang has all the pods it may have.
     #[error("{gang} may have {max} pods at a time and has them: this one waits until one is over")]
     GangFull {
-        /// The gang.
         gang: String,
         /// Its limit.
         max: u32,
@@ -288,7 +228,6 @@ pub enum NotYet {
     /// A field that means nothing dovetail knows.
     #[error("field {field} is not understood: {problem}")]
     Unreadable {
-        /// The field.
         field: &'static str,
         /// What is wrong.
         problem: String,

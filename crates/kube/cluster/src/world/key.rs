@@ -7,9 +7,7 @@ use dovetail_objects::{Meta, Pod, VolumeClaim};
 /// A pod by namespace, name and identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodKey {
-    /// Namespace.
     pub namespace: Box<str>,
-    /// Name.
     pub name: Box<str>,
     /// Identity: another pod of the same name has another.
     pub uid: Box<str>,
@@ -38,9 +36,7 @@ impl fmt::Display for PodKey {
 /// A claim by namespace, name and identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimKey {
-    /// Namespace.
     pub namespace: Box<str>,
-    /// Name.
     pub name: Box<str>,
     /// Identity: another claim of the same name has another.
     pub uid: Box<str>,

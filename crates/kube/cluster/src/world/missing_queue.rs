@@ -7,7 +7,6 @@ use crate::queues::QUEUE_LABEL;
 /// A queue that is not there, with the pods that run in it or below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingQueue {
-    /// Its name.
     pub name: String,
     /// Whether it was seen before it was deleted.
     pub is_known: bool,

@@ -110,7 +110,6 @@ pub enum Report {
          {driver} offer the same devices; run one of the two"
     )]
     TwiceOffered {
-        /// The node.
         node: String,
         /// The resource of the device plugin.
         resource: String,
@@ -122,13 +121,11 @@ pub enum Report {
         "node {node} says that it has {said} of {resource}: {counted} count; see to what its device plugin reports"
     )]
     TooManyDevices {
-        /// The node.
         node: String,
         /// The resource of whole devices.
         resource: String,
         /// How many it says it has.
         said: i64,
-        /// How many count.
         counted: i64,
     },
     /// There are nodes, and the settings leave none of them.
@@ -146,7 +143,6 @@ pub enum Report {
     /// A node takes nothing new: a pod there could not be read.
     #[error("node {node} takes no pods of ours: what pod {pod} there holds cannot be read")]
     UnknownHolder {
-        /// The node.
         node: String,
         /// Namespace and name of the pod.
         pod: String,
@@ -156,9 +152,7 @@ pub enum Report {
         "pod {pod} waits for members: {}", waits_for_members(.gang, *.gathering)
     )]
     WaitsForMembers {
-        /// The pod.
         pod: PodKey,
-        /// The gang.
         gang: String,
         /// How much of it is there.
         gathering: Gathering,
@@ -167,7 +161,6 @@ pub enum Report {
     /// starts.
     #[error("pod {pod} waits for volumes: {}", waits_for_volumes(.claims, .node))]
     WaitsForVolumes {
-        /// The pod.
         pod: PodKey,
         /// Names of the claims.
         claims: Vec<String>,
@@ -180,7 +173,6 @@ pub enum Report {
         "pod {pod} waits for volumes: {}", waits_for_volumes_of_others(.claims, .node)
     )]
     WaitsForVolumesOfOthers {
-        /// The pod.
         pod: PodKey,
         /// Names of the claims of its gang.
         claims: Vec<String>,
@@ -191,9 +183,7 @@ pub enum Report {
     /// before they start.
     #[error("podgroup {namespace}/{name} waits for volumes: {}", group_waits_for_volumes(.claims))]
     GroupWaitsForVolumes {
-        /// Namespace of the group.
         namespace: String,
-        /// Its name.
         name: String,
         /// Names of the claims.
         claims: Vec<String>,
@@ -201,23 +191,15 @@ pub enum Report {
     /// A native group waits for pods.
     #[error("podgroup {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.gathering))]
     GroupWaits {
-        /// Namespace of the group.
         namespace: String,
-        /// Its name.
         name: String,
-        /// The gang.
         gang: String,
         /// How much of it is there.
         gathering: Gathering,
     },
     /// A native group of pods has its size.
     #[error("podgroup {namespace}/{name} has all the pods that start together")]
-    GroupHasItsSize {
-        /// Namespace of the group.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
+    GroupHasItsSize { namespace: String, name: String },
     /// What describes a gang contradicts its pods or itself: they are left untouched.
     #[error("{} {about}: no pod of it is placed: {reason}", .kind.name())]
     Contradiction {
@@ -234,7 +216,6 @@ pub enum Report {
     /// A pod of ours is left untouched.
     #[error("pod {pod} {}: {reason}", what_becomes_of_it(.reason))]
     Refused {
-        /// The pod.
         pod: PodKey,
         /// Why.
         reason: NotYet,

@@ -42,7 +42,6 @@ impl Default for Limits {
 /// A waiting pod as the watch shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen<'a> {
-    /// Its version.
     pub resource_version: &'a str,
     /// Reason and message of its condition `PodScheduled`, if that is false.
     pub says: Option<(&'a str, &'a str)>,

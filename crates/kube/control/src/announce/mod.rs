@@ -50,11 +50,9 @@ pub enum Write {
 /// An object whose status is written: a queue, or a native group of pods.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatusOf {
-    /// Its kind.
     pub kind: Kind,
     /// Its namespace; empty for queues.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -73,7 +71,6 @@ impl StatusOf {
 /// A new status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
-    /// Of what.
     pub of: StatusOf,
     /// A JSON patch for queues, a strategic merge patch for groups. Both name the identity, so that
     /// nothing is written about another object of the name.
@@ -83,7 +80,6 @@ pub struct StatusWrite {
 /// The condition `PodScheduled` with status `False`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
-    /// The pod.
     pub pod: PodKey,
     /// The version of the pod that was seen waiting: of another version, which may have a node,
     /// nothing is said.
@@ -97,7 +93,6 @@ pub struct Condition {
 /// An event about a pod, or about an object that describes pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Of which kind it is.
     pub kind: Kind,
     /// The pod, or the other object.
     pub about: PodKey,

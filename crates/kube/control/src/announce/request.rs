@@ -6,7 +6,6 @@ use super::body::{condition_patch, event};
 use super::{Source, StatusOf, Write};
 use crate::request::{Class, JSON, JSON_PATCH, Method, Request, STRATEGIC_MERGE};
 
-/// The request of a write.
 pub(crate) fn request(write: &Write, source: &Source) -> Request {
     let (method, path, body) = match write {
         Write::Condition(condition) => {

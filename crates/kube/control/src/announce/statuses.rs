@@ -24,7 +24,6 @@ const REFUSED_MS: (u64, u64) = (10_000, 600_000);
 /// An object as the watch shows it, beside what it is to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// It is gone.
     Gone,
     /// It says what it should.
     Says,

@@ -29,7 +29,6 @@ pub enum Written {
 /// A write and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The write.
     pub write: Write,
     /// Its outcome.
     pub written: Written,

@@ -14,7 +14,6 @@ use crate::status::{Reason, Waiting};
 /// A gang.
 #[derive(Clone, Debug, Serialize)]
 pub struct GangLine {
-    /// Its name.
     pub name: String,
     /// Fewest pods that start together; null if its settings cannot hold.
     pub min: Option<u32>,

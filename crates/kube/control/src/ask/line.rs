@@ -17,9 +17,7 @@ pub struct InLine {
     pub place: usize,
     /// Name of the job: that of its pod, if it has but one.
     pub job: String,
-    /// Its queue.
     pub queue: String,
-    /// Its priority.
     pub priority: i32,
     /// Pods that it needs to start.
     pub pods: u32,
@@ -32,7 +30,6 @@ pub struct InLine {
     /// Why, for people.
     pub message: String,
     #[serde(skip)]
-    /// The job.
     pub id: JobId,
 }
 

@@ -14,7 +14,6 @@ pub struct NodeLine {
     pub node: String,
     /// Model of its GPUs; null if it has none or does not say.
     pub gpu_model: Option<String>,
-    /// GPUs that it has.
     pub gpus: usize,
     /// GPUs that are lost: in its capacity and not allocatable.
     pub lost: usize,

@@ -13,7 +13,6 @@ use crate::schedule::Scheduler;
 /// A queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct QueueLine {
-    /// Its name.
     pub name: String,
     /// Whether it is there; else pods that run name it.
     pub exists: bool,

@@ -42,7 +42,6 @@ pub struct Why {
     /// Jobs that wait in its queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line_length: Option<usize>,
-    /// The gang that it is, or is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gang: Option<GangLine>,
     /// What keeps its pods off the nodes at this moment, per pod set.

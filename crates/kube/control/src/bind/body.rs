@@ -41,7 +41,6 @@ fn body(bind: &Bind) -> Vec<u8> {
     serde_json::to_vec(&Binding { metadata, target }).unwrap_or_default()
 }
 
-/// The request of a bind.
 pub(super) fn request(bind: &Bind) -> Request {
     let path = format!("/api/v1/namespaces/{}/pods/{}/binding", bind.pod.namespace, bind.pod.name);
     Request::new(Class::Bind, Method::Post, path, (JSON, body(bind)))

@@ -10,7 +10,6 @@ use super::answer::Outcome;
 pub struct Report {
     /// The decision.
     pub bind: Arc<Bind>,
-    /// Its outcome.
     pub outcome: Outcome,
     /// From sending to the answer; `None` if nothing was sent or nothing came.
     pub answered_in_ms: Option<u64>,

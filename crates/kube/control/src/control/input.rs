@@ -32,7 +32,6 @@ pub enum Input {
 /// How many requests of each class may begin now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credits {
-    /// Binds.
     pub binds: usize,
     /// Orders about pods.
     pub orders: usize,

@@ -53,7 +53,6 @@ pub enum LogEntry {
     Step(StepNews),
     /// Something was announced.
     Announced {
-        /// What.
         what: Announced,
         /// What became of it.
         written: Written,
@@ -64,7 +63,6 @@ pub enum LogEntry {
     WouldBePending {
         /// A pod, or a gang.
         who: String,
-        /// How many pods.
         pods: usize,
         /// Why, in a word.
         reason: &'static str,
@@ -80,7 +78,6 @@ pub enum Announced {
     Event,
     /// A condition of a pod.
     Condition,
-    /// The status of a queue.
     QueueStatus,
     /// The status of a group of pods.
     GroupStatus,

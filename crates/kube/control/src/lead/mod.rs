@@ -18,9 +18,7 @@ pub use trouble::Trouble;
 /// Where the lease is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseName {
-    /// Namespace of the Lease.
     pub namespace: String,
-    /// Name of the Lease.
     pub name: String,
 }
 

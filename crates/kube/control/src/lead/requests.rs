@@ -11,7 +11,6 @@ use crate::request::{Class, JSON, Method, Request};
 /// What a request about the lease came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseAnswer {
-    /// The lease is so.
     Lease(Lease),
     /// There is none.
     Missing,

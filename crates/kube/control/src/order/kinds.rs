@@ -10,28 +10,18 @@ use crate::announce::Condition;
 /// What is to be done with a pod, or with a claim of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Evict it.
     Evict {
-        /// The pod.
         pod: PodKey,
-        /// Why.
         why: EvictionCause,
         /// With which others.
         decision: EvictionDecision,
     },
     /// Ask whether it could be evicted; nothing is done to it.
-    MayEvict {
-        /// The pod.
-        pod: PodKey,
-    },
+    MayEvict { pod: PodKey },
     /// Remove the mark that it is about to be evicted.
-    Unmark {
-        /// The pod.
-        pod: PodKey,
-    },
+    Unmark { pod: PodKey },
     /// Say which node is freed for it; none any more if `node` is empty.
     Nominate {
-        /// The pod.
         pod: PodKey,
         /// Name of the node.
         node: String,
@@ -40,7 +30,6 @@ pub enum Order {
     },
     /// Say for which node a claim is to get its volume.
     SelectNode {
-        /// The claim.
         claim: ClaimKey,
         /// Its version: of another version nothing is changed.
         version: Box<str>,
@@ -81,9 +70,7 @@ impl Order {
 /// What became of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderReport {
-    /// The order.
     pub order: Order,
-    /// Its end.
     pub end: OrderEnd,
 }
 

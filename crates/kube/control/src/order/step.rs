@@ -17,7 +17,6 @@ pub(super) enum Step {
     WouldDelete(PodKey),
     /// Sets the condition `DisruptionTarget`.
     Mark(PodKey, EvictionCause),
-    /// Deletes the pod.
     Delete(PodKey),
     /// With why it is not evicted.
     Unmark(PodKey, NotEvicted),

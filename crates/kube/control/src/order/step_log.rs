@@ -13,11 +13,9 @@ const LOGGED_AGAIN_MS: u64 = 300_000;
 pub struct StepNews {
     /// Namespace of the pod or claim.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// What was to be done, after `cannot`.
     pub what: &'static str,
-    /// How it went.
     pub went: Went,
 }
 

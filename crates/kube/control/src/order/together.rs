@@ -34,7 +34,6 @@ pub(super) struct Together {
     /// Pods that the server would not evict.
     pub(super) refused: BTreeSet<PodKey>,
     pub(super) is_marked: bool,
-    /// Pods that have the mark.
     pub(super) marked: BTreeSet<PodKey>,
     /// Pods whose mark the server refused, or did not answer.
     pub(super) unmarkable: BTreeSet<PodKey>,
@@ -64,7 +63,6 @@ impl Round {
         Self { left: pods.iter().flat_map(of_pod).collect(), ..Self::default() }
     }
 
-    /// A mark for each pod.
     pub(super) fn of_marks(pods: &[PodKey], why: EvictionCause) -> Self {
         let marks = pods.iter().map(|pod| Step::Mark(pod.clone(), why));
         Self { left: marks.collect(), ..Self::default() }

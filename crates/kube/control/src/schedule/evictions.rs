@@ -24,7 +24,6 @@ pub(super) struct Evictions {
     called_off: Vec<u64>,
 }
 
-/// One of them.
 #[derive(Debug)]
 struct OpenDecision {
     /// The first pod of the job that they are for.

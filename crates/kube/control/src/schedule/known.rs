@@ -54,7 +54,6 @@ pub(super) enum Follows {
     Ended(JobId, bool),
     /// Something that held room has gone.
     Gone,
-    /// A pod runs.
     Runs(PodId),
     /// The engine has decided.
     Plan(Plan),

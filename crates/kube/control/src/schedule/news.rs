@@ -23,16 +23,13 @@ pub enum News {
     NotBound(Report),
     /// A bind that is decided and, in a dry run, not sent.
     WouldBind {
-        /// The bind.
         bind: Arc<Bind>,
         /// Since the pod was first seen waiting.
         waited_ms: u64,
     },
     /// A pod waits.
     Pending {
-        /// The pod.
         pod: PodKey,
-        /// Its job.
         job: JobId,
         /// Why.
         reason: PendingReason,
@@ -42,12 +39,7 @@ pub enum News {
     /// The server has taken the delete of a pod that is evicted for another.
     Evicted(Box<Evicted>),
     /// The server has taken the delete of a pod whose gang, as it is shown, is given up.
-    GangGivenUp {
-        /// The pod.
-        pod: PodKey,
-        /// Its gang.
-        gang: String,
-    },
+    GangGivenUp { pod: PodKey, gang: String },
     /// So many pods are evicted for one pod or gang: of all that were to be, what became of it is
     /// known.
     Preempted {
@@ -80,7 +72,6 @@ pub struct Preempts {
     pub victims: Vec<(PodKey, String)>,
     /// Where the job is to go, each node once.
     pub nodes: Vec<String>,
-    /// What that costs.
     pub cost: PreemptionCost,
     /// What the pods of the job say meanwhile, written with the node that is freed for each.
     pub says: Vec<Condition>,
@@ -106,9 +97,7 @@ pub struct EvictionRefused {
 /// Which pod is evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evicted {
-    /// The pod.
     pub victim: PodKey,
-    /// Its node.
     pub node: String,
     /// The preemptor; `None` if that is gone.
     pub preemptor: Option<PodKey>,

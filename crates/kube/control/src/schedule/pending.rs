@@ -13,7 +13,6 @@ struct PendingJob {
     pods: usize,
 }
 
-/// Pending jobs.
 #[derive(Debug, Default)]
 pub(super) struct PendingJobs {
     jobs: BTreeMap<JobId, PendingJob>,
@@ -24,7 +23,6 @@ pub(super) struct PendingJobs {
 }
 
 impl PendingJobs {
-    /// A job is pending.
     pub(super) fn begin(&mut self, job: &Job, now_ms: u64) {
         let pending = PendingJob { since_ms: now_ms, reason: None, pods: 0 };
         self.jobs.entry(job.id).or_insert(pending);
@@ -89,7 +87,6 @@ impl PendingJobs {
         self.jobs.get(&job).map(|pending| pending.since_ms)
     }
 
-    /// How many pods are pending.
     pub(super) fn pods(&self) -> usize {
         self.pods
     }

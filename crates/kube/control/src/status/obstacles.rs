@@ -14,7 +14,6 @@ use super::waiting::look;
 /// Nodes that one and the same thing keeps a pod off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Obstacle {
-    /// How many they are.
     pub nodes: u32,
     /// What it is, in kube-scheduler's words.
     pub reason: String,

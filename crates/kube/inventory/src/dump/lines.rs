@@ -17,11 +17,9 @@ const LONGEST_LINE: u64 = 1 << 20;
 #[derive(Default)]
 pub(super) struct Lines {
     text: Vec<u8>,
-    /// Where each line ends.
     ends: Vec<usize>,
 }
 
-/// A line.
 pub(super) enum Line<'a> {
     /// A whole object that is no list.
     Object(Head<'a>, &'a str),
@@ -58,7 +56,6 @@ impl Lines {
         self.ends.len()
     }
 
-    /// What each line is.
     pub(super) fn read(&self) -> Vec<Line<'_>> {
         let lines = (0..self.ends.len()).into_par_iter();
         lines.map(|line| Line::of(&self.text[self.begin(line)..self.ends[line]])).collect()

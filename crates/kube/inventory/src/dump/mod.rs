@@ -56,7 +56,6 @@ pub enum DumpError {
         "{file}:{line}:{column}: {problem}: write the file again with `kubectl get … -A -o json`"
     )]
     Json {
-        /// The file.
         file: String,
         /// Line, from 1.
         line: usize,
@@ -71,7 +70,6 @@ pub enum DumpError {
         MAX_OBJECT_BYTES >> 20
     )]
     TooLarge {
-        /// The file.
         file: String,
         /// Number of the object in the file, from 1.
         number: u64,

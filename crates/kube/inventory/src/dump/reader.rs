@@ -25,7 +25,6 @@ pub struct RawObject<'a> {
     pub api_version: &'a str,
     /// Namespace; empty for objects of the cluster.
     pub namespace: &'a str,
-    /// Name.
     pub name: &'a str,
     /// The whole object.
     pub json: &'a str,

@@ -20,7 +20,6 @@ pub struct Clamped {
     pub resource: String,
     /// What the objects say.
     pub said: i64,
-    /// What counts.
     pub counted: i64,
 }
 
@@ -33,7 +32,6 @@ pub enum ClampedOf {
     Pod(String),
     /// The pods on a node hold more than it has.
     PodsOn {
-        /// The node.
         node: String,
         /// Namespace and name of the pod that holds most.
         most: String,

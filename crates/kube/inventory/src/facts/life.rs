@@ -24,7 +24,6 @@ const WHOLE: [&str; 4] =
 /// A pod that asks for GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodLife {
-    /// Namespace.
     pub namespace: String,
     /// Name.
     pub pod: String,

@@ -36,7 +36,6 @@ pub(super) struct Pods {
     by_name: BTreeMap<(Box<str>, Box<str>), usize>,
 }
 
-/// A pod.
 pub(super) struct PodRecord {
     pub(super) pod: Arc<Pod>,
     /// Number of its group.

@@ -30,7 +30,6 @@ const DEFAULT_GRACE_S: i64 = 30;
 
 const HOST_NAME: &str = labels::HOST_NAME;
 
-/// The template of a pod.
 pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
     let spec = &detail.spec;
     let main = spec.containers.iter().map(|c| container(c, ContainerKind::Main, &spec.volumes));

@@ -9,7 +9,6 @@ use super::inventory::Inventory;
 /// A pod on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant {
-    /// Namespace.
     pub namespace: String,
     /// Name.
     pub pod: String,

@@ -18,9 +18,7 @@ const MOST: i64 = 4096;
 pub struct UnknownGpus {
     /// Held by pods on nodes that were not read.
     pub on_unread_nodes: i64,
-    /// Those pods.
     pub pods_on_unread_nodes: usize,
-    /// Those nodes.
     pub nodes_not_read: BTreeSet<String>,
     /// Asked for by pods that could not be read.
     pub of_unread_pods: i64,

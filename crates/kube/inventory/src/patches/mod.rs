@@ -20,7 +20,6 @@ use trial::Trial;
 /// A patch with the findings that it fixes, by their place in the list that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafePatch {
-    /// The patch.
     pub patch: Patch,
     /// The findings, ascending.
     pub findings: Vec<usize>,

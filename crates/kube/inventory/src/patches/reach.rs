@@ -54,7 +54,6 @@ fn comes_and_goes(taint: &Taint) -> bool {
 }
 
 impl Reach {
-    /// Takes the nodes.
     pub(crate) fn take_nodes<'n>(
         &mut self,
         nodes: impl Iterator<Item = (&'n dovetail_objects::Node, Condition)>,
@@ -75,7 +74,6 @@ impl Reach {
         }
     }
 
-    /// Takes a group of pods; `first` is one of them.
     pub(crate) fn take_group<'p>(
         &mut self,
         workload: &Workload,

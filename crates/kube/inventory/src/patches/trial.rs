@@ -208,7 +208,6 @@ impl<'r> Trial<'r> {
         refusals.is_some_and(|refusals| refusals.is_empty())
     }
 
-    /// The places of the nodes of a change.
     fn places_of(&self, change: &NodeChange) -> BTreeSet<usize> {
         change.nodes.iter().filter_map(|name| self.reach.places.get(name).copied()).collect()
     }

@@ -15,7 +15,6 @@ use crate::meta::Meta;
 pub struct ResourceClaim {
     /// Name and identity.
     pub meta: Meta,
-    /// What it asks for.
     pub requests: Vec<DeviceAsked>,
     /// Devices that were allocated to it; `None` until any are.
     pub allocated: Option<Vec<AllocatedDevice>>,
@@ -29,7 +28,6 @@ pub struct ResourceClaim {
 pub struct ResourceClaimTemplate {
     /// Name and identity.
     pub meta: Meta,
-    /// What each claim asks for.
     pub requests: Vec<DeviceAsked>,
 }
 
@@ -49,9 +47,7 @@ pub struct DeviceAsked {
 /// A device that was allocated to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocatedDevice {
-    /// Its driver.
     pub driver: Box<str>,
-    /// Its pool.
     pub pool: Box<str>,
     /// Its name in the pool.
     pub device: Box<str>,

@@ -14,13 +14,10 @@ use crate::meta::Meta;
 pub struct ResourceSlice {
     /// Name and identity.
     pub meta: Meta,
-    /// The driver.
     pub driver: Box<str>,
     /// The node they are in; empty if several nodes reach them.
     pub node: Box<str>,
-    /// The pool.
     pub pool: DevicePool,
-    /// The devices.
     pub devices: Vec<OfferedDevice>,
 }
 

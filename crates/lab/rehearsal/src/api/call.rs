@@ -20,11 +20,9 @@ pub enum Verb {
     Create,
     /// `PUT`.
     Update,
-    /// `PATCH`.
     Patch,
     /// `DELETE` of one object.
     Delete,
-    /// `DELETE` of a collection.
     DeleteCollection,
 }
 

@@ -23,10 +23,7 @@ pub enum Fault {
         retry_after_s: u32,
     },
     /// 500, 503 or 504 without effect; 401 or 403 for a user without rights.
-    ServerError {
-        /// The code.
-        code: u16,
-    },
+    ServerError { code: u16 },
     /// The connection closes before anything happened.
     Cut,
     /// The request takes effect, then the connection closes.
@@ -41,25 +38,13 @@ pub enum Fault {
     /// The request takes effect, its answer waits for the test's word.
     HoldReply,
     /// A watch whose connection closes.
-    CutWatch {
-        /// After so many events.
-        after_events: u32,
-    },
+    CutWatch { after_events: u32 },
     /// A watch that stays open and says nothing.
-    SilentWatch {
-        /// After so many events.
-        after_events: u32,
-    },
+    SilentWatch { after_events: u32 },
     /// A watch that ends with an event of 410.
-    ExpireWatch {
-        /// After so many events.
-        after_events: u32,
-    },
+    ExpireWatch { after_events: u32 },
     /// A watch that sends some events twice.
-    DuplicateEvents {
-        /// How many of a million.
-        per_million: u32,
-    },
+    DuplicateEvents { per_million: u32 },
     /// A watch that waits, then sends what happened meanwhile in another order. Events of one
     /// object keep theirs.
     ReorderEvents {

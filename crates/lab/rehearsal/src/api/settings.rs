@@ -38,7 +38,6 @@ pub struct Bound {
     pub pod: String,
     /// UID of the pod.
     pub uid: String,
-    /// Its node.
     pub node: String,
     /// Version of the write.
     pub revision: u64,

@@ -40,7 +40,6 @@ impl Object {
         out.extend_from_slice(&self.json()[1..]);
     }
 
-    /// As a value with kind.
     pub(crate) fn with_kind(&self, kind: &Kind) -> Value {
         let mut value = self.value.clone();
         value["kind"] = json!(kind.kind);

@@ -10,9 +10,7 @@ use super::admission::Rejection;
 pub struct Identity {
     /// UID of the pod.
     pub uid: String,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Name and image of each container.
     containers: Vec<(String, String)>,

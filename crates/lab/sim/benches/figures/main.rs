@@ -2,7 +2,7 @@
 //!
 //! Every figure prints what was measured beside its target; nothing is asserted on time. Figures
 //! over real traces need `DOVETAIL_TRACES` and say so when it is not set.
-#![allow(missing_docs, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
 mod folds;
 mod gang;

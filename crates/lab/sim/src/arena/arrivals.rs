@@ -19,14 +19,12 @@ pub struct ArrivalRecipe {
     pub transform: Transform,
     /// In which order pods arrive.
     pub arrival: Arrival,
-    /// On which machines.
     pub machines: Machines,
 }
 
 /// On which machines pods arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Machines {
-    /// All of them.
     All,
     /// So many, drawn by seed.
     Drawn(usize),

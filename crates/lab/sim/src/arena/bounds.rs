@@ -19,7 +19,6 @@ pub struct Bound {
     pub target: f64,
     /// Whether the target is the most that it may be; else the least.
     pub at_most: bool,
-    /// What it is.
     pub measured: f64,
     /// Whether it holds.
     pub met: bool,

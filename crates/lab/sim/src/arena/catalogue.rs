@@ -94,7 +94,6 @@ pub struct Regime {
 pub struct Figure {
     /// Key of the figure of a run.
     pub key: &'static str,
-    /// Its unit.
     pub unit: &'static str,
     /// Whether more is better.
     pub higher_is_better: bool,

@@ -16,9 +16,7 @@ const BEST_FIT: &str = "best-fit";
 /// A regime with its runs and what they say.
 #[derive(Clone, Copy, Debug)]
 pub struct Judged<'r> {
-    /// The regime.
     pub regime: &'r Regime,
-    /// Its runs.
     pub runs: &'r [Run],
     /// What they say.
     pub verdict: &'r Verdict,
@@ -35,7 +33,6 @@ pub struct Group {
     pub regimes: usize,
     /// Regimes that are easy and count in nothing.
     pub easy: usize,
-    /// Where each policy stands.
     pub by_policy: BTreeMap<String, Standing>,
 }
 
@@ -63,7 +60,6 @@ pub struct Ratio {
     pub mean: f64,
     /// Of the regime in which it is largest.
     pub worst: f64,
-    /// That regime.
     pub worst_regime: String,
     /// Regimes that count.
     pub regimes: usize,
@@ -78,7 +74,6 @@ pub struct Points {
     pub tenth_percentile: f64,
     /// Mean of the regime in which it is least.
     pub least: f64,
-    /// That regime.
     pub least_regime: String,
 }
 

@@ -35,7 +35,6 @@ pub struct ArenaData {
     pub openb_nodes: Vec<TraceNode>,
     /// Pods of openb by name of the list, such as `default`.
     pub openb_pods: BTreeMap<String, Vec<TraceJob>>,
-    /// Jobs of Philly.
     pub philly: Vec<TraceJob>,
     /// Jobs of an ITP cluster.
     pub itp: Vec<TraceJob>,
@@ -140,7 +139,6 @@ pub enum World {
     Arrivals {
         /// Machines.
         nodes: Vec<TraceNode>,
-        /// Pods.
         pods: Vec<TraceJob>,
         /// Rows of pods in order of arrival.
         arrivals: Vec<u32>,

@@ -11,7 +11,6 @@ pub enum Transform {
     Plain,
     /// Each pod asks for so many cores per GPU, at least for one GPU's: memory binds before CPU.
     CoresPerGpu(i64),
-    /// Half the CPU.
     HalfCpu,
     /// No CPU requests.
     NoCpu,

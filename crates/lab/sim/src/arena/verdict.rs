@@ -49,7 +49,6 @@ pub struct Run {
 pub struct Verdict {
     /// Name of the regime.
     pub name: String,
-    /// Its family.
     pub family: &'static str,
     /// What it is judged by.
     pub figure: &'static str,
@@ -77,14 +76,12 @@ pub struct Verdict {
     pub figures: BTreeMap<String, BTreeMap<String, Estimate>>,
     /// Seeds and orders of the machines that were run.
     pub seeds: usize,
-    /// Runs of each policy.
     pub runs_per_policy: usize,
 }
 
 /// A policy over all regimes that are not easy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Mean of its regrets in percent.
     pub mean_regret_percent: f64,
     /// Largest of them.
     pub worst_regret_percent: f64,

@@ -77,7 +77,6 @@ pub enum RecordError {
     /// The file cannot be read or written.
     #[error("{file}: {source}")]
     Io {
-        /// The file.
         file: String,
         /// What the system says.
         source: std::io::Error,
@@ -85,7 +84,6 @@ pub enum RecordError {
     /// A line is not what belongs there.
     #[error("{file}:{line}: {problem}")]
     Line {
-        /// The file.
         file: String,
         /// Line, from 1.
         line: u64,
@@ -97,10 +95,5 @@ pub enum RecordError {
         "{file}: the recording stops after line {whole_lines}, before anything was decided: it was cut off while it was \
          written or copied; copy it again, or record the run again"
     )]
-    CutOff {
-        /// The file.
-        file: String,
-        /// Lines that are whole.
-        whole_lines: u64,
-    },
+    CutOff { file: String, whole_lines: u64 },
 }

@@ -94,7 +94,6 @@ impl Measure {
     }
 }
 
-/// The section of one comparison.
 pub(crate) fn section(place: usize, comparison: &ArrivalComparison) -> Section {
     let id = format!("arrivals-{place}");
     let figures = vec![

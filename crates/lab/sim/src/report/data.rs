@@ -30,7 +30,6 @@ pub struct ArrivalComparison {
     pub trace: String,
     /// Machines.
     pub nodes: u64,
-    /// Their GPUs.
     pub gpus: u64,
     /// What no policy can exceed, by seed of the order of arrival; empty if it was not computed.
     pub limits: Vec<PrefixLimit>,
@@ -116,7 +115,6 @@ pub struct TimedComparison {
     pub trace: String,
     /// Machines.
     pub nodes: u64,
-    /// Their GPUs.
     pub gpus: u64,
     /// Mean time from submission to end that no schedule beats; `None` if it was not computed.
     pub limit_average_jct_s: Option<f64>,
@@ -146,7 +144,6 @@ pub struct TimedPolicy {
 /// One run on jobs in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimedRun {
-    /// Seed of the run.
     pub seed: u64,
     /// Figures over the jobs.
     pub metrics: TimedMetrics,

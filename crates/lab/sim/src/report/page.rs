@@ -19,11 +19,8 @@ pub enum ReportError {
          run every policy with the same seeds"
     )]
     Runs {
-        /// The trace.
         trace: String,
-        /// The policy.
         policy: String,
-        /// Runs it has.
         runs: usize,
         /// Runs of the first policy; at least 1 is needed.
         expected: usize,
@@ -167,7 +164,6 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One row.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Row {
     pub(crate) head: String,
@@ -176,7 +172,6 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
 }
 
-/// One cell.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Cell {
     pub(crate) text: String,

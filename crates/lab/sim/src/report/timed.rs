@@ -58,7 +58,6 @@ impl Measure {
         Spread::of(policy.runs.iter().map(|run| (self.of)(run)))
     }
 
-    /// As text.
     pub(crate) fn text(&self, policy: &TimedPolicy) -> String {
         Spread::full_text(self.spread(policy), self.unit)
     }
@@ -198,7 +197,6 @@ fn of_money() -> Vec<Measure> {
     totals.into_iter().flat_map(|(name, of)| [usd(name, of), priced(of)]).collect()
 }
 
-/// The section of one comparison.
 pub(crate) fn section(place: usize, comparison: &TimedComparison) -> Section {
     let id = format!("timed-{place}");
     let mut blocks =

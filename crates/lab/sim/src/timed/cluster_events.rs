@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 pub struct ClusterEvent {
     /// When, on the trace's clock.
     pub at_ms: u64,
-    /// What.
     pub action: NodeAction,
     /// Name of the machine.
     pub node: String,

@@ -11,7 +11,6 @@ pub struct FaultModel {
     pub mean_time_between_failures_ms: u64,
     /// Mean time from failure to repair.
     pub mean_time_to_repair_ms: u64,
-    /// Seed.
     pub seed: u64,
 }
 

@@ -9,7 +9,6 @@ pub struct JobOutcome {
     pub submit_ms: u64,
     /// First start.
     pub start_ms: Option<u64>,
-    /// End.
     pub end_ms: Option<u64>,
     /// Times it was lost with a machine and started again.
     pub restarts: u32,

@@ -59,7 +59,6 @@ impl TimedWorld {
 /// How it runs.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct TimedConfig {
-    /// The engine.
     pub engine: EngineConfig,
     /// What the engine is told about run times.
     pub estimates: Estimates,

@@ -30,7 +30,6 @@ impl Observer for () {}
 /// One job and what happened to it.
 #[derive(Clone, Copy, Debug)]
 pub struct JobView<'s> {
-    /// The job.
     pub job: &'s TraceJob,
     /// What happened to it.
     pub outcome: &'s JobOutcome,

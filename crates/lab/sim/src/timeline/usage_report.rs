@@ -77,7 +77,6 @@ pub struct StatesReport {
 /// Some GPU-time and what the priced part of it costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AmountReport {
-    /// GPU-hours.
     pub gpu_hours: f64,
     /// The same in milli-GPU × ms, exactly.
     pub gpu_milli_ms: i128,

@@ -44,7 +44,6 @@ impl From<Violation> for RowProblem {
     }
 }
 
-/// One cell.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell<'a> {
     pub(crate) column: &'a str,

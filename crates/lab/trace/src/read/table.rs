@@ -121,7 +121,6 @@ impl Table {
         Some(Column(index))
     }
 
-    /// The column of this name.
     pub(crate) fn require(&mut self, name: &str) -> Result<Column, TraceError> {
         let expected = format!("a header that has it, as {} does", self.holds);
         self.optional(name).ok_or_else(|| self.header_error(name, "is missing", expected))

@@ -39,7 +39,6 @@ pub struct SeenPod {
     pub name: String,
     /// Its owner, if the owner's pods start together.
     pub gang: Option<String>,
-    /// Its queue.
     pub queue: Option<String>,
     /// The machine-learning model.
     pub model: Option<String>,

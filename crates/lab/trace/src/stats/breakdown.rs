@@ -18,24 +18,19 @@ pub struct SizeStats {
     pub gpus: String,
     /// Number of jobs.
     pub jobs: u64,
-    /// Share of all jobs.
     pub job_share: f64,
     /// GPU-hours of those with a run time.
     pub gpu_hours: Option<f64>,
-    /// Share of all GPU-hours.
     pub gpu_hours_share: Option<f64>,
-    /// Run times, in s.
     pub run_time_s: Option<Quantiles>,
 }
 
 /// Jobs with one outcome.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutcomeStats {
-    /// The outcome.
     pub outcome: Outcome,
     /// Number of jobs.
     pub jobs: u64,
-    /// Share of all jobs.
     pub job_share: f64,
     /// GPU-hours of those with a run time.
     pub gpu_hours: Option<f64>,
@@ -55,11 +50,9 @@ pub struct GroupStats {
 /// Jobs with one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupShare {
-    /// The name.
     pub name: String,
     /// Number of jobs.
     pub jobs: u64,
-    /// Share of all jobs.
     pub job_share: f64,
     /// GPU-hours of those with a run time.
     pub gpu_hours: Option<f64>,

@@ -16,7 +16,6 @@ pub struct ClusterStats {
     pub nodes: u64,
     /// Number of GPUs.
     pub gpus: u64,
-    /// CPU cores.
     pub cpu_cores: f64,
     /// Memory, in GiB.
     pub memory_gib: f64,

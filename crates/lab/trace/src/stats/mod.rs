@@ -44,7 +44,6 @@ pub struct TraceStats {
     pub gpu_model_constrained_share: Option<f64>,
     /// When jobs come.
     pub arrivals: Option<ArrivalStats>,
-    /// Run times, in s.
     pub run_time_s: Option<Quantiles>,
     /// Waiting in the source's own cluster from submission to start, in s.
     pub waiting_s: Option<Quantiles>,

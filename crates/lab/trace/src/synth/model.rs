@@ -45,11 +45,9 @@ pub struct SynthModel {
 pub struct SizeModel {
     /// Number of pods.
     pub pods: u32,
-    /// GPUs of each pod.
     pub gpus_per_pod: u32,
     /// True when the pod has a part of its GPU.
     pub is_share: bool,
-    /// Share of all jobs.
     pub job_share: f64,
     /// Median planned run time, in s.
     pub run_time_p50_s: f64,

@@ -67,7 +67,6 @@ impl Source {
 pub struct GangName {
     /// Namespace of all its pods.
     pub namespace: Box<str>,
-    /// Whose name it is.
     pub source: Source,
     /// Name, unique in the namespace for the source.
     pub name: Box<str>,
@@ -125,7 +124,6 @@ impl RoleTerms {
 /// What describes the gangs of a source: the objects of one gang, as far as they exist.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Described<'a> {
-    /// Its group.
     pub group: Option<&'a PodGroup>,
     /// The workload whose pods it has.
     pub workload: Option<&'a Workload>,

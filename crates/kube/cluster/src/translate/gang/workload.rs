@@ -60,7 +60,6 @@ pub(crate) fn made_by(pod: &Pod) -> impl Iterator<Item = (WorkloadKind, &str)> {
     outer.into_iter().chain(job)
 }
 
-/// The role of a pod in its workload.
 pub(super) fn role_of(kind: WorkloadKind, pod: &Pod) -> Cow<'_, str> {
     match kind {
         WorkloadKind::Job => Cow::Borrowed(""),

@@ -22,7 +22,6 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// The queues as they were reported.
     pub(crate) fn reported(&self) -> impl Iterator<Item = &Queue> {
         self.reported.values()
     }

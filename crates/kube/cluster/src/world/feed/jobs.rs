@@ -11,7 +11,6 @@ pub(crate) const LAST_AHEAD: u64 = 1 << 40;
 pub(crate) enum Place {
     /// Before the others: it completes a gang.
     Ahead,
-    /// Behind them.
     Behind,
 }
 

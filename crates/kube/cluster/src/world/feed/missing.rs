@@ -22,7 +22,6 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// A queue is deleted.
     pub(crate) fn deleted(&mut self, queue: Queue) {
         self.last.insert(queue.name.clone(), queue);
     }

@@ -100,7 +100,6 @@ enum Likeness {
     Same,
     /// As much of everything, in the same part.
     AsMuch,
-    /// It is of the same part.
     SamePart,
     /// It is of the same gang.
     Any,

@@ -48,7 +48,6 @@ struct State {
     announced_wait: Option<Gathering>,
 }
 
-/// All gangs.
 #[derive(Debug, Default)]
 pub(crate) struct Gangs {
     by_name: BTreeMap<Arc<GangName>, State>,
@@ -75,7 +74,6 @@ impl Gangs {
         }
     }
 
-    /// The jobs of gangs that wait.
     pub(crate) fn waiting_jobs(&self) -> impl Iterator<Item = &Job> {
         self.by_name.values().filter_map(|gang| gang.waiting.as_ref())
     }

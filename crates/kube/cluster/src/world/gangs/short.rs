@@ -19,7 +19,6 @@ use crate::world::readings::roll::{Lack, Roll, roll};
 /// A gang that is given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwinding {
-    /// The gang.
     pub gang: GangName,
     /// Its pods that have nodes by our decisions: they are to be deleted.
     pub pods: Vec<PodKey>,

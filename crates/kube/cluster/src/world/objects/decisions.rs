@@ -45,7 +45,6 @@ pub enum Stage {
 pub struct GangDecision {
     /// The others have the numbers after it.
     pub first: u64,
-    /// How many they are.
     pub size: usize,
 }
 

@@ -35,7 +35,6 @@ impl Descriptions {
         self.groups.get(&key(kind, namespace, name)?)
     }
 
-    /// The group of a gang, if it has one.
     pub(crate) fn group_of(&self, gang: &GangName) -> Option<&PodGroup> {
         self.groups.get(gang)
     }
@@ -47,7 +46,6 @@ impl Descriptions {
         of_source.map(|(_, group)| group)
     }
 
-    /// A workload.
     pub(crate) fn workload(
         &self,
         kind: WorkloadKind,
@@ -73,7 +71,6 @@ impl Descriptions {
         }
     }
 
-    /// What describes a gang.
     pub(crate) fn of(&self, gang: &GangName) -> Described<'_> {
         Described { group: self.groups.get(gang), workload: self.workload_of(gang) }
     }

@@ -23,7 +23,6 @@ struct OfGang {
 }
 
 impl Members {
-    /// Names of all gangs.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<GangName>> {
         self.0.keys()
     }

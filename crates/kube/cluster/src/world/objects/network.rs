@@ -35,7 +35,6 @@ struct Groups {
     is_stale: bool,
 }
 
-/// Where a node is.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodePlace {
     /// Its domains, as labels that no real node has.

@@ -14,7 +14,6 @@ use crate::translate::{
 };
 use crate::world::report::Report;
 
-/// All nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {
     entries: BTreeMap<Box<str>, NodeEntry>,
@@ -32,7 +31,6 @@ struct NodeEntry {
     object: Option<Box<Node>>,
     /// Extended resources that it offers.
     offers: Vec<Box<str>>,
-    /// Where it is.
     place: NodePlace,
     reported: Option<Arc<ModelNode>>,
     /// What was last reported to be wrong with it.

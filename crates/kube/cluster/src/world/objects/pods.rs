@@ -119,7 +119,6 @@ impl PodEntry {
     }
 }
 
-/// All pods.
 #[derive(Debug, Default)]
 pub(crate) struct Pods {
     slots: Vec<Option<PodEntry>>,
@@ -197,7 +196,6 @@ impl Pods {
         self.in_order().map(|slot| self.get(slot))
     }
 
-    /// Pods of a namespace.
     pub(crate) fn of_namespace<'p>(
         &'p self,
         namespace: &str,

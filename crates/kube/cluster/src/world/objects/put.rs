@@ -317,7 +317,6 @@ impl Objects {
         self.mark_unplaced_with_claims();
     }
 
-    /// Marks all gangs.
     pub(crate) fn mark_gangs(&mut self) {
         self.dirty.gangs.extend(self.members.names().map(Arc::clone));
     }

@@ -10,7 +10,6 @@ use dovetail_objects::Queue;
 use crate::queues::{DEFAULT_QUEUE, Problem, problems, queue};
 use crate::translate::Rules;
 
-/// The queues.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     is_absent: bool,

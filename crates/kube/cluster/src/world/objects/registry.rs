@@ -63,7 +63,6 @@ impl Registry {
         Some(entry.selector)
     }
 
-    /// The selector of a number.
     pub(crate) fn selector(&self, number: Use) -> &Arc<Selector> {
         &self.entry(number).selector
     }

@@ -91,7 +91,6 @@ pub(crate) fn full_name(pod: &Pod) -> String {
     format!("{}/{}", pod.meta.namespace, pod.meta.name)
 }
 
-/// The only pod of a job of one pod.
 pub(crate) fn only_pod(job: JobId) -> PodId {
     PodId { job, pod_set: 0, ordinal: 0 }
 }

@@ -44,7 +44,6 @@ impl Roll {
 /// What a gang lacks of its smallest size.
 #[derive(Debug, Default)]
 pub(crate) struct Lack {
-    /// Pods.
     pub(crate) pods: u32,
     /// How many of them must have one of the roles that its terms name, in their order.
     pub(crate) of_roles: Vec<u32>,

@@ -13,7 +13,6 @@ use crate::world::readings::roll::roll;
 /// A gang as it is now.
 #[derive(Clone, Debug)]
 pub struct GangLook<'w> {
-    /// Its name.
     pub name: &'w GangName,
     /// On what terms it starts, or why it cannot.
     pub terms: Result<Terms, NotYet>,
@@ -35,7 +34,6 @@ pub struct GangLook<'w> {
 /// A pod of a gang.
 #[derive(Clone, Debug)]
 pub struct MemberLook<'w> {
-    /// The pod.
     pub pod: &'w Pod,
     /// The node that it is on, or that is decided for it.
     pub node: Option<&'w str>,

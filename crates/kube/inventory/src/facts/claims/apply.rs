@@ -146,7 +146,6 @@ fn cuttable(devices: &BTreeMap<DeviceKey, Device>) -> Cuttable {
     by_node(devices).into_values().flat_map(|devices| Offer::cuttable(&devices)).collect()
 }
 
-/// Devices by the node that they are in.
 fn by_node(devices: &BTreeMap<DeviceKey, Device>) -> BTreeMap<&str, Vec<(&DeviceKey, &Device)>> {
     let mut of_nodes: BTreeMap<&str, Vec<(&DeviceKey, &Device)>> = BTreeMap::new();
     for (key, device) in devices {
@@ -279,7 +278,6 @@ fn holdings<'c>(
     (holds, holdings)
 }
 
-/// Notes on a pod what it holds of a resource.
 fn note(record: &mut PodRecord, resource: &str, holding: &Holding, is_also_asked: bool) {
     let pod = Arc::make_mut(&mut record.pod);
     pod.has_resource_claims = false;

@@ -15,7 +15,6 @@ use crate::facts::shown_by;
 /// No claim can be given more.
 const MOST_DEVICES: i64 = 1 << 20;
 
-/// A claim.
 #[derive(Default)]
 pub(super) struct Claim {
     pub(super) requests: Vec<Request>,
@@ -46,7 +45,6 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// What is asked for.
     pub(super) fn of(asked: DeviceAsked) -> Self {
         Self {
             selected: selected(&asked.selectors),

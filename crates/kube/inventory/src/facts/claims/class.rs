@@ -11,7 +11,6 @@ use super::selector::Selected;
 /// Before the name of a class in the name of the extended resource that every class has (KEP-5004).
 pub(crate) const BY_NAME: &str = labels::DEVICE_CLASS_RESOURCE;
 
-/// A class.
 pub(super) struct Class {
     pub(super) selected: Selected,
     /// `spec.extendedResourceName`; empty if it has none.

@@ -71,7 +71,6 @@ impl UntoldPod {
         of_name.map(|(_, units)| *units).fold(Untold::default(), Untold::and)
     }
 
-    /// As it is told.
     pub(in crate::facts) fn told(&self) -> Unjudged {
         Unjudged { pod: self.pod.clone(), reason: self.reason.clone(), command: self.command }
     }

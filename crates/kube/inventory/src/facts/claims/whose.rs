@@ -6,7 +6,6 @@ use super::driver::{DRIVERS, GpuDriver};
 /// Drivers whose devices may be meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::facts) struct Whose {
-    /// Of each driver in `DRIVERS`.
     of_gpus: [bool; DRIVERS.len()],
     /// Of any driver that is not among them.
     of_others: bool,
@@ -21,7 +20,6 @@ impl Default for Whose {
 impl Whose {
     pub(super) const ANYBODY: Self = Self { of_gpus: [true; DRIVERS.len()], of_others: true };
 
-    /// Those of one driver of GPUs.
     pub(super) fn of(driver: &GpuDriver) -> Self {
         Self { of_others: false, ..Self::named(|name| name == driver.name) }
     }

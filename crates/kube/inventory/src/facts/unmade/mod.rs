@@ -82,7 +82,6 @@ struct Maker {
 /// Why pods are not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// It is suspended.
     Suspended,
     /// It wants more pods than there are.
     Short {
@@ -95,7 +94,6 @@ enum Why {
 /// What an object says of why the server makes it no pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
-    /// Nothing.
     Nothing,
     /// They are refused, and nobody says for what.
     Refused,
@@ -112,7 +110,6 @@ struct PodSet {
     name: String,
     /// Jobs, hosts or replicas that it is made of.
     parts: u64,
-    /// Pods of each.
     pods_each: u64,
     pod: Pod,
     claims: Vec<ClaimOf>,

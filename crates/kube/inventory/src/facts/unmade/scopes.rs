@@ -20,7 +20,6 @@ pub(super) struct ScopedPod {
     crosses_namespaces: bool,
 }
 
-/// One scope of a quota.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum QuotaScope {
     OfClasses(BTreeSet<String>),

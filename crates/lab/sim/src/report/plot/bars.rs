@@ -12,7 +12,6 @@ pub(crate) struct BarPlot {
     pub(crate) bars: Vec<Bar>,
 }
 
-/// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) label: String,
@@ -29,7 +28,6 @@ pub(crate) const BAR_HEIGHT: f64 = 52.0;
 pub(crate) const AROUND: f64 = 60.0;
 
 impl BarPlot {
-    /// Height of a plot of so many bars.
     pub(crate) fn height(bars: usize) -> f64 {
         bars as f64 * BAR_HEIGHT + AROUND
     }

@@ -1,6 +1,5 @@
 //! Axes: from data to places, and round figures between.
 
-/// One axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     pub(crate) title: String,

@@ -60,11 +60,9 @@ pub enum ObjectKind {
     Job,
     /// Namespaces, one for each team and two of the system.
     Namespace,
-    /// Nodes.
     Node,
     /// Notebooks of Kubeflow, each with a StatefulSet.
     Notebook,
-    /// Pods.
     Pod,
     /// Disruption budgets of some Deployments.
     PodDisruptionBudget,

@@ -16,7 +16,6 @@ const PODS_OF_A_NODE: u32 = 110;
 /// How much of a pool pods hold, in percent.
 const HELD_PERCENT: u32 = 85;
 
-/// A node.
 #[derive(Debug)]
 pub(super) struct PlannedNode {
     pub(super) pool: &'static Pool,
@@ -51,7 +50,6 @@ pub(super) struct PlannedPod {
     pub(super) node: Option<u32>,
 }
 
-/// All of it.
 pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) nodes: Vec<PlannedNode>,
@@ -88,7 +86,6 @@ impl Plan {
         }
     }
 
-    /// The node of a pod.
     pub(super) fn node_of(&self, pod: &PlannedPod) -> Option<&PlannedNode> {
         Some(&self.nodes[pod.node? as usize])
     }

@@ -159,7 +159,6 @@ pub(super) struct Work {
     pub(super) units: u32,
     pub(super) cpu_milli: u32,
     pub(super) memory_mib: u32,
-    /// Its pods: from this one on.
     pub(super) first_pod: u32,
     pub(super) pods: u32,
     /// Minutes since it was made.
