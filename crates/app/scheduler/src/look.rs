@@ -86,7 +86,7 @@ async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Control
             },
         };
         match notice {
-            Some(Notice::Change(change)) => has_decided = step(Input::Change(change)),
+            Some(Notice::Change(change, json)) => has_decided = step(Input::Change(change, json)),
             Some(Notice::Interrupted { kind, problem }) => {
                 if let Some(message) = refusal(&problem) {
                     let others_within = Duration::from_millis(OTHERS_WITHIN_MS);

@@ -112,11 +112,11 @@ impl Reading {
 
     fn take(&mut self, notice: Notice) -> Option<Input> {
         match notice {
-            Notice::Change(change) => {
+            Notice::Change(change, json) => {
                 if let Some(kind) = arrived(&change) {
                     self.lists.listed(kind);
                 }
-                return Some(Input::Change(change));
+                return Some(Input::Change(change, json));
             }
             Notice::Interrupted { kind, problem } => {
                 self.shared.metrics.interrupted(kind.name());

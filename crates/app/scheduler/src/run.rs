@@ -8,7 +8,8 @@ use dovetail_apiserver::watch as watches;
 use dovetail_cluster::world;
 use dovetail_control::control::Settings;
 use dovetail_control::lead::{Phase, Terms, TermsError};
-use dovetail_control::schedule::{Comparison, Recording};
+use dovetail_control::record::Recording;
+use dovetail_control::schedule::Comparison;
 use dovetail_plan::engine::EngineConfig;
 use kube::Config;
 use thiserror::Error;
@@ -66,6 +67,11 @@ impl Options {
             comparison: self.comparison.clone(),
             recording: self.recording.clone(),
         }
+    }
+
+    /// How is watched.
+    pub(super) fn watching(&self) -> watches::Settings {
+        watches::Settings { keeps_json: self.recording.is_some(), ..self.watch }
     }
 }
 

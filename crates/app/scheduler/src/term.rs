@@ -54,7 +54,7 @@ impl Term {
         let clock = *leadership.clock();
         Self {
             control: Control::new(options.control()),
-            reading: Reading::new(shared.clone(), options.watch, clock),
+            reading: Reading::new(shared.clone(), options.watching(), clock),
             wires: (!options.dry_run).then(wires),
             policies: options.policies.clone(),
             clock,

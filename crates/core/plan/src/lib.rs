@@ -1,7 +1,7 @@
 //! The decision engine: order, place, score, explain. Pure: no clock, no I/O, no hidden randomness.
 //!
-//! [`Engine::step`] takes one event and the time and answers with a plan; the simulator and the
-//! live scheduler drive the same function.
+//! [`Engine::step`] takes what happened at a time and answers with a plan: the one function through
+//! which the simulator, a replay and the live scheduler change and ask for decisions.
 //!
 //! | module | what |
 //! |---|---|
@@ -33,7 +33,7 @@ pub mod state;
 pub mod view;
 
 pub use cause::{Cause, CauseCounts};
-pub use engine::{Engine, EngineConfig, EngineError};
+pub use engine::{Batch, Engine, EngineConfig, EngineError};
 pub use gang::{PlacedPod, UnknownLevel};
 pub use learn::{CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, PodKind};
 pub use policy::named::{PolicySpec, UnknownPolicy};

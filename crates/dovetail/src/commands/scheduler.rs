@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use dovetail_cluster::{translate, world};
 use dovetail_control::lead::Terms;
-use dovetail_control::schedule::Recording;
+use dovetail_control::record::Recording;
 use dovetail_live::comparison;
 use dovetail_live::recording::LiveRecording;
 use dovetail_plan::{EngineConfig, PreemptionConfig};

@@ -12,6 +12,7 @@
 //! | [`writes`] | the life of every write: requests out, answers in |
 //! | [`request`], [`answer`] | one request to the API server, and its answer |
 //! | [`lead`] | who may write: the lease as a state machine |
+//! | [`record`] | everything that happens and is asked for, to be written down |
 //! | [`repeats`] | warnings that go on: told once, and again after a while |
 
 pub mod announce;
@@ -23,6 +24,7 @@ pub mod control;
 pub mod lead;
 pub mod order;
 mod pause;
+pub mod record;
 pub mod repeats;
 pub mod request;
 pub mod schedule;

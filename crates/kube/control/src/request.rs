@@ -1,11 +1,13 @@
 //! One request to the API server, and what came of it, as values.
 
 use dovetail_cluster::world::PodKey;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::Answered;
 
 /// An HTTP method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum Method {
     /// Reads.
     Get,
@@ -19,7 +21,8 @@ pub enum Method {
 }
 
 /// Which connection a request uses, and how many of its kind may be on their way at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Class {
     Bind,
     /// A read of one object. It needs no leadership.
@@ -92,7 +95,7 @@ pub struct Answer {
 }
 
 /// The present, by two clocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Now {
     /// For people and for the engine: milliseconds since 1970. It may jump.
     pub wall_ms: u64,

@@ -12,6 +12,7 @@ mod claim;
 mod csi;
 mod devices;
 mod disruption_budget;
+mod fields;
 mod gpu_labels;
 mod harmless;
 mod hyper_node;

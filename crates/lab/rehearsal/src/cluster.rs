@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 
 use crate::api::{Call, Query, Reply, Route, Server, Verb};
 use crate::books::{Books, is_over, pods};
-use crate::objects::{NAMESPACE, ORDINAL, OWNER, foreign, group, node, node_name, pod};
-use crate::scene::{NodeSpec, Workload};
+use crate::objects::{
+    NAMESPACE, ORDINAL, OWNER, budget, foreign, group, node, node_name, pod, queue,
+};
+use crate::quotas::Quotas;
+use crate::scene::{NodeSpec, QueueSpec, Workload};
 
 /// Pods of a node that is gone are deleted after this time.
 const COLLECTED_AFTER_MS: u64 = 2_000;
@@ -62,6 +65,7 @@ pub(crate) struct Cluster {
     foreign: u64,
     /// Pods of these workloads may not be deleted by the scheduler, with the code that says so.
     pub(crate) refused: BTreeMap<String, u16>,
+    pub(crate) quotas: Quotas,
 }
 
 impl Cluster {
@@ -69,6 +73,10 @@ impl Cluster {
         if workload.min > 0 && workload.is_native {
             let place = ("podgroups", "", "");
             _ = direct(server, Verb::Create, place, &group(workload));
+        }
+        if workload.available.is_some() {
+            let place = ("poddisruptionbudgets", "", "");
+            _ = direct(server, Verb::Create, place, &budget(workload));
         }
         self.owners.insert(workload.name.clone(), workload.clone());
     }
@@ -78,13 +86,32 @@ impl Cluster {
         if gone.min > 0 && gone.is_native {
             _ = direct(server, Verb::Delete, ("podgroups", workload, ""), &Value::Null);
         }
+        if gone.available.is_some() {
+            let place = ("poddisruptionbudgets", workload, "");
+            _ = direct(server, Verb::Delete, place, &Value::Null);
+        }
         for name in names_of(server, workload) {
             delete_pod(server, &name, None);
         }
     }
 
+    /// A queue is there, or is given something else.
+    pub(crate) fn set_queue(&mut self, server: &mut Server, spec: &QueueSpec, now_ms: u64) {
+        if direct(server, Verb::Create, ("queues", "", ""), &queue(spec)).is_none() {
+            _ = direct(server, Verb::Patch, ("queues", &spec.name, ""), &queue(spec));
+        }
+        self.quotas.set(spec, now_ms);
+    }
+
     pub(crate) fn owners(&self) -> impl Iterator<Item = &Workload> {
         self.owners.values()
+    }
+
+    /// Whether a disruption budget counts a pod.
+    pub(crate) fn has_budget(&self, pod: &Value) -> bool {
+        let owner = pod["metadata"]["labels"][OWNER].as_str();
+        let owner = owner.and_then(|owner| self.owners.get(owner));
+        owner.is_some_and(|owner| owner.available.is_some())
     }
 
     /// A user deletes one pod of a workload.
@@ -142,6 +169,9 @@ impl Cluster {
             for ordinal in 0..workload.pods {
                 self.keep_up(server, workload, ordinal);
             }
+            if let Some(available) = workload.available {
+                count_disruptions(server, workload, available);
+            }
         }
         self.collect(server, now_ms)
     }
@@ -188,6 +218,24 @@ impl Cluster {
         on_gone.iter().for_each(|name| delete_pod(server, name, Some(0)));
         let open = self.gone_since_ms.values().filter(|since_ms| !is_gone(since_ms));
         open.map(|since_ms| since_ms + COLLECTED_AFTER_MS).min()
+    }
+}
+
+/// A budget says how many of its pods may be disrupted, as its controller counts.
+fn count_disruptions(server: &mut Server, workload: &Workload, available: u64) {
+    let runs = |pod: &&Value| {
+        pod["metadata"]["labels"][OWNER] == *workload.name
+            && pod["status"]["phase"] == "Running"
+            && pod["metadata"]["deletionTimestamp"].is_null()
+    };
+    let allowed = (pods(server).filter(runs).count() as u64).saturating_sub(available);
+    let Some(kind) = server.kind("poddisruptionbudgets") else { return };
+    let is_it = |budget: &&Value| budget["metadata"]["name"] == *workload.name;
+    let said = server.all(&kind).find(is_it).map(|budget| &budget["status"]["disruptionsAllowed"]);
+    if said.is_some_and(|said| *said != json!(allowed)) {
+        let status = json!({"status": {"disruptionsAllowed": allowed}});
+        let place = ("poddisruptionbudgets", workload.name.as_str(), "status");
+        _ = direct(server, Verb::Patch, place, &status);
     }
 }
 

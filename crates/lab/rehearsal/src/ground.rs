@@ -7,10 +7,11 @@ use dovetail_control::request::Method;
 use serde_json::{Value, json};
 
 use crate::api::{self, Failure, Kind, Reply, Server, Verb};
-use crate::books::Books;
+use crate::books::{Books, pods};
 use crate::cluster::{Cluster, direct, serve};
 use crate::course::Course;
 use crate::event::{Event, Flight};
+use crate::evictions::Evictions;
 use crate::kubelets::{Identity, KubeletOptions, Kubelets, Step, Wish, Write};
 use crate::objects::OWNER;
 use crate::replica::START_MS;
@@ -22,6 +23,9 @@ pub(crate) struct Ground {
     pub(crate) server: Server,
     pub(crate) cluster: Cluster,
     pub(crate) books: Books,
+    pub(crate) evictions: Evictions,
+    /// Pods that ended by themselves.
+    pub(crate) ended: u64,
     kubelets: Kubelets,
     /// Versions up to which kubelets saw nodes and pods.
     kubelets_saw: [u64; 2],
@@ -44,6 +48,8 @@ impl Ground {
             server,
             cluster: Cluster::default(),
             books: Books::default(),
+            evictions: Evictions::default(),
+            ended: 0,
             kubelets: Kubelets::new(kubelets),
             kubelets_saw: [0; 2],
             kubelets_are_to_look: false,
@@ -125,6 +131,8 @@ impl Ground {
                 _ = direct(&mut self.server, Verb::Delete, ("pods", name, ""), &options);
             }
             Some(status) => {
+                let phase = &status["status"]["phase"];
+                self.ended += u64::from(*phase == "Succeeded" || *phase == "Failed");
                 // Conditions are merged, which a merge patch does not.
                 let path = format!("/api/v1/namespaces/{}/pods/{name}/status", pod.namespace);
                 let media_type = "application/strategic-merge-patch+json";
@@ -163,6 +171,13 @@ impl Ground {
                 version.and_then(|it| it.parse::<u64>().ok()).is_some_and(|it| it <= listed)
             };
             wrong = self.books.bound(&self.server, &last.uid, &last.node, is_seen);
+            let now_ms = course.now_ms;
+            let broken = || self.cluster.quotas.broken_by(&self.server, &last.uid, now_ms);
+            wrong = wrong.or_else(broken);
+            let mut bound = pods(&self.server);
+            if let Some(pod) = bound.find(|pod| pod["metadata"]["uid"] == *last.uid) {
+                self.evictions.started(pod);
+            }
             course.say(format_args!("bound {} to {}", last.pod, last.node));
         }
         course.say(format_args!("{method} {path}: {}", reply.code));

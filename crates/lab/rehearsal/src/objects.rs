@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kubelets::RUN_MS;
-use crate::scene::{NodeSpec, Workload};
+use crate::scene::{NodeSpec, QueueSpec, Workload};
 
 /// Where all pods are.
 pub(crate) const NAMESPACE: &str = "default";
@@ -12,6 +12,8 @@ pub(crate) const SCHEDULER: &str = "dovetail";
 /// What owners count their pods by.
 pub(crate) const OWNER: &str = "owner";
 pub(crate) const ORDINAL: &str = "ordinal";
+/// The queue of a pod.
+pub(crate) const QUEUE: &str = "dovetail.dev/queue";
 
 pub(crate) fn node_name(at: usize) -> String {
     format!("n{at}")
@@ -30,9 +32,28 @@ pub(crate) fn group(workload: &Workload) -> Value {
         "spec": {"schedulingPolicy": {"gang": {"minCount": workload.min}}}})
 }
 
+/// A queue that takes pods of every namespace.
+pub(crate) fn queue(spec: &QueueSpec) -> Value {
+    let gpus = |count: u64| json!({"nvidia.com/gpu": count.to_string()});
+    json!({"metadata": {"name": spec.name}, "spec": {
+        "parent": spec.parent, "guaranteed": gpus(spec.guaranteed),
+        "limit": spec.limit.map(gpus), "namespaceSelector": {},
+        "borrowing": if spec.borrows { "WhenFree" } else { "Never" }}})
+}
+
+/// A disruption budget of all pods of a workload.
+pub(crate) fn budget(workload: &Workload) -> Value {
+    json!({"metadata": {"name": workload.name}, "spec": {
+        "minAvailable": workload.available,
+        "selector": {"matchLabels": {OWNER: workload.name}}}})
+}
+
 pub(crate) fn pod(workload: &Workload, ordinal: u64, name: &str) -> Value {
     let mut pod = container(name, workload.gpus, SCHEDULER);
     pod["metadata"]["labels"] = json!({OWNER: workload.name, ORDINAL: ordinal.to_string()});
+    if let Some(queue) = &workload.queue {
+        pod["metadata"]["labels"][QUEUE] = json!(queue);
+    }
     let spec = &mut pod["spec"];
     spec["priority"] = json!(workload.priority);
     spec["restartPolicy"] = json!("Never");

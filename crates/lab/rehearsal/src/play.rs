@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use dovetail_control::record::Recording;
+
 use crate::recipe::Recipe;
 use crate::run::Run;
 
@@ -25,7 +27,15 @@ pub struct Played {
 
 /// Plays a history to its end. A panic of what is played is what went wrong.
 pub fn play(recipe: &Recipe) -> Played {
-    let mut run = Run::new(recipe);
+    play_run(Run::new(recipe, None))
+}
+
+/// As [`play`], with a recording of each process that starts.
+pub fn play_recorded(recipe: &Recipe, recordings: &dyn Fn() -> Recording) -> Played {
+    play_run(Run::new(recipe, Some(recordings)))
+}
+
+fn play_run(mut run: Run<'_>) -> Played {
     let ended = catch_unwind(AssertUnwindSafe(|| run.go()));
     let panic = ended.err().map(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

@@ -7,6 +7,7 @@ use dovetail_cluster::world::{self, Patience};
 use dovetail_control::answer::{Answered, NoAnswer};
 use dovetail_control::control::{Credits, Input, LogEntry, Settings};
 use dovetail_control::lead::{Phase, Step as LeaseStep};
+use dovetail_control::record::Recording;
 use dovetail_control::request::{Answer, Class, Request};
 use dovetail_control::schedule::News;
 use dovetail_objects::Kind;
@@ -22,6 +23,9 @@ use crate::network::Fault;
 use crate::replica::{Clocks, Replica};
 use crate::scene::Options;
 
+/// Makes a recording for a process that starts; `None`: none is recorded.
+pub(crate) type Recordings<'r> = Option<&'r dyn Fn() -> Recording>;
+
 /// A read is given up after this time.
 const READ_MS: u64 = 5_000;
 /// Requests about the Lease are.
@@ -32,8 +36,10 @@ const LAST_WORDS_MS: u64 = 6_000;
 const DELIVERED: u64 = 6;
 
 /// Both candidates and the Lease.
-pub(crate) struct Processes {
+pub(crate) struct Processes<'r> {
     options: Options,
+    /// Where each process writes down what happens to it.
+    recordings: Recordings<'r>,
     slots: [Option<Replica>; 2],
     clocks: [Clocks; 2],
     frozen_until_ms: [u64; 2],
@@ -41,11 +47,15 @@ pub(crate) struct Processes {
     lease: LeaseServer,
     /// Pods that were not let go.
     pub(crate) refusals: u64,
+    /// Who was evicted for whom, by name, since that was asked.
+    pub(crate) evicted: Vec<(String, String)>,
+    /// How often a leadership began or ended.
+    pub(crate) turns: u64,
     pub(crate) problem: Option<String>,
 }
 
-impl Processes {
-    pub(crate) fn new(options: Options) -> Self {
+impl<'r> Processes<'r> {
+    pub(crate) fn new(options: Options, recordings: Recordings<'r>) -> Self {
         let clocks = |at: usize| Clocks {
             rate: options.rates[at],
             offset_ms: 1_000 * at as u64 + 7,
@@ -53,12 +63,15 @@ impl Processes {
         };
         Self {
             options,
+            recordings,
             slots: [None, None],
             clocks: [clocks(0), clocks(1)],
             frozen_until_ms: [0; 2],
             generations: 0,
             lease: LeaseServer::default(),
             refusals: 0,
+            evicted: Vec::new(),
+            turns: 0,
             problem: None,
         }
     }
@@ -73,7 +86,8 @@ impl Processes {
         self.generations += 1;
         let identity = format!("{}-{}", ["a", "b"][slot], self.generations);
         course.say(format_args!("{identity} starts"));
-        let settings = settings(&self.options);
+        let recording = self.recordings.map(|recording| recording());
+        let settings = Settings { recording, ..settings(&self.options) };
         self.slots[slot] = Some(Replica::new(identity, self.generations, settings));
         self.wake(course, slot, 1 + 3 * slot as u64);
     }
@@ -159,7 +173,7 @@ impl Processes {
         if kind == Kind::Pod && term.pods_listed.is_none() {
             term.pods_listed = sight.seen;
         }
-        replica.inputs.extend(changes.into_iter().map(Input::Change));
+        replica.inputs.extend(changes);
         if is_more {
             let delay_ms = course.delay_ms("watch", kind.name());
             course.after(delay_ms, Event::Deliver { slot, generation, epoch, at });
@@ -279,6 +293,7 @@ impl Processes {
         match (&mut replica.term, leads_in) {
             (None, Some(epoch)) => {
                 course.say(format_args!("{identity} leads in {epoch}"));
+                self.turns += 1;
                 replica.begin(epoch, server);
                 self.deliver_all(course, slot);
             }
@@ -286,6 +301,7 @@ impl Processes {
                 term.stopped_ms = Some(now_ms);
                 replica.inputs.push(Input::Stop);
                 course.say(format_args!("{identity} leads no more"));
+                self.turns += 1;
             }
             (None, None) => {
                 if let Phase::Settling { until_ms } = replica.candidate.phase(own_ms) {
@@ -351,6 +367,12 @@ impl Processes {
                     self.problem = Some(format!("the engine differs: {differences:?}"));
                 }
                 News::EvictionRefused(_) => self.refusals += 1,
+                News::Evicted(stopped) => {
+                    let victim = stopped.victim.name.to_string();
+                    let preemptor = stopped.preemptor.as_ref();
+                    let preemptor = preemptor.map(|preemptor| preemptor.name.to_string());
+                    self.evicted.extend(preemptor.map(|preemptor| (victim, preemptor)));
+                }
                 _ => {}
             }
             course.say(format_args!("{slot} {news:?}"));
@@ -437,7 +459,11 @@ fn settings(options: &Options) -> Settings {
         complete_within_ms: options.complete_within_ms,
         keep_for_ms: options.keep_for_ms,
     };
-    let preemption = PreemptionConfig { enabled: options.preempts, ..PreemptionConfig::default() };
+    let preemption = PreemptionConfig {
+        enabled: options.preempts,
+        respect_budgets: options.respects_budgets,
+        ..PreemptionConfig::default()
+    };
     Settings {
         world: world::Settings { patience, ..world::Settings::default() },
         engine: EngineConfig { preemption, ..EngineConfig::default() },

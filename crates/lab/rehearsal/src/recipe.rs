@@ -9,6 +9,8 @@ use std::str::FromStr;
 pub struct Recipe {
     /// All that is drawn follows from it.
     pub seed: u64,
+    /// The scene has pods and nodes alone.
+    pub is_plain: bool,
     /// Names of the steps and faults that happen; `None`: all of them.
     pub only: Option<BTreeSet<String>>,
 }
@@ -20,7 +22,8 @@ pub struct RecipeError;
 impl fmt::Display for RecipeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(
-            "a recipe begins with `seed NUMBER`; write one step or fault per line below it",
+            "a recipe begins with `seed NUMBER` or `plain seed NUMBER`, then `only` and one step or \
+             fault per line",
         )
     }
 }
@@ -30,7 +33,7 @@ impl std::error::Error for RecipeError {}
 impl Recipe {
     /// Everything that follows from a seed.
     pub fn all_of(seed: u64) -> Self {
-        Self { seed, only: None }
+        Self { seed, is_plain: false, only: None }
     }
 
     /// Whether a step or fault of this name happens.
@@ -41,7 +44,8 @@ impl Recipe {
 
 impl fmt::Display for Recipe {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "seed {}", self.seed)?;
+        let plain = if self.is_plain { "plain " } else { "" };
+        writeln!(out, "{plain}seed {}", self.seed)?;
         let Some(only) = &self.only else { return Ok(()) };
         writeln!(out, "only")?;
         only.iter().try_for_each(|name| writeln!(out, "{name}"))
@@ -54,14 +58,16 @@ impl FromStr for Recipe {
     /// As it is shown. Lines that begin with `#` say what the history is for.
     fn from_str(text: &str) -> Result<Self, RecipeError> {
         let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-        let seed = lines.next().and_then(|line| line.strip_prefix("seed ")?.parse().ok());
-        let seed = seed.ok_or(RecipeError)?;
+        let first = lines.next().ok_or(RecipeError)?;
+        let plain = first.strip_prefix("plain ");
+        let (is_plain, seed) = (plain.is_some(), plain.unwrap_or(first).strip_prefix("seed "));
+        let seed = seed.and_then(|seed| seed.parse().ok()).ok_or(RecipeError)?;
         let only = match lines.next() {
             None => None,
             Some("only") => Some(lines.map(str::to_owned).collect()),
             Some(_) => return Err(RecipeError),
         };
-        Ok(Self { seed, only })
+        Ok(Self { seed, is_plain, only })
     }
 }
 
@@ -72,7 +78,7 @@ mod tests {
     #[test]
     fn a_recipe_is_read_as_it_is_shown() {
         let only = Some(["step 3".to_owned(), "lost POST x 2".to_owned()].into());
-        for recipe in [Recipe::all_of(7), Recipe { seed: 8, only }] {
+        for recipe in [Recipe::all_of(7), Recipe { seed: 8, is_plain: true, only }] {
             assert_eq!(format!("# why\n{recipe}").parse(), Ok(recipe));
         }
         assert_eq!("seed x".parse::<Recipe>(), Err(RecipeError));

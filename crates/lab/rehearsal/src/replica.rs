@@ -68,6 +68,7 @@ pub(crate) struct Replica {
     pub(crate) asks_since: Option<u64>,
     /// When it is to look at itself next.
     pub(crate) wakes_ms: Option<u64>,
+    is_recorded: bool,
 }
 
 impl Replica {
@@ -76,6 +77,7 @@ impl Replica {
             candidate: Candidate::new(identity.clone(), Terms::default()),
             identity,
             generation,
+            is_recorded: settings.recording.is_some(),
             control: Control::new(settings),
             term: None,
             inputs: Vec::new(),
@@ -92,9 +94,9 @@ impl Replica {
         let mut sights = Vec::new();
         for kind in Kind::ALL {
             match server.state.kinds.find(kind.group(), kind.version(), kind.plural()) {
-                Some(_) => sights.push(Sight::of(kind)),
+                Some(_) => sights.push(Sight::of(kind, self.is_recorded)),
                 None => {
-                    self.inputs.push(Input::Change(Change::Absent(kind)));
+                    self.inputs.push(Input::Change(Change::Absent(kind), None));
                 }
             }
         }

@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::api::Server;
 use crate::books::{Books, holders, is_over, pods};
+use crate::ground::Ground;
 use crate::kubelets::Amounts;
 use crate::objects::{OWNER, SCHEDULER};
-use crate::scene::Workload;
+use crate::scene::{Options, Workload};
 
 /// Pods of one workload at rest.
 #[derive(Debug, Default)]
@@ -20,14 +21,10 @@ struct Standing<'a> {
 }
 
 /// What is wrong, if anything is.
-pub(crate) fn problem<'a>(
-    server: &Server,
-    books: &mut Books,
-    owners: impl Iterator<Item = &'a Workload>,
-    (preempts, may_lose): (bool, bool),
-) -> Option<String> {
+pub(crate) fn problem(ground: &mut Ground, options: &Options, may_lose: bool) -> Option<String> {
+    let Ground { server, cluster, books, .. } = ground;
     let free = free(server, books);
-    for workload in owners {
+    for workload in cluster.owners() {
         let standing = standing(server, workload);
         let (placed, pending) = (standing.placed, standing.pending.len() as u64);
         let name = &workload.name;
@@ -45,14 +42,21 @@ pub(crate) fn problem<'a>(
         if needed > pending {
             continue;
         }
+        let wanted = i64::try_from(needed * workload.gpus).unwrap_or(i64::MAX);
+        let may_have = |counts: &dyn Fn(&Value) -> bool| {
+            let left = cluster.quotas.headroom(server, first, counts);
+            left.is_none_or(|left| wanted <= left)
+        };
         let room = slots(&free, &asked, needed);
-        if room >= needed {
+        if room >= needed && may_have(&|_| true) {
             return Some(format!("{needed} pods of {name} fit and wait: {room} find room"));
         }
-        if preempts {
-            let free = free_of_lower(server, books, workload.priority);
+        if options.preempts {
+            let keeps = |pod: &Value| options.respects_budgets && cluster.has_budget(pod);
+            let may_go = |pod: &Value| may_go(pod, workload.priority) && !keeps(pod);
+            let free = free_without(server, books, &may_go);
             let room = slots(&free, &asked, needed);
-            if room >= needed {
+            if room >= needed && may_have(&|pod| !may_go(pod)) {
                 return Some(format!(
                     "{needed} pods of {name} would fit in place of single pods of lower priority"
                 ));
@@ -88,19 +92,24 @@ fn free(server: &Server, books: &mut Books) -> BTreeMap<String, Amounts> {
         .collect()
 }
 
-/// The same if single pods of ours with a lower priority went.
-fn free_of_lower(server: &Server, books: &mut Books, priority: i64) -> BTreeMap<String, Amounts> {
+/// Whether a pod is a single one of ours of a lower priority than this.
+fn may_go(pod: &Value, priority: i64) -> bool {
+    let is_lower = pod["spec"]["priority"].as_i64().is_some_and(|it| it < priority);
+    let is_single = pod["metadata"]["labels"]["dovetail.dev/gang"].is_null()
+        && pod["spec"]["schedulingGroup"].is_null();
+    is_lower && is_single && pod["spec"]["schedulerName"] == SCHEDULER
+}
+
+/// What would be free if these pods went.
+fn free_without(
+    server: &Server,
+    books: &mut Books,
+    goes: &dyn Fn(&Value) -> bool,
+) -> BTreeMap<String, Amounts> {
     let mut free = free(server, books);
-    for seen in holders(server) {
-        let pod = seen.pod;
-        let is_lower = pod["spec"]["priority"].as_i64().is_some_and(|it| it < priority);
-        let is_single = pod["metadata"]["labels"]["dovetail.dev/gang"].is_null()
-            && pod["spec"]["schedulingGroup"].is_null();
-        if !is_lower || !is_single || pod["spec"]["schedulerName"] != SCHEDULER {
-            continue;
-        }
+    for seen in holders(server).filter(|seen| goes(seen.pod)) {
         let Some(free) = free.get_mut(seen.node) else { continue };
-        for (name, amount) in books.asked(pod) {
+        for (name, amount) in books.asked(seen.pod) {
             *free.entry(name.clone()).or_default() += amount;
         }
     }

@@ -4,7 +4,7 @@ use crate::course::Course;
 use crate::event::{Event, Flight};
 use crate::ground::{Ground, failed};
 use crate::network::Fault;
-use crate::processes::{Processes, on_its_way_back};
+use crate::processes::{Processes, Recordings, on_its_way_back};
 use crate::recipe::Recipe;
 use crate::replica::START_MS;
 use crate::rest;
@@ -14,6 +14,8 @@ use crate::scene::{Scene, What};
 const REST_MS: u64 = 200_000;
 /// The same where pods were not let go, which are left alone for long.
 const LONG_REST_MS: u64 = 3_000_000;
+/// The same between two steps of a slow scene.
+const QUIET_MS: u64 = 100_000;
 /// It must have by then.
 const END_MS: u64 = 40_000_000;
 /// So many events mean that something goes on for ever.
@@ -25,28 +27,31 @@ pub(crate) struct Run<'r> {
     scene: Scene,
     course: Course<'r>,
     ground: Ground,
-    processes: Processes,
+    processes: Processes<'r>,
     /// When pods or nodes were written last.
     changed_ms: u64,
     is_calm: bool,
     pub(crate) problem: Option<String>,
     /// Names of the steps that happened.
     happened: Vec<String>,
+    /// Faults, changes of leadership and ends of pods that were noted.
+    seen: (usize, u64, u64),
 }
 
 impl<'r> Run<'r> {
-    pub(crate) fn new(recipe: &'r Recipe) -> Self {
-        let scene = Scene::of(recipe.seed);
+    pub(crate) fn new(recipe: &'r Recipe, recordings: Recordings<'r>) -> Self {
+        let scene = Scene::of(recipe.seed, recipe.is_plain);
         let options = scene.options;
         Self {
             recipe,
             course: Course::new(recipe, &options),
             ground: Ground::new(&options),
-            processes: Processes::new(options),
+            processes: Processes::new(options, recordings),
             changed_ms: 0,
             is_calm: false,
             problem: None,
             happened: Vec::new(),
+            seen: (0, 0, 0),
             scene,
         }
     }
@@ -66,15 +71,38 @@ impl<'r> Run<'r> {
             if self.is_at_rest() {
                 break;
             }
+            self.disturb(&event);
             self.handle(event);
+            self.look_at_evictions();
             self.problem = self.problem.take().or_else(|| self.processes.problem.take());
         }
         if self.problem.is_none() {
-            let Ground { server, cluster, books, .. } = &mut self.ground;
-            let preempts = self.scene.options.preempts;
-            let may_lose = self.scene.takes_pods(&self.happened);
-            self.problem = rest::problem(server, books, cluster.owners(), (preempts, may_lose));
+            self.problem = self.problem_at_rest();
         }
+    }
+
+    fn problem_at_rest(&mut self) -> Option<String> {
+        let may_lose = self.scene.takes_pods(&self.happened);
+        rest::problem(&mut self.ground, &self.scene.options, may_lose)
+    }
+
+    /// Notes what changes which pods can start.
+    fn disturb(&mut self, event: &Event) {
+        let is_step = matches!(event, Event::Step(_) | Event::StepOver(_) | Event::Calm);
+        let so_far = (self.course.struck().len(), self.processes.turns, self.ground.ended);
+        if is_step || so_far != self.seen {
+            self.seen = so_far;
+            self.ground.evictions.disturbed(self.course.now_ms);
+        }
+    }
+
+    fn look_at_evictions(&mut self) {
+        let now_ms = self.course.now_ms;
+        let Ground { server, evictions, .. } = &mut self.ground;
+        for (victim, preemptor) in self.processes.evicted.drain(..) {
+            evictions.evicted(server, now_ms, &victim, &preemptor);
+        }
+        self.problem = self.problem.take().or_else(|| evictions.without_effect(now_ms));
     }
 
     /// Everything that happened, a line each.
@@ -95,6 +123,9 @@ impl<'r> Run<'r> {
     fn begin(&mut self) {
         for (at, spec) in self.scene.nodes.iter().enumerate() {
             self.ground.cluster.add_node(&mut self.ground.server, at, *spec);
+        }
+        for queue in &self.scene.queues {
+            self.ground.cluster.set_queue(&mut self.ground.server, queue, 0);
         }
         for (at, step) in self.scene.steps.iter().enumerate() {
             let name = format!("step {at}");
@@ -145,6 +176,10 @@ impl<'r> Run<'r> {
     }
 
     fn step(&mut self, at: usize) {
+        let was_quiet = self.course.now_ms > self.changed_ms + QUIET_MS;
+        if self.scene.is_slow && was_quiet {
+            self.problem = self.problem.take().or_else(|| self.problem_at_rest());
+        }
         let Self { course, ground, processes, scene, .. } = self;
         let Ground { server, cluster, books, .. } = ground;
         let what = &scene.steps[at].what;
@@ -161,11 +196,13 @@ impl<'r> Run<'r> {
             What::Relist { is_of_pods } => processes.relist(course, *is_of_pods),
             What::NodeGone { node, .. } => {
                 cluster.remove_node(server, *node, course.now_ms);
+                cluster.quotas.changed(course.now_ms);
                 ground.owners_in(course, 1);
             }
             What::Cordon { node, .. } => cluster.cordon(server, *node, true),
             What::Kill { slot, .. } => processes.kill(*slot),
             What::Freeze { slot, for_ms } => processes.freeze(*slot, course.now_ms + for_ms),
+            What::Quota(queue) => cluster.set_queue(server, queue, course.now_ms),
             What::Refuse { workload, code, .. } => {
                 cluster.refused.insert(workload.clone(), *code);
             }
@@ -181,6 +218,7 @@ impl<'r> Run<'r> {
         match &self.scene.steps[at].what {
             What::NodeGone { node, .. } => {
                 cluster.add_node(server, *node, self.scene.nodes[*node]);
+                cluster.quotas.changed(self.course.now_ms);
             }
             What::Cordon { node, .. } => cluster.cordon(server, *node, false),
             What::Kill { slot, .. } => self.processes.start(&mut self.course, *slot),

@@ -10,7 +10,7 @@ use crate::recipe::Recipe;
 pub fn shrink(recipe: &Recipe) -> Option<(Recipe, Failure)> {
     let mut failure = play(recipe).failure?;
     let kind = kind_of(&failure.problem);
-    let mut best = only(recipe.seed, &failure.happened);
+    let mut best = only(recipe, &failure.happened);
     let mut part = failure.happened.len().div_ceil(2).max(1);
     loop {
         let mut at = 0;
@@ -18,7 +18,7 @@ pub fn shrink(recipe: &Recipe) -> Option<(Recipe, Failure)> {
         while at < failure.happened.len() {
             let mut names = failure.happened.clone();
             names.drain(at..names.len().min(at + part));
-            let shorter = only(recipe.seed, &names);
+            let shorter = only(recipe, &names);
             match play(&shorter).failure.filter(|it| kind_of(&it.problem) == kind) {
                 Some(it) => {
                     (best, failure, is_shorter) = (shorter, it, true);
@@ -33,9 +33,9 @@ pub fn shrink(recipe: &Recipe) -> Option<(Recipe, Failure)> {
     }
 }
 
-fn only(seed: u64, names: &[String]) -> Recipe {
+fn only(recipe: &Recipe, names: &[String]) -> Recipe {
     let names: BTreeSet<String> = names.iter().cloned().collect();
-    Recipe { seed, only: Some(names) }
+    Recipe { only: Some(names), ..recipe.clone() }
 }
 
 /// A problem without the numbers and names in it.

@@ -1,9 +1,10 @@
 //! What a process sees of the objects of one kind: lists and changes, late and in order.
 
 use dovetail_cluster::world::Change;
+use dovetail_control::control::Input;
 use dovetail_objects::{Kind, Object};
 
-use crate::api::{CollectionName, Server};
+use crate::api::{CollectionName, Server, Stored};
 
 /// One kind's watch.
 #[derive(Debug)]
@@ -14,12 +15,14 @@ pub(crate) struct Sight {
     pub(crate) seen: Option<u64>,
     /// A delivery is on its way.
     pub(crate) is_due: bool,
+    /// What is seen is recorded.
+    is_recorded: bool,
 }
 
 impl Sight {
-    pub(crate) fn of(kind: Kind) -> Self {
+    pub(crate) fn of(kind: Kind, is_recorded: bool) -> Self {
         let collection = (kind.group().to_owned(), kind.plural().to_owned());
-        Self { kind, collection, seen: None, is_due: false }
+        Self { kind, collection, seen: None, is_due: false, is_recorded }
     }
 
     /// The next list begins from nothing.
@@ -28,7 +31,7 @@ impl Sight {
     }
 
     /// What is delivered now, at most so many changes; and whether there is more.
-    pub(crate) fn look(&mut self, server: &mut Server, most: usize) -> (Vec<Change>, bool) {
+    pub(crate) fn look(&mut self, server: &mut Server, most: usize) -> (Vec<Input>, bool) {
         let revision = server.state.store.revision;
         let collection = server.state.store.collection(&self.collection);
         let found = self.seen.and_then(|seen| collection.changes_after(seen, most).ok());
@@ -42,21 +45,34 @@ impl Sight {
             _ => Some(revision),
         };
         let changes = found.iter().map(|change| {
-            let object = Object::read(self.kind, change.after.json());
-            match change.deleted {
+            let (object, json) = self.read(&change.after);
+            let change = match change.deleted {
                 true => Change::Deleted(self.kind, object.meta().clone()),
                 false => Change::Applied(object),
-            }
+            };
+            Input::Change(change, json)
         });
         (changes.collect(), is_more)
     }
 
-    fn list(&self, server: &mut Server) -> Vec<Change> {
-        let objects = server.state.store.all(&self.collection);
-        let objects = objects.map(|object| Change::Applied(Object::read(self.kind, object.json())));
-        let mut changes = vec![Change::Listing(self.kind)];
+    fn list(&self, server: &mut Server) -> Vec<Input> {
+        let objects = server.state.store.all(&self.collection).map(|object| {
+            let (object, json) = self.read(object);
+            Input::Change(Change::Applied(object), json)
+        });
+        let mut changes = vec![Input::Change(Change::Listing(self.kind), None)];
         changes.extend(objects);
-        changes.push(Change::Listed(self.kind));
+        changes.push(Input::Change(Change::Listed(self.kind), None));
         changes
+    }
+
+    fn read(&self, stored: &Stored) -> (Object, Option<Box<str>>) {
+        match self.is_recorded {
+            false => (Object::read(self.kind, stored.json()), None),
+            true => {
+                let (object, json) = Object::read_with_fields(self.kind, stored.json());
+                (object, Some(json))
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use dovetail_cluster::world;
 use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
+use dovetail_recording::{Texts, replay};
 use dovetail_scheduler::Options;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, cluster};
@@ -310,7 +311,9 @@ async fn a_job_does_not_count_it_as_a_failure() {
     let options = KubeletOptions { terminate_after, ..KubeletOptions::default() };
     let kubelets = Kubelets::start(client.clone(), options);
     let config = control_plane.config().await.expect("a kubeconfig");
-    let scheduler = Running::start(config, preempting(elected("one")));
+    let recorded = Texts::default();
+    let options = Options { recording: Some(recorded.recording()), ..elected("one") };
+    let scheduler = Running::start(config, preempting(options));
     let jobs = Api::<Job>::default_namespaced(client.clone());
     let pods = Api::<Pod>::default_namespaced(client.clone());
     let ignore = json!({"rules": [{"action": "Ignore",
@@ -355,6 +358,19 @@ async fn a_job_does_not_count_it_as_a_failure() {
     let text = scheduler.metrics.open_metrics();
     assert!(text.contains("scheduler_preemption_victims_sum 3"), "{text}");
     scheduler.stop().await;
+    assert_replays(&recorded);
+}
+
+/// What was recorded of one leadership, step by step, leads to the same decisions and requests.
+fn assert_replays(recorded: &Texts) {
+    let texts = recorded.read();
+    let [text] = &*texts else { panic!("{} leaderships", texts.len()) };
+    let report = replay("recording", text.as_slice()).expect("a recording");
+    assert_eq!((report.divergence, report.cut_off_after_line), (None, None));
+    assert!(report.actions > 10 && report.steps > 10);
+    let other = String::from_utf8_lossy(text).replacen("\"node\":\"n", "\"node\":\"m", 1);
+    let report = replay("recording", other.as_bytes()).expect("a recording");
+    assert!(report.divergence.is_some(), "another node was recorded");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

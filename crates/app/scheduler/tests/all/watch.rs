@@ -98,13 +98,15 @@ async fn first(client: &Client, count: usize) -> Vec<String> {
     let never = Settings { discovery_s: u32::MAX, ..Settings::default() };
     let notices = watch(client, &kinds, never);
     let of_nodes = notices.filter_map(async |notice| match notice {
-        Notice::Change(Change::Listing(Kind::Node)) => Some("listing".to_owned()),
-        Notice::Change(Change::Listed(Kind::Node)) => Some("listed".to_owned()),
-        Notice::Change(Change::Applied(Object::Node(node))) => Some(format!("+{}", node.meta.name)),
-        Notice::Change(Change::Applied(Object::Strange(kind, strange))) => {
+        Notice::Change(Change::Listing(Kind::Node), _) => Some("listing".to_owned()),
+        Notice::Change(Change::Listed(Kind::Node), _) => Some("listed".to_owned()),
+        Notice::Change(Change::Applied(Object::Node(node)), _) => {
+            Some(format!("+{}", node.meta.name))
+        }
+        Notice::Change(Change::Applied(Object::Strange(kind, strange)), _) => {
             Some(format!("?{} {}: {}", kind.name(), strange.meta.name, strange.field))
         }
-        Notice::Change(Change::Deleted(Kind::Node, meta)) => Some(format!("-{}", meta.name)),
+        Notice::Change(Change::Deleted(Kind::Node, meta), _) => Some(format!("-{}", meta.name)),
         Notice::Interrupted { kind, .. } => Some(format!("interrupted {}", kind.name())),
         _ => None,
     });
@@ -210,7 +212,7 @@ async fn kinds_that_a_server_lacks_are_listed_and_empty() {
     assert_eq!(found, [Kind::Namespace, Kind::Node, Kind::Pod, Kind::StorageClass].into());
     let nothing = watch(&client, &BTreeSet::new(), Settings::default());
     let notices: Vec<Notice> = nothing.take(2 * Kind::ALL.len()).collect().await;
-    let told = notices.iter().filter(|n| matches!(n, Notice::Change(Change::Absent(_)))).count();
+    let told = notices.iter().filter(|n| matches!(n, Notice::Change(Change::Absent(_), _))).count();
     let absent = notices.iter().filter(|n| matches!(n, Notice::Absent { .. })).count();
     assert_eq!((told, absent), (Kind::ALL.len(), Kind::ALL.len()));
 }
@@ -237,10 +239,10 @@ async fn a_kind_that_a_server_gets_later_is_watched_from_then_on() {
     });
     let mut notices = watch(&client, &BTreeSet::new(), Settings::default());
     let mut seen = Vec::new();
-    while !matches!(seen.last(), Some(Notice::Change(Change::Listed(Kind::Node)))) {
+    while !matches!(seen.last(), Some(Notice::Change(Change::Listed(Kind::Node), _))) {
         seen.extend(notices.next().await);
     }
-    let about = |notice: &&Notice| matches!(notice, Notice::Change(Change::Applied(_)));
+    let about = |notice: &&Notice| matches!(notice, Notice::Change(Change::Applied(_), _));
     assert_eq!(seen.iter().filter(about).count(), 1, "{seen:?}");
     let looked = asked.lock().unwrap().iter().filter(|path| path.ends_with("/api/v1")).count();
     assert_eq!(looked, 3);
@@ -268,9 +270,9 @@ async fn a_kind_that_a_server_loses_is_empty_until_it_is_back() {
     let never = Settings { discovery_s: u32::MAX, ..Settings::default() };
     let notices = watch(&client, &BTreeSet::from([Kind::Queue]), never);
     let of_queues = notices.filter_map(async |notice| match notice {
-        Notice::Change(Change::Listed(Kind::Queue)) => Some("listed".to_owned()),
-        Notice::Change(Change::Absent(Kind::Queue)) => Some("absent".to_owned()),
-        Notice::Change(Change::Applied(object)) => Some(format!("+{}", object.meta().name)),
+        Notice::Change(Change::Listed(Kind::Queue), _) => Some("listed".to_owned()),
+        Notice::Change(Change::Absent(Kind::Queue), _) => Some("absent".to_owned()),
+        Notice::Change(Change::Applied(object), _) => Some(format!("+{}", object.meta().name)),
         Notice::Interrupted { kind, .. } => Some(format!("interrupted {}", kind.name())),
         _ => None,
     });

@@ -9,8 +9,8 @@ use dovetail_model::{
     Action, Event, Holding, Job, JobId, NodeName, Owner, Phase, PodId, Queue, QueueName, Snapshot,
 };
 use dovetail_objects::Kind;
-use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{Batch, Engine};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -71,15 +71,14 @@ impl Scheduler {
             self.now_ms += 1;
             self.judge.event(&event, self.now_ms);
             let text = format!("{event:?}");
-            let plan = self.engine.apply(event, self.now_ms);
+            let plan = self.engine.step(Batch::pending(event), self.now_ms);
             let plan = plan.unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(self.judge.plan(&plan), [], "{text}");
         }
     }
 
     fn decide(&mut self) {
-        let mut plan = dovetail_model::Plan::default();
-        self.engine.cycle(&mut plan);
+        let plan = self.engine.step(Batch::decision(), self.now_ms).expect("a decision");
         assert_eq!(self.judge.plan(&plan), []);
         let mut jobs: BTreeMap<JobId, Vec<(PodId, NodeName)>> = BTreeMap::new();
         for action in plan.actions {

@@ -13,10 +13,10 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     Action, Condition, Device, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Owner,
-    Phase, Plan, Requirement, Resources, Snapshot, Toleration, labels,
+    Phase, Requirement, Resources, Snapshot, Toleration, labels,
 };
-use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{Batch, Engine};
 
 use super::{UNWANTED, View, node_ref, pod_ref};
 use crate::attribution::Attribution;
@@ -290,8 +290,8 @@ pub(super) fn binds(world: &Snapshot) -> Vec<(JobId, String)> {
     let Ok(mut engine) = Engine::new(EngineConfig::default(), world) else {
         return Vec::new();
     };
-    let mut plan = Plan::default();
-    engine.cycle(&mut plan);
+    // A world without anything new is one that it takes.
+    let plan = engine.step(Batch::decision(), 0).unwrap_or_default();
     let bound = plan.actions.into_iter().filter_map(|action| match action {
         Action::Bind { pod, node, .. } => Some((pod.job, node.to_string())),
         _ => None,

@@ -19,8 +19,8 @@ use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_capacity::what_is_free;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Action, Condition, FreeCause, JobId, Parts, Plan, Snapshot};
-use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
+use dovetail_plan::{Batch, Engine};
 
 use crate::attribution::DeviceWaste;
 use crate::facts::{Class, Facts, ObjectRef};
@@ -228,8 +228,7 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
         let mut engine = Engine::new(EngineConfig::default(), &demand.world)?;
         let mut reserved = Causes::new();
         if !demand.world.jobs.is_empty() {
-            let mut plan = Plan::default();
-            engine.cycle(&mut plan);
+            let plan = engine.step(Batch::decision(), 0)?;
             let started: &mut BTreeMap<String, i64> =
                 started.entry(demand.resource.clone()).or_default();
             started.extend(devices_by_node(&plan));

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Owner, Plan, Slice, Snapshot};
-use dovetail_plan::Engine;
+use dovetail_model::{Owner, Slice, Snapshot};
 use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{Batch, Engine};
 
 use crate::facts::Facts;
 use crate::moment::{MONTH_MS, Moment, NodeGpus, Started, devices_by_node};
@@ -120,7 +120,6 @@ fn started_in(world: &Snapshot) -> BTreeMap<String, i64> {
     let Ok(mut engine) = Engine::new(EngineConfig::default(), world) else {
         return BTreeMap::new();
     };
-    let mut plan = Plan::default();
-    engine.cycle(&mut plan);
-    devices_by_node(&plan)
+    let plan = engine.step(Batch::decision(), 0);
+    plan.map(|plan| devices_by_node(&plan)).unwrap_or_default()
 }

@@ -9,23 +9,26 @@ use crate::cause::Help;
 use crate::policy::named::{self, PolicySpec};
 
 impl Engine {
-    /// Takes an event into the state; [`Engine::cycle`] then decides.
-    pub fn apply(&mut self, event: Event, now_ms: u64) -> Result<Plan, EngineError> {
+    /// Takes an event into the state, or refuses it and changes nothing.
+    pub(super) fn apply(
+        &mut self,
+        event: Event,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) -> Result<(), EngineError> {
         let last_ms = self.now_ms();
         if now_ms < last_ms {
             return Err(EngineError::TimeWentBack { now_ms, last_ms });
         }
         self.books.placement.now_ms = now_ms;
-        let mut plan = Plan::default();
-        if let Err(refused) = self.take(event, &mut plan) {
+        if let Err(refused) = self.take(event, plan) {
             self.books.placement.now_ms = last_ms;
             return Err(refused);
         }
         self.drains.advance(&mut self.books.placement.state, now_ms);
-        Ok(plan)
+        Ok(())
     }
 
-    /// Takes an event into the state, or refuses it and changes nothing.
     fn take(&mut self, event: Event, plan: &mut Plan) -> Result<(), EngineError> {
         let books = &mut self.books;
         let state = &mut books.placement.state;

@@ -1,4 +1,4 @@
-//! `step`: one event in, one plan out.
+//! `step`: what happened in, one plan out.
 //!
 //! | part | owns |
 //! |---|---|
@@ -8,11 +8,12 @@
 //! | [`crate::preemption`] | claims; who is preempted, and what that takes |
 //! | `drains` | windows in which nodes take nothing |
 //! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
-//! | `apply`, `cycle` | `Engine`: an event is taken in; what can start does |
+//! | `batch`, `apply`, `cycle` | a step: what happened; it is taken in; what can start does |
 //! | `ask`, `listing`, `supply` | questions, none of which changes anything |
 
 mod apply;
 mod ask;
+mod batch;
 mod books;
 mod cycle;
 mod drains;
@@ -26,6 +27,7 @@ mod snapshot;
 pub mod supply;
 
 pub use ask::{Questions, WouldGo};
+pub use batch::Batch;
 pub(crate) use books::Books;
 pub(crate) use foreign::Foreign;
 pub(crate) use jobs::{JobRecord, Jobs};
@@ -34,7 +36,7 @@ pub(crate) use placement::{Placement, Search};
 
 use std::sync::Arc;
 
-use dovetail_model::{Action, Event, Job, JobId, NodeName, Owner, Plan, PodId, Snapshot};
+use dovetail_model::{Action, Job, JobId, NodeName, Owner, Plan, PodId, Snapshot};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -140,10 +142,21 @@ impl Engine {
         snapshot::adopt(config, snapshot)
     }
 
-    /// Takes an event and decides what follows from it.
-    pub fn step(&mut self, event: Event, now_ms: u64) -> Result<Plan, EngineError> {
-        let mut plan = self.apply(event, now_ms)?;
-        self.cycle(&mut plan);
+    /// The one door: takes what happened at a time and, if the batch says so, decides what follows.
+    /// A batch without events decides at the time of the newest event.
+    ///
+    /// # Errors
+    /// An event that cannot be taken: it has changed nothing, what came before it in the batch has
+    /// been taken, and what comes after it has not.
+    pub fn step(&mut self, batch: impl Into<Batch>, now_ms: u64) -> Result<Plan, EngineError> {
+        let Batch { events, decides } = batch.into();
+        let mut plan = Plan::default();
+        for event in events {
+            self.apply(event, now_ms, &mut plan)?;
+        }
+        if decides {
+            self.cycle(&mut plan);
+        }
         Ok(plan)
     }
 

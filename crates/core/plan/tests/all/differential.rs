@@ -4,7 +4,7 @@
 use dovetail_check::Judge;
 use dovetail_model::{Action, Event, Plan};
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Engine, EngineError};
+use dovetail_plan::{Batch, Engine, EngineError};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -64,16 +64,19 @@ impl Twins {
         let (mut plan, mut naive) = (Plan::default(), Plan::default());
         for bytes in jobs {
             let event = self.history.submit(&mut Choices::of(bytes));
-            let applied = self.indexed.apply(event.clone(), now_ms);
-            prop_assert_eq!(&applied, &self.naive.apply(event.clone(), now_ms), "{:?}", &event);
+            let applied = self.indexed.step(Batch::pending(event.clone()), now_ms);
+            let naively = self.naive.step(Batch::pending(event.clone()), now_ms);
+            prop_assert_eq!(&applied, &naively, "{:?}", &event);
             if let Ok(applied) = applied {
                 plan.actions.extend(applied.actions.clone());
                 naive.actions.extend(applied.actions);
                 self.judge.event(&event, now_ms);
             }
         }
-        self.indexed.cycle(&mut plan);
-        self.naive.cycle(&mut naive);
+        let decided = self.indexed.step(Batch::decision(), now_ms).expect("a decision");
+        let naively = self.naive.step(Batch::decision(), now_ms).expect("a decision");
+        plan.actions.extend(decided.actions);
+        naive.actions.extend(naively.actions);
         prop_assert_eq!(&plan, &naive, "index (left) and naive (right)");
         let found = self.judge.plan(&plan);
         prop_assert!(found.is_empty(), "{:?}\nof {:?}", found, plan);

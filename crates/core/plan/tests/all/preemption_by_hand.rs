@@ -4,7 +4,7 @@ use dovetail_model::{
     Action, Bounds, Budget, Device, DeviceRequest, Event, Holding, Job, JobId, Knowledge, Node,
     Owner, PendingReason, Phase, Plan, PodId, Queue, ReservationId, Snapshot,
 };
-use dovetail_plan::PreemptionConfig;
+use dovetail_plan::{Batch, PreemptionConfig};
 
 use crate::by_hand::{World, asks, placed, whole};
 
@@ -361,10 +361,10 @@ fn what_one_cycle_does_not_search_for_the_next_one_does() {
         for job in [5, 6] {
             let mut job = engine.job(JobId(job)).expect("it waits").clone();
             job.preemption.never_preempts = false;
-            engine.apply(Event::JobChanged(Box::new(job)), 0).expect("a job that waits");
+            let changed = Batch::pending(Event::JobChanged(Box::new(job)));
+            engine.step(changed, 0).expect("a job that waits");
         }
-        let mut plan = Plan::default();
-        engine.cycle(&mut plan);
+        let plan = engine.step(Batch::decision(), 0).expect("a decision");
         let due_ms = engine.due_ms();
         let next = engine.step(Event::Tick, 0).expect("time stands still");
         (victims(&plan).len(), due_ms, victims(&next).len(), engine.due_ms())

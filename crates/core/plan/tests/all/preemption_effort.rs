@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Node, Owner, Phase, Plan, PodId,
+    Action, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Node, Owner, Phase, PodId,
     Resources, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Engine, PolicySpec, PreemptionConfig, SearchEffort};
+use dovetail_plan::{Batch, Engine, PolicySpec, PreemptionConfig, SearchEffort};
 
 use crate::by_hand::{asks, whole};
 
@@ -50,12 +50,11 @@ fn full(protects: bool) -> Engine {
 fn apply(engine: &mut Engine, id: u64, gpus: u16) {
     let mut job = Job::single(JobId(id), "high", 0, Arc::new(asks(whole(gpus))));
     job.priority = 9;
-    engine.apply(Event::Submitted(Box::new(job)), 20_000).expect("a new job");
+    engine.step(Batch::pending(Event::Submitted(Box::new(job))), 20_000).expect("a new job");
 }
 
 fn cycle(engine: &mut Engine) -> (usize, SearchEffort) {
-    let mut plan = Plan::default();
-    engine.cycle(&mut plan);
+    let plan = engine.step(Batch::decision(), 20_000).expect("a decision");
     let is_order = |action: &&Action| matches!(action, Action::Preempt { .. });
     let orders = plan.actions.iter().filter(is_order).count();
     (orders, engine.take_search_effort())
@@ -86,13 +85,13 @@ fn what_cannot_be_is_not_looked_for_again_and_again() {
     for node in 0..100 {
         let end = |engine: &mut Engine, index: u64| {
             let pod = PodId { job: JobId(node * PER_NODE + index), pod_set: 0, ordinal: 0 };
-            engine.apply(Event::PodEnded { pod }, 20_000).expect("a pod that runs");
+            engine.step(Batch::pending(Event::PodEnded { pod }), 20_000).expect("a pod that runs");
         };
         end(&mut engine, 1);
         assert_eq!(cycle(&mut engine), (0, SearchEffort::default()));
     }
     // Without the protected pod there is a way.
     let pod = PodId { job: JobId(7 * PER_NODE), pod_set: 0, ordinal: 0 };
-    engine.apply(Event::PodEnded { pod }, 20_000).expect("a pod that runs");
+    engine.step(Batch::pending(Event::PodEnded { pod }), 20_000).expect("a pod that runs");
     assert_eq!(cycle(&mut engine).0, 1);
 }

@@ -10,7 +10,7 @@ use dovetail_model::{
     PodSet, Queue, Requirement, Resources, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Engine, Order, QuotaBlock};
+use dovetail_plan::{Batch, Engine, Order, QuotaBlock};
 use proptest::prelude::*;
 
 use crate::by_hand::{World, asks, placed, whole};
@@ -172,16 +172,16 @@ proptest! {
         };
         let config = EngineConfig { order: Order::DominantShare, ..EngineConfig::default() };
         let mut engine = Engine::new(config, &snapshot).expect("a good world");
-        let mut plan = Plan::default();
         for (at, (queue, priority, gpus, cpus)) in jobs.iter().enumerate() {
             let resources = Resources::pod(cpus * 1_000, 0);
             let device = if *gpus == 0 { DeviceRequest::None } else { whole(*gpus) };
             let requirement = Requirement { resources, ..asks(device) };
             let mut job = Job::single(JobId(at as u64), "job", 0, Arc::new(requirement));
             (job.queue, job.priority) = (TREE[*queue].0.to_owned(), *priority);
-            engine.apply(Event::Submitted(Box::new(job)), 0).expect("a good job");
+            let submitted = Batch::pending(Event::Submitted(Box::new(job)));
+            engine.step(submitted, 0).expect("a good job");
         }
-        engine.cycle(&mut plan);
+        let plan = engine.step(Batch::decision(), 0).expect("a decision");
         let order: Vec<usize> = plan.actions.iter().filter_map(|action| match action {
             Action::Bind { pod, .. } => Some(pod.job.0 as usize),
             _ => None,

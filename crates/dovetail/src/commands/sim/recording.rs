@@ -10,9 +10,10 @@ use dovetail_console::open::open;
 use dovetail_console::style::Stream;
 use dovetail_console::table::{facts, table, whole};
 use dovetail_plan::{Engine, EngineConfig};
+use dovetail_recording::{replay, what_if};
 use dovetail_settings::errors::{BadInput, Diverged};
 use dovetail_settings::form::Output;
-use dovetail_sim::record::{Difference, Recorder, ReplayReport, WhatIf, replay, what_if};
+use dovetail_sim::record::{Decision, Difference, Recorder, ReplayReport, WhatIf};
 
 use crate::input::policy;
 
@@ -126,8 +127,8 @@ fn what_if_text(app: &App, file: &str, report: &WhatIf) -> String {
 }
 
 /// A decision as it stands in the recording.
-fn decision(action: Option<&dovetail_model::Action>) -> Result<String> {
-    let text = action.map(serde_json::to_string).transpose()?;
+fn decision(decision: Option<&Decision>) -> Result<String> {
+    let text = decision.map(serde_json::to_string).transpose()?;
     Ok(text.unwrap_or_else(|| "nothing more".to_owned()))
 }
 

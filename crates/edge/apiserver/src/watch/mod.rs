@@ -22,10 +22,12 @@ use kube::runtime::watcher;
 use dovetail_cluster::world::Change;
 
 /// What a watch has to say.
+// Nearly all notices are changes: a box for each would only cost.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Notice {
-    /// The objects changed.
-    Change(Change),
+    /// The objects changed; with the JSON of what is read of the object, if that is kept.
+    Change(Change, Option<Box<str>>),
     /// A kind's watch was interrupted; it goes on by itself after a pause.
     Interrupted {
         kind: Kind,
@@ -46,11 +48,13 @@ pub struct Settings {
     pub page_size: u32,
     /// Seconds between two looks for kinds that the server does not have.
     pub discovery_s: u32,
+    /// Keep the JSON of what is read of objects, for a recording.
+    pub keeps_json: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { timeout_s: 200, page_size: 500, discovery_s: 60 }
+        Self { timeout_s: 200, page_size: 500, discovery_s: 60, keeps_json: false }
     }
 }
 
@@ -76,6 +80,6 @@ pub fn watch(
 
 /// A kind that the server does not have.
 fn absent(kind: Kind) -> BoxStream<'static, Notice> {
-    let notices = [Notice::Absent { kind }, Notice::Change(Change::Absent(kind))];
+    let notices = [Notice::Absent { kind }, Notice::Change(Change::Absent(kind), None)];
     stream::iter(notices).boxed()
 }

@@ -66,7 +66,8 @@ impl Source {
                 // is back.
                 Ok(event) => {
                     self.is_gone &= matches!(event, watcher::Event::Init);
-                    return Some(Notice::Change(self.change(event)));
+                    let (change, json) = self.change(event);
+                    return Some(Notice::Change(change, json));
                 }
                 Err(problem) if is_not_found(&problem) && self.is_gone => {}
                 Err(problem)
@@ -76,7 +77,7 @@ impl Source {
                     self.is_gone = true;
                     // A kind that comes back begins with a list.
                     self.events = events(&self.api, self.settings, self.streams);
-                    self.next = Some(Notice::Change(Change::Absent(self.kind)));
+                    self.next = Some(Notice::Change(Change::Absent(self.kind), None));
                     return Some(Notice::Absent { kind: self.kind });
                 }
                 Err(problem) if self.streams && is_refusal(&problem) => {
@@ -91,15 +92,18 @@ impl Source {
         }
     }
 
-    fn change(&self, event: watcher::Event<Watched>) -> Change {
+    fn change(&self, event: watcher::Event<Watched>) -> (Change, Option<Box<str>>) {
+        let read = |object: &Watched| object.object(self.kind, self.settings.keeps_json);
         match event {
-            watcher::Event::Init => Change::Listing(self.kind),
+            watcher::Event::Init => (Change::Listing(self.kind), None),
             watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                Change::Applied(object.object(self.kind))
+                let (object, json) = read(&object);
+                (Change::Applied(object), json)
             }
-            watcher::Event::InitDone => Change::Listed(self.kind),
+            watcher::Event::InitDone => (Change::Listed(self.kind), None),
             watcher::Event::Delete(object) => {
-                Change::Deleted(self.kind, object.object(self.kind).meta().clone())
+                let (object, json) = read(&object);
+                (Change::Deleted(self.kind, object.meta().clone()), json)
             }
         }
     }

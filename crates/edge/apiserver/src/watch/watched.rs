@@ -21,9 +21,17 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// The object. What cannot be read of it concerns it alone.
-    pub(super) fn object(&self, kind: Kind) -> Object {
-        Object::read(kind, self.text.get().as_bytes())
+    /// The object, with the JSON of what is read of it if that is to be kept. What cannot be read
+    /// of it concerns it alone.
+    pub(super) fn object(&self, kind: Kind, keeps_json: bool) -> (Object, Option<Box<str>>) {
+        let json = self.text.get().as_bytes();
+        match keeps_json {
+            false => (Object::read(kind, json), None),
+            true => {
+                let (object, json) = Object::read_with_fields(kind, json);
+                (object, Some(json))
+            }
+        }
     }
 }
 

@@ -11,12 +11,13 @@ use std::collections::BTreeMap;
 
 use dovetail_model::Topology;
 use dovetail_model::topology::{Level, NODE_LEVEL};
+use serde::{Deserialize, Serialize};
 
 /// The label of the node itself.
 pub const HOST: &str = labels::HOST_NAME;
 
 /// A level above the node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelLabels {
     /// Its name, for people.
     pub name: String,
@@ -26,7 +27,7 @@ pub struct LevelLabels {
 }
 
 /// The levels above the node, widest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Levels(Vec<LevelLabels>);
 
 /// What is known of a cluster's levels when a request is read.

@@ -20,6 +20,7 @@ mod unbound;
 mod volumes;
 
 use dovetail_objects::labels;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use devices::{devices_not_counted, whole_devices};
@@ -33,7 +34,7 @@ pub use preemption::preemption_rules;
 pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;
 
 /// What is the same for every translation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rules {
     /// The extended resource whose units are devices of a node, each given whole to one pod. All
     /// others are plain counts.

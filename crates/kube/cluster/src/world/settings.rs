@@ -1,10 +1,12 @@
 //! Settings of a world.
 
+use serde::{Deserialize, Serialize};
+
 use crate::translate::Rules;
 use crate::translate::levels::Levels;
 
 /// How long gangs are waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patience {
     /// A gang that has its smallest size, but not all pods that are expected, starts when none has
     /// appeared for so long.
@@ -22,7 +24,7 @@ impl Default for Patience {
 }
 
 /// How long the volumes of a pod's claims are waited for once its node is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumePatience {
     /// Then the decision is undone, in milliseconds.
     pub wait_ms: u64,
@@ -36,7 +38,7 @@ impl Default for VolumePatience {
 }
 
 /// Settings of a world.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// Pods that name this scheduler are placed; all others are foreign.
     pub scheduler: String,

@@ -1,6 +1,7 @@
 //! What happens to a scheduler, and how much it may write now.
 
 use dovetail_cluster::world::Change;
+use serde::{Deserialize, Serialize};
 
 use crate::request::Answer;
 
@@ -16,8 +17,9 @@ pub enum Input {
     Stop,
     /// Nothing is on its way any more, and nothing will be: what is known is forgotten.
     End,
-    /// The objects changed, or a list of one kind begins or ends.
-    Change(Change),
+    /// The objects changed, or a list of one kind begins or ends; with the JSON of what is read of
+    /// the object, where that is recorded.
+    Change(Change, Option<Box<str>>),
     /// What came of a request.
     Answered(Answer),
     /// Nodes are chosen by the policy of this name from now on.
@@ -30,7 +32,7 @@ pub enum Input {
 }
 
 /// How many requests of each class may begin now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credits {
     pub binds: usize,
     /// Orders about pods.

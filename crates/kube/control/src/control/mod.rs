@@ -12,17 +12,19 @@ use std::sync::{Arc, Mutex};
 
 use dovetail_cluster::world;
 use dovetail_plan::EngineConfig;
+use serde::{Deserialize, Serialize};
 
 pub use input::{Credits, Input};
 pub use output::{Announced, LogEntry, Output};
 
 use crate::ask::{Question, Reply};
+use crate::record::{Entry, Recording};
 use crate::request::Now;
-use crate::schedule::{Comparison, Recording};
+use crate::schedule::Comparison;
 use term::Term;
 
 /// How a scheduler decides and what it says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Settings {
     /// Name of this process in the events it writes; if empty, that of the scheduler.
     pub instance: String,
@@ -37,8 +39,10 @@ pub struct Settings {
     /// It decides once, for [`Control::ask`], and writes nothing.
     pub only_asks: bool,
     /// What the pods' own scheduler does is compared with what this one decides.
+    #[serde(skip)]
     pub comparison: Option<Arc<Mutex<Comparison>>>,
-    /// Where everything that is decided is written down.
+    /// Where everything that happens and is asked for is written down.
+    #[serde(skip)]
     pub recording: Option<Recording>,
 }
 
@@ -58,13 +62,15 @@ impl Control {
     /// Takes what happened, in this order, decides, and says what is to be done. A wall clock that
     /// goes back is taken to stand still.
     pub fn step(&mut self, inputs: Vec<Input>, credits: Credits, now: Now) -> Output {
+        let recording = self.settings.recording.clone();
+        let entry = recording.as_ref().map(|_| Entry::before(&inputs, credits, now));
+        let led = self.term.is_some();
         let mut output = Output::default();
         for input in inputs {
             match (input, &mut self.term) {
-                (Input::Won { epoch }, _) => self.term = Some(Term::new(&self.settings, epoch)),
-                (Input::End, Some(term)) => {
-                    term.end();
-                    self.term = None;
+                (Input::Won { epoch }, _) => {
+                    recording.iter().for_each(|to| to.get().begin(&self.settings));
+                    self.term = Some(Term::new(&self.settings, epoch));
                 }
                 (Input::ChooseBy { policy }, term) => {
                     self.settings.engine.policy.name.clone_from(&policy);
@@ -72,6 +78,7 @@ impl Control {
                         term.choose_by(policy, now);
                     }
                 }
+                (Input::End, Some(_)) => self.term = None,
                 (input, Some(term)) => term.take(input, now, &mut output),
                 // What comes late is about a leadership that is over.
                 (_, None) => {}
@@ -81,7 +88,22 @@ impl Control {
             Some(term) => term.go_on(credits, now, &mut output),
             None => output.is_over = true,
         }
+        if let (Some(to), Some(entry)) = (recording, entry.filter(|_| led || self.term.is_some())) {
+            self.record(&to, entry, &mut output);
+        }
         output
+    }
+
+    /// Writes down what a step was about.
+    fn record(&mut self, to: &Recording, entry: Entry, output: &mut Output) {
+        let engines = self.term.as_mut().map(Term::take_engine_entries).unwrap_or_default();
+        let entry = entry.after(&engines, &output.requests);
+        let mut to = to.get();
+        to.step(entry, engines);
+        if self.term.is_none() {
+            to.end();
+        }
+        output.is_recording_broken = to.is_broken();
     }
 
     /// Answers a question about the cluster as it is known; `None` before everything is listed. No

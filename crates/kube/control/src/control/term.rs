@@ -11,6 +11,7 @@ use crate::answer::lacked_right;
 use crate::ask::{Question, Reply, ask};
 use crate::bind::{Cause, Outcome, Report};
 use crate::order::{EvictionCause, EvictionDecision, Order};
+use crate::record::EngineEntry;
 use crate::repeats::Repeats;
 use crate::request::Now;
 use crate::schedule::{Comparison, Modes, News, Scheduler};
@@ -40,7 +41,7 @@ impl Term {
             is_dry_run: settings.dry_run,
             only_asks: settings.only_asks,
             volumes: settings.volumes,
-            recording: settings.recording.clone(),
+            is_recorded: settings.recording.is_some(),
         };
         let scheduler = Scheduler::new(world, settings.engine.clone(), epoch).with(modes);
         let controller = settings.world.scheduler.clone();
@@ -57,15 +58,15 @@ impl Term {
         }
     }
 
-    /// Decides no more.
-    pub(super) fn end(&mut self) {
-        self.scheduler.end();
+    /// What engines were told and answered since the last call.
+    pub(super) fn take_engine_entries(&mut self) -> Vec<EngineEntry> {
+        self.scheduler.take_engine_entries()
     }
 
     /// Takes what happened; nothing is decided.
     pub(super) fn take(&mut self, input: Input, now: Now, output: &mut Output) {
         match input {
-            Input::Change(change) => {
+            Input::Change(change, _) => {
                 if let Some(mut comparison) = comparison(&self.settings) {
                     comparison.see(&change, self.scheduler.world(), now.wall_ms);
                 }
@@ -149,8 +150,6 @@ impl Term {
 
     fn show(&self, announcements: usize, now: Now, output: &mut Output) {
         output.counts = self.scheduler.counts();
-        let recording = self.settings.recording.as_ref();
-        output.is_recording_broken = recording.is_some_and(|to| to.get().is_broken());
         output.is_idle = self.writes.is_idle();
         output.is_over = self.is_to_stop
             && output.is_idle

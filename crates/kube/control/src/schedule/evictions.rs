@@ -239,12 +239,12 @@ impl Preempting {
             OrderEnd::Unanswered { problem } if why == EvictionCause::Preempted => {
                 self.eviction_failed(known, victim, why, (None, &problem));
             }
-            OrderEnd::CalledOff => {
-                known.orders.extend(self.take_back(&known.world, victim));
-                self.runs_on(known, victim);
-            }
-            OrderEnd::Done | OrderEnd::Gone | OrderEnd::Unanswered { .. } => {}
+            OrderEnd::CalledOff => known.orders.extend(self.take_back(&known.world, victim)),
+            // The watch shows that it ends.
+            OrderEnd::Done | OrderEnd::Gone => return,
+            OrderEnd::Unanswered { .. } => {}
         }
+        self.runs_on(known, victim);
     }
 
     /// A pod that an earlier leader marked and that is not to be evicted after all is marked no

@@ -7,15 +7,15 @@ use std::collections::VecDeque;
 
 use dovetail_cluster::world::{Exempt, PodKey, World};
 use dovetail_model::{Action, Event, JobId, Owner, PendingReason, Phase, Plan, PodId, Snapshot};
-use dovetail_plan::Engine;
 use dovetail_plan::engine::{EngineConfig, EngineError};
+use dovetail_plan::{Batch, Engine};
 
 use super::drift::{Comparisons, differences};
 use super::news::News;
 use super::pending::PendingJobs;
-use super::record::Recording;
 use super::restarts::Restarts;
 use crate::order::Order;
+use crate::record::EngineEntry;
 
 /// Names and requirements that the engine may know before it forgets those of what is gone: fewer
 /// take a few megabytes.
@@ -27,7 +27,8 @@ pub(super) struct Known {
     /// None until all lists are complete, and after an error until the next decision.
     engine: Option<Engine>,
     pub(super) config: EngineConfig,
-    pub(super) recording: Option<Recording>,
+    /// What is applied to engines and what they answer, if that is kept.
+    pub(super) engines: Option<Vec<EngineEntry>>,
     pub(super) now_ms: u64,
     pub(super) pending: PendingJobs,
     pub(super) news: Vec<News>,
@@ -65,7 +66,7 @@ impl Known {
             world,
             engine: None,
             config,
-            recording: None,
+            engines: None,
             now_ms: 0,
             pending: PendingJobs::default(),
             news: Vec::new(),
@@ -129,12 +130,10 @@ impl Known {
             // Without one, the next engine starts from what the world says.
             let Some(engine) = &mut self.engine else { continue };
             self.is_changed = true;
-            let to_record = self.recording.as_ref().map(|_| event.clone());
-            match engine.apply(event, self.now_ms) {
+            let to_record = self.engines.as_ref().map(|_| event.clone());
+            match engine.step(Batch::pending(event), self.now_ms) {
                 Ok(plan) => {
-                    if let (Some(recording), Some(event)) = (&self.recording, to_record) {
-                        recording.get().told(self.now_ms, &event, &plan);
-                    }
+                    self.record(to_record, &plan, false);
                     self.follow(plan);
                 }
                 Err(error) => self.restart_engine(error),
@@ -170,13 +169,24 @@ impl Known {
     pub(super) fn decide(&mut self) -> bool {
         let Some(engine) = self.engine.as_mut().filter(|_| self.is_changed) else { return false };
         self.is_changed = false;
-        let mut plan = Plan::default();
-        engine.cycle(&mut plan);
-        if let Some(recording) = &self.recording {
-            recording.get().decided(self.now_ms, &plan);
-        }
+        let plan = match engine.step(Batch::decision(), self.now_ms) {
+            Ok(plan) => plan,
+            Err(error) => {
+                self.restart_engine(error);
+                return false;
+            }
+        };
+        self.record(None, &plan, true);
         self.follow(plan);
         true
+    }
+
+    fn record(&mut self, event: Option<Event>, plan: &Plan, decides: bool) {
+        let (now_ms, events) = (self.now_ms, event.into_iter().collect());
+        if let Some(engines) = &mut self.engines {
+            let actions = plan.actions.clone();
+            engines.push(EngineEntry::Steps { now_ms, events, actions, decides });
+        }
     }
 
     /// World and engine disagree, which is a bug. The world is right: an engine built from it is,
@@ -208,13 +218,9 @@ impl Known {
         differences(engine, &self.world.snapshot(self.now_ms))
     }
 
-    /// Decides no more: what is written down is complete.
+    /// Decides no more, until an engine is opened again.
     pub(super) fn end(&mut self) {
-        if self.engine.take().is_some()
-            && let Some(recording) = &self.recording
-        {
-            recording.get().end();
-        }
+        self.engine = None;
     }
 
     /// An engine over what the world says, with that as plain data; `None` if it does not take it.
@@ -227,8 +233,8 @@ impl Known {
         }
         match Engine::new(self.config.clone(), &snapshot) {
             Ok(engine) => {
-                if let Some(recording) = &self.recording {
-                    recording.get().begin(&self.config, &engine);
+                if let Some(engines) = &mut self.engines {
+                    engines.push(EngineEntry::begins(&self.config, &engine));
                 }
                 self.engine = Some(engine);
                 self.is_changed = true;
@@ -258,11 +264,9 @@ impl Known {
     }
 
     /// Keeps the engine from growing for ever, once it knows more names than [`MANY_NAMES`] and
-    /// than twice those in use. Not while it is recorded: a replay would have to do the same.
+    /// than twice those in use.
     pub(super) fn forget_what_is_gone(&mut self) {
-        let Some(engine) = self.engine.as_mut().filter(|_| self.recording.is_none()) else {
-            return;
-        };
+        let Some(engine) = self.engine.as_mut() else { return };
         if engine.known_names() > 2 * self.names_in_use.max(MANY_NAMES / 2) {
             engine.forget_what_is_gone();
             self.names_in_use = engine.known_names();

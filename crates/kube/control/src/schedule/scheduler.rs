@@ -13,9 +13,9 @@ use super::known::{Follows, Known};
 use super::news::News;
 use super::preempting::Preempting;
 use super::questions::{Explained, Questions};
-use super::record::Recording;
 use crate::bind::{Bind, Report};
 use crate::order::{Order, OrderEnd};
+use crate::record::EngineEntry;
 
 /// Decisions change what pods count into, which may let others in: so often in one go the engine
 /// decides again.
@@ -41,8 +41,9 @@ pub struct Modes {
     pub only_asks: bool,
     /// How long volumes are waited for.
     pub volumes: VolumePatience,
-    /// Where everything is written down that is applied to the engine and that it decides.
-    pub recording: Option<Recording>,
+    /// What is applied to engines and what they answer is kept for
+    /// [`Scheduler::take_engine_entries`].
+    pub is_recorded: bool,
 }
 
 /// How many pods are where.
@@ -72,17 +73,17 @@ impl Scheduler {
 
     /// The same, in other ways than by default; to be chosen before anything is applied.
     pub fn with(mut self, modes: Modes) -> Self {
-        let Modes { is_dry_run, only_asks, volumes, recording } = modes;
+        let Modes { is_dry_run, only_asks, volumes, is_recorded } = modes;
         (self.dispatch.is_dry_run, self.preempting.is_dry_run) = (is_dry_run, is_dry_run);
         (self.has_begun, self.explained.only_asks) = (only_asks, only_asks);
         self.dispatch.provisioning.wait_ms = volumes.wait_ms;
-        self.known.recording = recording;
+        self.known.engines = is_recorded.then(Vec::new);
         self
     }
 
-    /// Decides no more: what is written down is complete.
-    pub fn end(&mut self) {
-        self.known.end();
+    /// What engines were told and answered since the last call, if that is kept.
+    pub fn take_engine_entries(&mut self) -> Vec<EngineEntry> {
+        self.known.engines.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Takes a change of the objects.

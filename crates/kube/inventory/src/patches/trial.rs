@@ -7,8 +7,8 @@ use dovetail_audit::{NodeChange, ObjectRef, Patch};
 use dovetail_cluster::translate::pod as requirement_of;
 use dovetail_model::{Event, Node, Requirement, Snapshot};
 use dovetail_objects::Pod;
-use dovetail_plan::Engine;
 use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{Batch, Engine};
 
 use super::reach::{PodGroup, Reach, rules};
 use super::template::{Change, changes};
@@ -235,7 +235,7 @@ impl<'r> Trial<'r> {
     fn tell(&mut self, place: usize) {
         let event = Event::NodeChanged(Box::new(self.nodes[place].clone()));
         if let Some(engine) = &mut self.engine
-            && engine.apply(event, 0).is_err()
+            && engine.step(Batch::pending(event), 0).is_err()
         {
             self.engine = None;
         }

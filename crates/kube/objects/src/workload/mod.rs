@@ -18,6 +18,7 @@ pub use leader_worker_set::{LEADER, WORKERS};
 pub use pods_made::PodsMade;
 pub use ray::{HEAD_GROUP, RaySpec};
 
+use super::fields::{Ignored, ignored_by};
 use super::meta::Meta;
 use super::read::{Strange, read as read_as};
 
@@ -75,6 +76,23 @@ pub(super) fn read(kind: WorkloadKind, json: &[u8]) -> Result<Workload, Box<Stra
         | WorkloadKind::XgBoostJob
         | WorkloadKind::PaddleJob
         | WorkloadKind::JaxJob => read_as::<kubeflow::JobJson>(name, json).map(Workload::from),
+    }
+}
+
+/// What is not read of one; `None` if it cannot be read as its kind.
+pub(super) fn ignored(kind: WorkloadKind, json: &[u8]) -> Option<Vec<Ignored>> {
+    match kind {
+        WorkloadKind::Job => ignored_by::<job::JobJson>(json),
+        WorkloadKind::JobSet => ignored_by::<job_set::JobSetJson>(json),
+        WorkloadKind::LeaderWorkerSet => ignored_by::<leader_worker_set::SetJson>(json),
+        WorkloadKind::RayCluster => ignored_by::<ray::ClusterJson>(json),
+        WorkloadKind::PyTorchJob
+        | WorkloadKind::TfJob
+        | WorkloadKind::TrainingMpiJob
+        | WorkloadKind::MpiJob
+        | WorkloadKind::XgBoostJob
+        | WorkloadKind::PaddleJob
+        | WorkloadKind::JaxJob => ignored_by::<kubeflow::JobJson>(json),
     }
 }
 

@@ -40,4 +40,5 @@ pub use kind::{CollectionName, Kind};
 pub use reply::Reply;
 pub use server::Server;
 pub use settings::{Bound, Settings};
+pub(crate) use store::Object as Stored;
 pub use watch::{Ending, Watch};

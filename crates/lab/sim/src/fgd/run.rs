@@ -2,7 +2,7 @@
 
 use dovetail_model::{Action, Event, JobId, NodeName, Plan};
 use dovetail_plan::policy::meter::FragmentationMeter;
-use dovetail_plan::{Engine, EngineConfig, EngineError, Learnt, TargetPod};
+use dovetail_plan::{Batch, Engine, EngineConfig, EngineError, Learnt, TargetPod};
 use dovetail_trace::fgd::typical_pods;
 use dovetail_trace::{TraceJob, TraceNode};
 use std::collections::BTreeMap;
@@ -104,18 +104,18 @@ pub fn run_fgd(
         job.submit_ms = 0;
         let event = Event::Submitted(Box::new(job));
         tally.log.happened(0, &event);
-        let mut plan = engine.apply(event.clone(), 0)?;
+        let mut plan = engine.step(Batch::pending(event.clone()), 0)?;
         let prepare_ns = clock_ns();
         engine.prepare();
         let started_ns = clock_ns();
-        engine.cycle(&mut plan);
+        plan.actions.extend(engine.step(Batch::decision(), 0)?.actions);
         tally.spent(clock_ns() - started_ns);
         tally.index_ns += started_ns - prepare_ns;
         watch(&engine, &event, &plan);
         let placed = tally.note(&engine, pod, &plan);
         if !placed {
             let dropped = Event::Ended { job: id };
-            engine.apply(dropped.clone(), 0)?;
+            engine.step(Batch::pending(dropped.clone()), 0)?;
             tally.log.happened(0, &dropped);
             watch(&engine, &dropped, &Plan::default());
         }

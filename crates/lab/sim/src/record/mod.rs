@@ -15,12 +15,17 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use checkpoint::{Checkpoint, CheckpointError};
-pub use recorder::Recorder;
-pub use replay::{Divergence, ReplayReport, replay};
-pub use what_if::{Difference, WhatIf, what_if};
+pub use recorder::{LineWriter, Recorder};
+pub use replay::{
+    Decision, Divergence, Line, Lines, ReplayReport, first_difference, replay, replay_lines,
+};
+pub use what_if::{Asked, Difference, WhatIf, what_if, what_if_lines};
 
-/// Version of the recording's form. Form 1 had no end mark, in form 2 every step decided.
+/// Version of the recording of an engine. Form 1 had no end mark, in form 2 every step decided.
 pub const FORMAT: u32 = 3;
+/// Version of the recording of a live scheduler, which holds what happened to the scheduler, and
+/// not only to its engine.
+pub const LIVE_FORMAT: u32 = 4;
 /// The oldest form that can be replayed.
 const OLDEST_FORMAT: u32 = 2;
 

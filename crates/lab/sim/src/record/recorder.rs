@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
-use dovetail_model::{Action, Event, Plan};
+use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig};
+use serde::Serialize;
 
 use crate::event_log::EventLog;
 use crate::record::{EndMark, FORMAT, Header, RecordError, Step};
@@ -12,10 +13,7 @@ use crate::timed::Observer;
 /// Writes a recording; the first error stops it and is kept for [`Recorder::finish`].
 #[derive(Debug)]
 pub struct Recorder<W> {
-    file: String,
-    output: W,
-    failed: Option<std::io::Error>,
-    steps: u64,
+    lines: LineWriter<W>,
     log: EventLog,
 }
 
@@ -28,28 +26,23 @@ impl<W: Write> Recorder<W> {
         config: &EngineConfig,
         engine: &Engine,
     ) -> Self {
-        let mut recorder = Self {
-            file: file.to_owned(),
-            output,
-            failed: None,
-            steps: 0,
-            log: EventLog::default(),
-        };
         let mut config = config.clone();
         config.policy.learnt = engine.policy().learnt().cloned();
-        let header = Header {
+        let mut lines = LineWriter::of(file, output);
+        lines.write(&Header {
             dovetail_recording: FORMAT,
             build: build.to_owned(),
             engine: config,
             snapshot: engine.snapshot(),
-        };
-        recorder.line(&header);
-        recorder
+        });
+        Self { lines, log: EventLog::default() }
     }
 
     /// Adds one instant.
     pub fn step(&mut self, now_ms: u64, events: &[Event], plan: &Plan) {
-        self.add(Step {
+        events.iter().for_each(|event| self.log.happened(now_ms, event));
+        plan.actions.iter().for_each(|action| self.log.decided(action));
+        self.lines.step(&Step {
             now_ms,
             events: events.to_vec(),
             actions: plan.actions.clone(),
@@ -57,18 +50,48 @@ impl<W: Write> Recorder<W> {
         });
     }
 
-    /// Adds what the engine was told at one instant, with what it answered at once, if it does not
-    /// decide yet.
-    pub fn told(&mut self, now_ms: u64, events: Vec<Event>, actions: Vec<Action>) {
-        self.add(Step { now_ms, events, actions, decides: false });
+    /// Writes the end mark and gives the output back.
+    ///
+    /// # Errors
+    /// The first error of writing.
+    pub fn finish(self) -> Result<W, RecordError> {
+        self.lines.finish(&self.log)
+    }
+}
+
+/// The lines of a recording as they are written; after an error no more of them.
+#[derive(Debug)]
+pub struct LineWriter<W> {
+    file: String,
+    output: W,
+    failed: Option<std::io::Error>,
+    steps: u64,
+}
+
+impl<W: Write> LineWriter<W> {
+    /// Writes nothing yet.
+    pub fn of(file: &str, output: W) -> Self {
+        Self { file: file.to_owned(), output, failed: None, steps: 0 }
     }
 
-    fn add(&mut self, step: Step) {
-        let now_ms = step.now_ms;
+    /// Writes a line that is not a step.
+    pub fn write(&mut self, value: &impl Serialize) {
+        if self.failed.is_some() {
+            return;
+        }
+        let text = serde_json::to_string(value).expect("recordings hold nothing that JSON lacks");
+        self.failed = writeln!(self.output, "{text}").err();
+    }
+
+    /// Writes the line of a step.
+    pub fn step(&mut self, step: &impl Serialize) {
         self.steps += 1;
-        step.events.iter().for_each(|event| self.log.happened(now_ms, event));
-        step.actions.iter().for_each(|action| self.log.decided(action));
-        self.line(&step);
+        self.write(step);
+    }
+
+    /// What comes next cannot be written down: nothing is.
+    pub fn fail(&mut self, error: std::io::Error) {
+        self.failed.get_or_insert(error);
     }
 
     /// What kept a line from being written; nothing is written after it.
@@ -80,22 +103,13 @@ impl<W: Write> Recorder<W> {
     ///
     /// # Errors
     /// The first error of writing.
-    pub fn finish(mut self) -> Result<W, RecordError> {
-        let end = EndMark { end_of_steps: self.steps, event_log_hash: self.log.hash() };
-        self.line(&end);
+    pub fn finish(mut self, log: &EventLog) -> Result<W, RecordError> {
+        self.write(&EndMark { end_of_steps: self.steps, event_log_hash: log.hash() });
         let flushed = self.output.flush();
         match self.failed.or(flushed.err()) {
             Some(source) => Err(RecordError::Io { file: self.file, source }),
             None => Ok(self.output),
         }
-    }
-
-    fn line(&mut self, value: &impl serde::Serialize) {
-        if self.failed.is_some() {
-            return;
-        }
-        let text = serde_json::to_string(value).expect("recordings hold nothing that JSON lacks");
-        self.failed = writeln!(self.output, "{text}").err();
     }
 }
 

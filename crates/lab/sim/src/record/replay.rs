@@ -2,13 +2,13 @@
 
 use std::io::{BufRead, ErrorKind, Read};
 
-use dovetail_model::{Action, Plan};
-use dovetail_plan::Engine;
-use serde::Serialize;
+use dovetail_model::Action;
+use dovetail_plan::{Batch, Engine};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::event_log::EventLog;
-use crate::record::{EndMark, FORMAT, Header, OLDEST_FORMAT, RecordError, Step};
+use crate::record::{EndMark, FORMAT, Header, LIVE_FORMAT, OLDEST_FORMAT, RecordError, Step};
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,9 +36,19 @@ pub struct Divergence {
     /// Virtual time.
     pub now_ms: u64,
     /// What was recorded, from the first difference on; `None`: nothing more.
-    pub recorded: Option<Action>,
+    pub recorded: Option<Decision>,
     /// What the replay decided.
-    pub replayed: Option<Action>,
+    pub replayed: Option<Decision>,
+}
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Decision {
+    /// What an engine decided.
+    Action(Action),
+    /// A request to the API server, as its recording has it.
+    Request(serde_json::Value),
 }
 
 /// Replays a recording up to its end or its first divergence; one that was cut off, up to its last
@@ -48,21 +58,21 @@ pub struct Divergence {
 /// [`RecordError`] names the line that cannot be read or that the engine refuses, or says that the
 /// recording was cut off within its first line.
 pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordError> {
-    let mut lines = Lines::of(file, input);
-    let header = lines.header()?;
+    replay_lines(Lines::of(file, input)?)
+}
+
+/// Replays the recording of an engine, of which the first line has been read.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_lines(mut lines: Lines<'_, impl BufRead>) -> Result<ReplayReport, RecordError> {
+    let header: Header = lines.header(FORMAT)?;
     let mut engine = Engine::new(header.engine, &header.snapshot)
         .map_err(|error| lines.problem(&error.to_string()))?;
     let mut log = EventLog::default();
-    let mut report = ReplayReport {
-        recorded_by: header.build,
-        steps: 0,
-        actions: 0,
-        divergence: None,
-        cut_off_after_line: None,
-        event_log_hash: String::new(),
-    };
+    let mut report = ReplayReport::of(header.build);
     let end = loop {
-        let step = match lines.step_or_end()? {
+        let step: Step = match lines.next_line()? {
             Line::Step(step) => step,
             Line::End(end) => break Some(end),
             Line::CutOff => {
@@ -70,20 +80,16 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
                 break None;
             }
         };
-        let mut plan = Plan::default();
-        for event in step.events {
-            log.happened(step.now_ms, &event);
-            let applied = engine.apply(event, step.now_ms);
-            let applied = applied.map_err(|error| lines.problem(&error.to_string()))?;
-            plan.actions.extend(applied.actions);
-        }
-        if step.decides {
-            engine.cycle(&mut plan);
-        }
+        step.events.iter().for_each(|event| log.happened(step.now_ms, event));
+        let batch = Batch::of(step.events);
+        let batch = if step.decides { batch } else { batch.undecided() };
+        let plan = engine.step(batch, step.now_ms);
+        let plan = plan.map_err(|error| lines.problem(&error.to_string()))?;
         plan.actions.iter().for_each(|action| log.decided(action));
         report.steps += 1;
         report.actions += plan.actions.len() as u64;
-        report.divergence = first_difference(lines.line, step.now_ms, &step.actions, &plan.actions);
+        let both = [step.actions, plan.actions].map(|all| all.into_iter().map(Decision::Action));
+        report.divergence = first_difference(lines.line, step.now_ms, both);
         if report.divergence.is_some() {
             break None;
         }
@@ -95,24 +101,37 @@ pub fn replay(file: &str, input: impl BufRead) -> Result<ReplayReport, RecordErr
     Ok(report)
 }
 
-fn first_difference(
+impl ReplayReport {
+    /// That of a recording of which nothing was replayed yet.
+    pub fn of(recorded_by: String) -> Self {
+        Self {
+            recorded_by,
+            steps: 0,
+            actions: 0,
+            divergence: None,
+            cut_off_after_line: None,
+            event_log_hash: String::new(),
+        }
+    }
+}
+
+/// The first of what was recorded and what the replay decided in which the two differ.
+pub fn first_difference(
     line: u64,
     now_ms: u64,
-    recorded: &[Action],
-    replayed: &[Action],
+    [mut recorded, mut replayed]: [impl Iterator<Item = Decision>; 2],
 ) -> Option<Divergence> {
-    let longest = recorded.len().max(replayed.len());
-    let place = (0..longest).find(|place| recorded.get(*place) != replayed.get(*place))?;
-    Some(Divergence {
-        line,
-        now_ms,
-        recorded: recorded.get(place).cloned(),
-        replayed: replayed.get(place).cloned(),
-    })
+    loop {
+        match (recorded.next(), replayed.next()) {
+            (None, None) => return None,
+            (recorded, replayed) if recorded == replayed => {}
+            (recorded, replayed) => return Some(Divergence { line, now_ms, recorded, replayed }),
+        }
+    }
 }
 
 /// Lines of JSON, counted.
-pub(super) struct Lines<'f, R> {
+pub struct Lines<'f, R> {
     file: &'f str,
     input: R,
     line: u64,
@@ -120,11 +139,19 @@ pub(super) struct Lines<'f, R> {
 }
 
 /// A line after the first.
-pub(super) enum Line {
-    Step(Step),
+pub enum Line<S> {
+    /// What happened in one step.
+    Step(S),
+    /// The recording is whole.
     End(EndMark),
     /// There is none, or half of one.
     CutOff,
+}
+
+/// The form of a recording, as its first line says.
+#[derive(Deserialize)]
+struct Form {
+    dovetail_recording: u32,
 }
 
 /// Longest line that is read: a snapshot of a million pods is shorter, and a longer line is damage.
@@ -136,36 +163,57 @@ const HEADER: &str = "{\"dovetail_recording\"";
 const END: &str = "{\"end_of_steps\"";
 
 impl<'f, R: BufRead> Lines<'f, R> {
-    pub(super) fn of(file: &'f str, input: R) -> Self {
-        Self { file, input, line: 0, text: String::new() }
+    /// A recording whose first line is read.
+    ///
+    /// # Errors
+    /// When there is none, or only half of it.
+    pub fn of(file: &'f str, input: R) -> Result<Self, RecordError> {
+        let mut lines = Self { file, input, line: 0, text: String::new() };
+        if !lines.advance()? {
+            return Err(lines.problem("the file is empty: expected the header of a recording"));
+        }
+        if lines.text.starts_with(HEADER) && !lines.text.ends_with('\n') {
+            return Err(lines.cut_off());
+        }
+        Ok(lines)
     }
 
     /// Number of the line that was read last.
-    pub(super) fn line(&self) -> u64 {
+    pub fn line(&self) -> u64 {
         self.line
     }
 
-    pub(super) fn header(&mut self) -> Result<Header, RecordError> {
-        if !self.advance()? {
-            return Err(self.problem("the file is empty: expected the header of a recording"));
-        }
-        if self.text.starts_with(HEADER) && !self.text.ends_with('\n') {
-            return Err(self.cut_off());
-        }
-        let header: Header = self.parsed()?;
-        match header.dovetail_recording {
-            OLDEST_FORMAT..=FORMAT => Ok(header),
+    /// Whether the first line is that of a live scheduler's recording.
+    pub fn is_live(&self) -> bool {
+        self.form().is_ok_and(|form| form == LIVE_FORMAT)
+    }
+
+    /// The first line of a recording of this form or an older one.
+    ///
+    /// # Errors
+    /// When it is of another form, or of none.
+    pub fn header<H: DeserializeOwned>(&mut self, newest: u32) -> Result<H, RecordError> {
+        match self.form()? {
+            found if (OLDEST_FORMAT..=newest).contains(&found) => self.parsed(),
             found => {
                 let problem = format!(
-                    "recording of form {found}, and this program reads forms {OLDEST_FORMAT} to {FORMAT}: \
-                     record the run again"
+                    "recording of form {found}, and this program reads forms {OLDEST_FORMAT} to \
+                     {LIVE_FORMAT}: record the run again"
                 );
                 Err(self.problem(&problem))
             }
         }
     }
 
-    pub(super) fn step_or_end(&mut self) -> Result<Line, RecordError> {
+    fn form(&self) -> Result<u32, RecordError> {
+        self.parsed::<Form>().map(|form| form.dovetail_recording)
+    }
+
+    /// The next line.
+    ///
+    /// # Errors
+    /// When it is none of a recording.
+    pub fn next_line<S: DeserializeOwned>(&mut self) -> Result<Line<S>, RecordError> {
         match self.advance() {
             Ok(true) => {}
             Ok(false) | Err(RecordError::CutOff { .. }) => return Ok(Line::CutOff),
@@ -178,7 +226,10 @@ impl<'f, R: BufRead> Lines<'f, R> {
     }
 
     /// Whether the end mark says what was there, and nothing follows it.
-    fn check_end(&mut self, end: &EndMark, report: &ReplayReport) -> Result<(), RecordError> {
+    ///
+    /// # Errors
+    /// When it does not, or something does.
+    pub fn check_end(&mut self, end: &EndMark, report: &ReplayReport) -> Result<(), RecordError> {
         if end.end_of_steps != report.steps {
             let (recorded, found) = (end.end_of_steps, report.steps);
             let problem = format!("{recorded} instants were recorded and {found} are here");
@@ -217,7 +268,8 @@ impl<'f, R: BufRead> Lines<'f, R> {
         RecordError::CutOff { file: self.file.to_owned(), whole_lines: self.line - 1 }
     }
 
-    pub(super) fn problem(&self, problem: &str) -> RecordError {
+    /// Something is wrong with this line.
+    pub fn problem(&self, problem: &str) -> RecordError {
         RecordError::Line {
             file: self.file.to_owned(),
             line: self.line,

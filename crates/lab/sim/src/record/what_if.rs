@@ -9,12 +9,13 @@ use std::io::BufRead;
 
 use dovetail_model::{
     Action, Event, HeldDevices, Holding, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId,
+    Snapshot,
 };
-use dovetail_plan::{Engine, PolicySpec};
+use dovetail_plan::{Batch, Engine, EngineConfig, PolicySpec};
 use serde::Serialize;
 
 use super::replay::{Line, Lines};
-use crate::record::{RecordError, Step};
+use crate::record::{FORMAT, Header, RecordError, Step};
 
 /// Differences that are listed; the rest is counted.
 const LISTED: usize = 20;
@@ -65,43 +66,86 @@ type Placed = (PodId, NodeName, HeldDevices);
 /// # Errors
 /// As [`replay`](super::replay()).
 pub fn what_if(file: &str, input: impl BufRead, policy: PolicySpec) -> Result<WhatIf, RecordError> {
-    let mut lines = Lines::of(file, input);
-    let header = lines.header()?;
-    let mut report = WhatIf {
-        recorded_by: header.build,
-        recorded_policy: header.engine.policy.name.clone(),
-        policy: policy.name.clone(),
-        decisions: 0,
-        same_nodes: 0,
-        other_nodes: 0,
-        not_placed: 0,
-        cut_off_after_line: None,
-        differences: Vec::new(),
-    };
-    let config = dovetail_plan::EngineConfig { policy, ..header.engine };
-    let engine = Engine::new(config, &header.snapshot);
-    let mut engine = engine.map_err(|error| lines.problem(&error.to_string()))?;
+    what_if_lines(Lines::of(file, input)?, policy)
+}
+
+/// Asks another policy about the recording of an engine, of which the first line has been read.
+///
+/// # Errors
+/// As [`replay`](super::replay()).
+pub fn what_if_lines(
+    mut lines: Lines<'_, impl BufRead>,
+    policy: PolicySpec,
+) -> Result<WhatIf, RecordError> {
+    let header: Header = lines.header(FORMAT)?;
+    let mut asked = Asked::of(header.build, policy);
+    let begun = asked.engine(header.engine, &header.snapshot);
+    begun.map_err(|problem| lines.problem(&problem))?;
     loop {
-        let step = match lines.step_or_end()? {
-            Line::Step(step) => step,
-            Line::End(_) => break,
-            Line::CutOff => {
-                report.cut_off_after_line = Some(lines.line() - 1);
-                break;
+        match lines.next_line()? {
+            Line::Step(step) => {
+                let followed = asked.step(step, lines.line());
+                followed.map_err(|problem| lines.problem(&problem))?;
             }
-        };
-        let line = lines.line();
-        let followed = follow(&mut engine, step, line, &mut report);
-        followed.map_err(|problem| lines.problem(&problem))?;
+            Line::End(_) => return Ok(asked.report),
+            Line::CutOff => {
+                asked.report.cut_off_after_line = Some(lines.line() - 1);
+                return Ok(asked.report);
+            }
+        }
     }
-    Ok(report)
+}
+
+/// Another policy, asked about one recorded engine after the other.
+pub struct Asked {
+    policy: PolicySpec,
+    engine: Option<Engine>,
+    /// What it would have chosen so far.
+    pub report: WhatIf,
+}
+
+impl Asked {
+    /// A policy that was not asked yet.
+    pub fn of(recorded_by: String, policy: PolicySpec) -> Self {
+        let report = WhatIf {
+            recorded_by,
+            recorded_policy: String::new(),
+            policy: policy.name.clone(),
+            decisions: 0,
+            same_nodes: 0,
+            other_nodes: 0,
+            not_placed: 0,
+            cut_off_after_line: None,
+            differences: Vec::new(),
+        };
+        Self { policy, engine: None, report }
+    }
+
+    /// An engine begins to decide.
+    ///
+    /// # Errors
+    /// When it does not take the world.
+    pub fn engine(&mut self, config: EngineConfig, world: &Snapshot) -> Result<(), String> {
+        self.report.recorded_policy.clone_from(&config.policy.name);
+        let config = EngineConfig { policy: self.policy.clone(), ..config };
+        self.engine = Some(Engine::new(config, world).map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    /// What it would have chosen at a step, which is then carried out as it was recorded.
+    ///
+    /// # Errors
+    /// When the engine does not take what was recorded.
+    pub fn step(&mut self, step: Step, line: u64) -> Result<(), String> {
+        let Some(engine) = &mut self.engine else { return Ok(()) };
+        follow(engine, step, line, &mut self.report)
+    }
 }
 
 fn follow(engine: &mut Engine, step: Step, line: u64, report: &mut WhatIf) -> Result<(), String> {
     let now_ms = step.now_ms;
-    for event in step.events {
-        engine.apply(event, now_ms).map_err(|error| error.to_string())?;
-    }
+    let told = engine.step(Batch::of(step.events).undecided(), now_ms);
+    told.map_err(|error| error.to_string())?;
     for decision in decisions(step.actions) {
         let (id, placed) = match decision {
             Decision::Started(job, placed) => (job, placed),
@@ -188,8 +232,6 @@ fn carry_out(
     job.start_ms = Some(now_ms);
     let ended = Event::Ended { job: job.id };
     let runs = Event::Adopted { job: Box::new(job), holdings };
-    for event in [ended, runs] {
-        engine.apply(event, now_ms).map_err(|error| error.to_string())?;
-    }
-    Ok(())
+    let told = engine.step(Batch::of([ended, runs]).undecided(), now_ms);
+    told.map(drop).map_err(|error| error.to_string())
 }

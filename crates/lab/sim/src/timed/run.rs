@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use dovetail_model::{Action, Condition, Event, JobId, NodeName, Plan, Snapshot};
-use dovetail_plan::{Engine, TargetPod};
+use dovetail_plan::{Batch, Engine, TargetPod};
 use dovetail_trace::TraceJob;
 
 use crate::timed::autoscale::PoolDue;
@@ -231,12 +231,8 @@ impl Simulation {
         now_ms: u64,
         observer: &mut dyn Observer,
     ) -> Result<Plan, TimedError> {
-        let mut plan = Plan::default();
-        for event in events {
-            self.progress.log.happened(now_ms, event);
-            plan.actions.extend(self.engine.apply(event.clone(), now_ms)?.actions);
-        }
-        self.engine.cycle(&mut plan);
+        events.iter().for_each(|event| self.progress.log.happened(now_ms, event));
+        let plan = self.engine.step(Batch::of(events.iter().cloned()), now_ms)?;
         for action in &plan.actions {
             self.progress.log.decided(action);
         }

@@ -81,14 +81,19 @@ impl<'w> PreemptionView<'w> {
         submitted.map_or(Vec::new(), |submitted| vec![Event::Ended { job }, submitted])
     }
 
-    /// What those of these pods hold that are not terminating: their evictions were refused.
+    /// What those of these pods hold, or are about to, that are not terminating: their evictions
+    /// were refused or called off.
     pub fn still_held(self, pods: &[PodId]) -> Vec<Event> {
-        let running = self.slots(pods).filter(|slot| {
+        let there = self.slots(pods).filter(|slot| {
             let entry = self.objects().pods.get(*slot);
-            matches!(entry.reported, Reported::Running { .. }) && !entry.pod.meta.is_deleting()
+            let holds =
+                matches!(entry.reported, Reported::Running { .. } | Reported::Assumed { .. });
+            holds && !entry.pod.meta.is_deleting()
         });
-        let held = running.filter_map(|slot| match standing(self.objects(), slot) {
-            Standing::Running(holding) => Some(Event::HeldChanged(holding)),
+        let held = there.filter_map(|slot| match standing(self.objects(), slot) {
+            Standing::Running(holding) | Standing::Assumed(holding) => {
+                Some(Event::HeldChanged(holding))
+            }
             _ => None,
         });
         held.collect()

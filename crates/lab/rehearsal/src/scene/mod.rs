@@ -1,6 +1,8 @@
 //! What there is in a history, and what happens in it besides the scheduler: drawn from the seed
 //! alone.
 
+mod extras;
+
 use crate::dice::Row;
 
 /// A history before it is played.
@@ -8,8 +10,10 @@ use crate::dice::Row;
 pub(crate) struct Scene {
     pub(crate) nodes: Vec<NodeSpec>,
     pub(crate) options: Options,
-    /// In the order of their times.
+    pub(crate) queues: Vec<QueueSpec>,
     pub(crate) steps: Vec<Step>,
+    /// Nothing goes wrong, and between two steps everything comes to rest.
+    pub(crate) is_slow: bool,
     /// From then on nothing goes wrong any more.
     pub(crate) calm_ms: u64,
 }
@@ -19,10 +23,22 @@ pub(crate) struct NodeSpec {
     pub(crate) gpus: u64,
 }
 
+/// What a queue is given of GPUs.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueSpec {
+    pub(crate) name: String,
+    pub(crate) parent: Option<String>,
+    pub(crate) guaranteed: u64,
+    pub(crate) limit: Option<u64>,
+    pub(crate) borrows: bool,
+}
+
 /// How the scheduler and the world around it behave.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
     pub(crate) preempts: bool,
+    /// No pod is evicted beyond what budgets allow.
+    pub(crate) respects_budgets: bool,
     /// How many of a thousand requests go wrong.
     pub(crate) faults: u64,
     /// Usual and greatest delay of a message.
@@ -71,6 +87,8 @@ pub(crate) enum What {
     Relist { is_of_pods: bool },
     /// The server does not let the pods of a workload be deleted by the scheduler.
     Refuse { workload: String, for_ms: u64, code: u16 },
+    /// A queue is given something else.
+    Quota(QueueSpec),
 }
 
 /// Pods that belong together.
@@ -90,13 +108,18 @@ pub(crate) struct Workload {
     pub(crate) keeps_names: bool,
     /// How long its pods may take to stop.
     pub(crate) grace_s: u64,
+    /// The queue that its pods name.
+    pub(crate) queue: Option<String>,
+    /// How many of its pods its disruption budget wants to run; `None`: it has none.
+    pub(crate) available: Option<u64>,
 }
 
 /// Steps begin within this time.
 const SCENE_MS: u64 = 20_000;
 
 impl Scene {
-    pub(crate) fn of(seed: u64) -> Self {
+    /// What follows from a seed; a plain one has pods and nodes alone.
+    pub(crate) fn of(seed: u64, is_plain: bool) -> Self {
         let mut row = Row::new(seed);
         let nodes: Vec<NodeSpec> =
             (0..row.between(2, 5)).map(|_| NodeSpec { gpus: row.of(&[2, 4, 8, 8]) }).collect();
@@ -114,13 +137,14 @@ impl Scene {
             steps.push(Step { at_ms, what });
         }
         steps.sort_by_key(|step| step.at_ms);
-        let calm_ms = steps
-            .iter()
-            .map(|step| step.at_ms + step.lasts_ms())
-            .max()
-            .unwrap_or_default()
-            .max(SCENE_MS);
-        Self { nodes, options, steps, calm_ms }
+        let (queues, is_slow, calm_ms) = (Vec::new(), false, SCENE_MS);
+        let mut scene = Self { nodes, options, queues, steps, is_slow, calm_ms };
+        if !is_plain {
+            scene.add_extras(seed);
+        }
+        let ends = scene.steps.iter().map(|step| step.at_ms + step.lasts_ms());
+        scene.calm_ms = ends.max().unwrap_or_default().max(SCENE_MS);
+        scene
     }
 }
 
@@ -162,6 +186,7 @@ impl Step {
 fn options(row: &mut Row) -> Options {
     Options {
         preempts: row.once_in(2),
+        respects_budgets: false,
         faults: row.of(&[0, 20, 100, 300]),
         delay_ms: row.of(&[(2, 10), (10, 100), (10, 1_500), (50, 4_500)]),
         binds: row.of(&[1, 2, 16]),
@@ -192,6 +217,8 @@ fn workload(row: &mut Row, at: u64) -> Workload {
         run_ms: row.once_in(3).then(|| row.between(100, 10_000)),
         keeps_names: row.once_in(2),
         grace_s: row.of(&[0, 2, 30]),
+        queue: None,
+        available: None,
     }
 }
 
