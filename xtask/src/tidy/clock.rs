@@ -3,8 +3,9 @@
 
 use anyhow::Result;
 
+use super::outcome::{Outcome, Violation};
 use super::source::{NamedPath, RustFile, named_paths};
-use super::{Outcome, Violation, Workspace};
+use super::workspace::Workspace;
 
 /// The one clock of the program.
 const CLOCK: &str = "crates/app/console/src/clock.rs";

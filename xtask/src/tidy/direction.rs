@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 
-use super::workspace::{Crate, line_of_key};
-use super::{Outcome, Violation, Workspace};
+use super::outcome::{Outcome, Violation};
+use super::workspace::{Crate, Workspace, line_of_key};
 
 /// Where a crate stands. Sorted from the inside out.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,9 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Ident, Lit, Meta, Visibility};
 
+use super::outcome::{Outcome, Violation};
 use super::source::RustFile;
-use super::{Outcome, Violation, Workspace};
+use super::workspace::Workspace;
 
 /// Words that add nothing to a name.
 const FILLERS: &[&str] = &[

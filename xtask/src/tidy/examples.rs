@@ -3,7 +3,8 @@
 
 use anyhow::Result;
 
-use super::{Outcome, Violation, Workspace};
+use super::outcome::{Outcome, Violation};
+use super::workspace::Workspace;
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let (mut violations, mut files) = (Vec::new(), 0);

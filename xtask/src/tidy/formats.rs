@@ -5,8 +5,9 @@ use anyhow::Result;
 use syn::visit::Visit;
 
 use super::labels::Strings;
+use super::outcome::{Outcome, Violation};
 use super::source::RustFile;
-use super::{Outcome, Violation, Workspace};
+use super::workspace::Workspace;
 
 /// The one crate that formats.
 const UNITS: &str = "crates/core/units/";

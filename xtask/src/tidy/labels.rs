@@ -7,8 +7,9 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::LitStr;
 use syn::visit::{self, Visit};
 
+use super::outcome::{Outcome, Violation};
 use super::source::RustFile;
-use super::{Outcome, Violation, Workspace};
+use super::workspace::Workspace;
 
 /// What these write is read by the program under test: with a spelling of their own they judge it.
 const SPELL_FOR_THEMSELVES: [&str; 4] =

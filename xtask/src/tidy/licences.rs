@@ -3,9 +3,9 @@
 
 use anyhow::Result;
 
+use super::outcome::{Outcome, Violation};
 use super::spdx::satisfied;
-use super::workspace::Package;
-use super::{Outcome, Violation, Workspace};
+use super::workspace::{Package, Workspace};
 
 /// Permissive licences. A licence that asks to publish changes is not among them.
 const ACCEPTED: [&str; 15] = [

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use super::workspace::TextFile;
-use super::{Outcome, Violation, Workspace};
+use super::outcome::{Outcome, Violation};
+use super::workspace::{TextFile, Workspace};
 
 /// Documents of other projects that code names as its source.
 const FOREIGN: [&str; 1] = ["docs/driver-attributes.md"];

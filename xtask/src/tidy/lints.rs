@@ -3,7 +3,8 @@
 
 use anyhow::Result;
 
-use super::{Outcome, Violation, Workspace};
+use super::outcome::{Outcome, Violation};
+use super::workspace::Workspace;
 
 const INHERITED: [&str; 4] = ["version", "edition", "rust-version", "license"];
 

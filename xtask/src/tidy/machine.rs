@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 
-use super::workspace::TextFile;
-use super::{Outcome, Violation, Workspace};
+use super::outcome::{Outcome, Violation};
+use super::workspace::{TextFile, Workspace};
 
 /// Paths that exist on one machine only. Written in two parts, so that this file is no hit.
 const MACHINE_PATHS: [&str; 4] = [

@@ -8,8 +8,9 @@ use anyhow::Result;
 use syn::visit::{self, Visit};
 use syn::{Expr, FnArg, Member, Pat, Type};
 
+use super::outcome::{Outcome, Violation};
 use super::source::RustFile;
-use super::{Outcome, Violation, Workspace};
+use super::workspace::Workspace;
 
 const HASHED: [&str; 2] = ["FxHashMap", "FxHashSet"];
 

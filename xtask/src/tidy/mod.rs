@@ -15,6 +15,7 @@ mod lints;
 mod machine;
 mod map_order;
 mod names;
+mod outcome;
 mod platform;
 mod purity;
 mod shown;
@@ -32,6 +33,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use outcome::{Outcome, Violation};
 use workspace::Workspace;
 
 /// A rule: its name, and the function that looks for what breaks it.
@@ -63,23 +65,6 @@ const RULES: [Rule; 21] = [
     Rule { name: "words", check: words::check },
     Rule { name: "widths", check: widths::check },
 ];
-
-/// What a rule found.
-#[derive(Debug)]
-struct Outcome {
-    violations: Vec<Violation>,
-    /// What was looked at, with its count.
-    looked_at: String,
-}
-
-/// One place that breaks a rule.
-#[derive(Debug, PartialEq, Eq)]
-struct Violation {
-    path: String,
-    line: usize,
-    message: String,
-    mend: String,
-}
 
 /// Checks the named rules, or all where none is named, and prints every violation.
 pub(crate) fn run(names: &[&str]) -> Result<ExitCode> {

@@ -3,8 +3,9 @@
 use anyhow::Result;
 use syn::visit::{self, Visit};
 
+use super::outcome::{Outcome, Violation};
 use super::source::RustFile;
-use super::{Outcome, Violation, Workspace};
+use super::workspace::Workspace;
 
 /// Names that fit anything.
 const SAY_NOTHING: [&str; 8] =

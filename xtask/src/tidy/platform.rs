@@ -4,8 +4,9 @@
 use anyhow::Result;
 use syn::visit::{self, Visit};
 
+use super::outcome::{Outcome, Violation};
 use super::source::{NamedPath, RustFile, named_paths};
-use super::{Outcome, Violation, Workspace};
+use super::workspace::Workspace;
 
 /// Modules of the standard library that reach outside the program.
 const OUTSIDE_MODULES: [&str; 6] = ["fs", "net", "process", "env", "thread", "os"];

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::workspace::{Crate, line_of_key};
-use super::{Outcome, Violation, Workspace};
+use super::outcome::{Outcome, Violation};
+use super::workspace::{Crate, Workspace, line_of_key};
 
 /// Packages that core may ship with: data structures, exact maths, serialisation, error types and
 /// what their derive macros are built from. None does I/O, reads a clock or draws random numbers.

@@ -4,8 +4,9 @@ use anyhow::Result;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
+use super::outcome::{Outcome, Violation};
 use super::source::{RustFile, functions_in_tokens};
-use super::{Outcome, Violation, Workspace};
+use super::workspace::Workspace;
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;

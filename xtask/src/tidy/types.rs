@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use syn::{FnArg, ImplItem, Item, Type};
 
+use super::outcome::{Outcome, Violation};
 use super::source::{RustFile, named_paths};
-use super::workspace::Crate;
-use super::{Outcome, Violation, Workspace};
+use super::workspace::{Crate, Workspace};
 
 const FILES_MAX: usize = 3;
 const METHODS_MAX: usize = 30;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use cargo_metadata::DependencyKind;
 
+use super::outcome::{Outcome, Violation};
 use super::source::{RustFile, named_paths};
-use super::workspace::{Crate, line_of_key};
-use super::{Outcome, Violation, Workspace};
+use super::workspace::{Crate, Workspace, line_of_key};
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let mut violations = Vec::new();

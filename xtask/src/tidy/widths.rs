@@ -5,7 +5,8 @@
 
 use anyhow::Result;
 
-use super::{Outcome, Violation, Workspace};
+use super::outcome::{Outcome, Violation};
+use super::workspace::Workspace;
 
 const WIDTH: usize = 100;
 

@@ -5,9 +5,9 @@
 use anyhow::Result;
 
 use super::links::outside_fences;
+use super::outcome::{Outcome, Violation};
 use super::shown::shown;
-use super::workspace::TextFile;
-use super::{Outcome, Violation, Workspace};
+use super::workspace::{TextFile, Workspace};
 
 /// A line of text for people.
 struct Passage<'a> {
