@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use dovetail_control::schedule::{Record, Recording};
-use dovetail_model::{Event, Plan};
-use dovetail_plan::{Engine, EngineConfig, PolicySpec};
+use dovetail_control::control::Settings;
+use dovetail_control::record::{EngineEntry, Entry, Record, Recording};
+use dovetail_model::Event;
+use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;
 use serde_json::Value;
@@ -17,17 +18,22 @@ use crate::schedule::{Running, config, fake_nodes, pod, until};
 struct Told(Arc<Mutex<Vec<String>>>);
 
 impl Record for Told {
-    fn begin(&mut self, config: &EngineConfig, _engine: &Engine) {
-        self.0.lock().expect("no panic").push(config.policy.name.clone());
-    }
+    fn begin(&mut self, _settings: &Settings) {}
 
-    fn told(&mut self, _now_ms: u64, event: &Event, _plan: &Plan) {
-        if let Event::PolicyChanged { name } = event {
-            self.0.lock().expect("no panic").push(name.clone());
+    fn step(&mut self, _entry: Entry, engines: Vec<EngineEntry>) {
+        let mut told = self.0.lock().expect("no panic");
+        for entry in engines {
+            match entry {
+                EngineEntry::Begins(begun) => told.push(begun.0.policy.name),
+                EngineEntry::Steps { events, .. } => {
+                    told.extend(events.into_iter().filter_map(|event| match event {
+                        Event::PolicyChanged { name } => Some(name),
+                        _ => None,
+                    }));
+                }
+            }
         }
     }
-
-    fn decided(&mut self, _now_ms: u64, _plan: &Plan) {}
 
     fn end(&mut self) {}
 
