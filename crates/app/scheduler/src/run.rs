@@ -69,7 +69,6 @@ impl Options {
         }
     }
 
-    /// How is watched.
     pub(super) fn watching(&self) -> watches::Settings {
         watches::Settings { keeps_json: self.recording.is_some(), ..self.watch }
     }

@@ -79,7 +79,8 @@ pub(crate) async fn write(
     names: &mut Names,
     reading: &Reading,
 ) -> Result<Kept, Failure> {
-    used::write(connection, place, reading).await?;
+    let hour = (place.cluster, place.hour);
+    used::write(connection, hour, place.numbers, reading).await?;
     let mut touched = BTreeSet::new();
     let free = |node: i64| _ = touched.insert(node);
     let looks = free_looks::write(connection, place, reading, free).await?;

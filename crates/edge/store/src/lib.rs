@@ -75,6 +75,5 @@ pub use reading::{
 pub use resolution::DayResolution;
 pub use retention::{Forgotten, Retention};
 pub use store::Store;
-pub use sums::{Detail, Question, SumRow, default_method};
+pub use sums::{Detail, Question, SumRow, UsedRow, default_method};
 pub use top_jobs::TopJobs;
-pub use used::UsedRow;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dovetail_account::cost::Paid;
+use dovetail_account::device_time::{DeviceState, Work};
 use dovetail_account::rollup::ByMethod;
 use dovetail_account::split::SplitMethod;
 use dovetail_model::Money;
@@ -16,11 +17,12 @@ use crate::daily::{BY_PARTY, BY_PARTY_AND_GROUP, BY_WORKLOAD};
 use crate::error::{Failure, StoreError};
 use crate::hour::{COSTS, Costs, PRICED, UNPRICED};
 use crate::keep::hour_in_words;
-use crate::names::{NodeGroup, Party, Workload, bodies};
+use crate::names::{Names, NodeGroup, Party, Workload, bodies};
 use crate::parts::{Hours, Parts};
 use crate::reading::shortened;
-use crate::rows::{Cell, number, placeholders, read, unsigned};
+use crate::rows::{Cell, number, placeholders, read, text, unsigned};
 use crate::store::{Cluster, Store, known_cluster, view};
+use crate::used::decoded;
 
 /// What is asked of a ledger.
 #[derive(Clone, Debug)]
@@ -65,6 +67,15 @@ pub struct SumRow {
     pub costs: ByMethod,
 }
 
+/// How busy the GPUs of pods were on average, told apart as the rows of [`Store::sums`] are.
+#[derive(Clone, Debug)]
+pub struct UsedRow {
+    /// Who and where; its time is what was measured, and it has no costs.
+    pub of: SumRow,
+    /// The part that was used, in milli-GPU × ms.
+    pub used_gpu_milli_ms: i128,
+}
+
 /// The split method nobody asked for: `residual` where all that has a price has it under `residual`
 /// too, else `all-in`.
 pub fn default_method<'r>(rows: impl IntoIterator<Item = &'r SumRow>) -> SplitMethod {
@@ -85,10 +96,10 @@ pub(crate) fn method_of(costs: impl Iterator<Item = ByMethod>) -> SplitMethod {
 /// Columns that tell rows apart, as they stand in both tables.
 pub(crate) const PARTY: usize = 0;
 pub(crate) const WORKLOAD: usize = 1;
-pub(crate) const HOLDER: usize = 2;
-pub(crate) const NODE: usize = 3;
-pub(crate) const GROUP: usize = 4;
-pub(crate) const PAID: usize = 5;
+const HOLDER: usize = 2;
+const NODE: usize = 3;
+const GROUP: usize = 4;
+const PAID: usize = 5;
 pub(crate) const PRICING: usize = 6;
 const KEYS: [&str; 7] = ["party", "workload", "holder", "node", "node_group", "paid", "pricing"];
 
@@ -115,6 +126,26 @@ impl Store {
             Ok(rows) => Ok(rows),
             Err(failure) => Err(self.failed(failure)),
         }
+    }
+
+    /// How busy GPUs were in the hours of a question that are still kept one by one, as far as it
+    /// was measured for the pods that had them.
+    ///
+    /// # Errors
+    /// See [`StoreError`].
+    pub async fn used(&mut self, question: &Question) -> Result<Vec<UsedRow>, StoreError> {
+        let asked = self.asked(question).await?;
+        let mut rows = Vec::new();
+        for name in asked {
+            let connection = self.connection.as_mut().expect("connected before");
+            let of_cluster =
+                used_of_cluster(connection, &mut self.names, &self.codes, &name, question);
+            match of_cluster.await {
+                Ok(found) => rows.extend(found),
+                Err(failure) => return Err(self.failed(failure)),
+            }
+        }
+        Ok(rows)
     }
 
     /// Names of the clusters that a question is about.
@@ -152,6 +183,65 @@ async fn answer(
     }
     view.commit().await?;
     Ok(rows)
+}
+
+async fn used_of_cluster(
+    connection: &mut AnyConnection,
+    names: &mut BTreeMap<i64, Names>,
+    codes: &Codes,
+    name: &str,
+    question: &Question,
+) -> Result<Vec<UsedRow>, Failure> {
+    let Some(cluster) = known_cluster(connection, name).await? else { return Ok(Vec::new()) };
+    let hours = [question.from_hour, question.to_hour].map(|hour| Cell::Number(hour as i64));
+    let cells = || [Cell::Number(cluster.id)].into_iter().chain(hours.clone()).collect::<Vec<_>>();
+    let sql = "SELECT node, slots FROM used WHERE cluster = $1 AND hour_number >= $2 \
+               AND hour_number < $3";
+    let mut times: BTreeMap<(i64, u32), (i64, i64)> = BTreeMap::new();
+    for row in read(connection, sql, cells()).await? {
+        let node = number(&row, 0)?;
+        for ((_, pod), (measured, used)) in decoded(&text(&row, 1)?)? {
+            let amounts = times.entry((node, pod)).or_default();
+            *amounts = (amounts.0.saturating_add(measured), amounts.1.saturating_add(used));
+        }
+    }
+    let sql = "SELECT node, MAX(node_group) FROM hourly WHERE cluster = $1 AND hour_number >= $2 \
+               AND hour_number < $3 GROUP BY node";
+    let mut groups: BTreeMap<i64, i64> = BTreeMap::new();
+    if question.detail.group {
+        for row in read(connection, sql, cells()).await? {
+            groups.insert(number(&row, 0)?, number(&row, 1)?);
+        }
+    }
+    let pods: BTreeSet<u32> = times.keys().map(|(_, pod)| *pod).collect();
+    let owners = names.entry(cluster.id).or_default();
+    let owners = owners.owners(connection, cluster.id, pods.into_iter()).await?;
+    let paid = codes.of_paid(Paid::Gpus(DeviceState::Active(Work::NotSeparable)));
+    let mut measured: BTreeMap<Key, Sum> = BTreeMap::new();
+    let mut used_of: BTreeMap<Key, i64> = BTreeMap::new();
+    for ((node, pod), (time, used)) in times {
+        let owner = owners.get(&pod);
+        let mut key = Key::default();
+        key[PARTY] = owner.map_or(0, |owner| i64::from(owner.party));
+        key[PAID] = i64::from(paid);
+        key[PRICING] = UNPRICED;
+        let told = [
+            (WORKLOAD, question.detail.workload, owner.map_or(0, |owner| owner.workload.into())),
+            (HOLDER, question.detail.pod, i64::from(pod)),
+            (NODE, question.detail.node, node),
+            (GROUP, question.detail.group, groups.get(&node).copied().unwrap_or(0)),
+        ];
+        for (column, _, value) in told.into_iter().filter(|(_, is_asked, _)| *is_asked) {
+            key[column] = value;
+        }
+        let sum = measured.entry(key).or_default();
+        sum.gpu_milli_ms = sum.gpu_milli_ms.saturating_add(time);
+        let sum = used_of.entry(key).or_default();
+        *sum = sum.saturating_add(used);
+    }
+    let rows = named(connection, codes, &cluster, name, measured).await?;
+    let row = |(of, used): (SumRow, i64)| UsedRow { of, used_gpu_milli_ms: used.into() };
+    Ok(rows.into_iter().zip(used_of.into_values()).map(row).collect())
 }
 
 /// What the period of a question is made of.

@@ -13,7 +13,6 @@ use super::{
 /// The way to a field that is not read.
 pub(super) type Ignored = Vec<Step>;
 
-/// One step of it.
 pub(super) enum Step {
     Key(String),
     Place(usize),

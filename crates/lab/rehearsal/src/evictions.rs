@@ -48,7 +48,6 @@ impl Evictions {
         }
     }
 
-    /// A pod has started.
     pub(crate) fn started(&mut self, pod: &Value) {
         let gang = gang_of(pod);
         self.open.retain(|eviction| {

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_account::device_time::DeviceState;
-use dovetail_model::{Condition, FreeCause, Job, JobId, Node as WorldNode, Snapshot, labels};
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::{
+    Condition, DeviceRequest, FreeCause, Job, JobId, Node as WorldNode, Snapshot, labels,
+};
 
 use super::consolidation::binds;
 use super::{View, claims_on};
@@ -98,13 +101,14 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
         if !is_any {
             continue;
         }
-        for job in newly_started(demand, &binds(&world), starts_now) {
+        let plan = binds(&world);
+        for job in newly_started(demand, &plan, starts_now) {
             let requirement = job.pod_sets.first().map(|set| &set.requirement);
             let models = requirement.map(|of| &of.gpu_models).into_iter().flatten();
             let models: Vec<&str> = models.map(|model| &**model).collect();
             let only = if models.is_empty() { "other nodes".to_owned() } else { models.join(", ") };
             let mut finding = Finding::new(check, &owner(view, job)).with("accepts only", only);
-            finding.claims = free_for(view, &demand.resource, FreeCause::TypeMismatch);
+            (finding.claims, finding.most_milli) = taken_by(view, demand, job, &plan);
             found.push(finding);
         }
     }
@@ -139,6 +143,35 @@ fn free_for(view: &View<'_>, resource: &str, cause: FreeCause) -> Vec<Attributio
     let nodes = view.facts.nodes.iter().filter(has_it);
     let states = [DeviceState::Free(Some(cause))];
     nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect()
+}
+
+/// What is free of the wrong kind on the nodes that a plan gives to a job, and how much of it the
+/// job would take.
+fn taken_by(
+    view: &View<'_>,
+    demand: &Demand,
+    job: &Job,
+    plan: &[(JobId, String)],
+) -> (Vec<Attribution>, Option<i64>) {
+    let device = job.pod_sets.first().map(|set| &set.requirement.device);
+    let of_pod = match device {
+        Some(DeviceRequest::Whole { count, .. }) => i64::from(*count),
+        _ => 1,
+    };
+    let states = [DeviceState::Free(Some(FreeCause::TypeMismatch))];
+    let (mut claims, mut most_milli) = (Vec::new(), 0);
+    for node in &view.facts.nodes {
+        let of_job = |(id, on): &&(JobId, String)| *id == job.id && *on == *node.node.name;
+        let pods = plan.iter().filter(of_job).count() as i64;
+        let units = node.gpus.get(&demand.resource).map_or(0, |gpus| gpus.built_in);
+        if pods > 0 && units > 0 {
+            // A unit may be a part of a GPU.
+            let gpus_milli = node.devices.len() as i64 * WHOLE_DEVICE_MILLI;
+            most_milli += gpus_milli * (pods * of_pod).min(units) / units;
+            claims.extend(claims_on(node, None, &states, view.facts.period));
+        }
+    }
+    (claims, Some(most_milli))
 }
 
 /// One node of each kind that is ready, those with the most GPUs first. Kinds differ in GPUs,

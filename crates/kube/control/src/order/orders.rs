@@ -305,8 +305,19 @@ impl Orders {
         let Some(open) = self.open.get_mut(&number) else { return };
         open.stage = Stage::Over;
         let order = open.order.clone();
-        let unmark = order.evicted().filter(|_| is_marked).and_then(|pod| unmark(pod, &end));
+        let goes = |pod: &PodKey| !is_marked || self.is_evicted_by_another(number, pod);
+        let unmark = order.evicted().filter(|pod| !goes(pod)).and_then(|pod| unmark(pod, &end));
         self.finish(number, order, end, unmark, own_ms);
+    }
+
+    /// Whether another decision that holds evicts a pod, too: it stays marked, so that no pod of
+    /// its gang starts beside it meanwhile.
+    fn is_evicted_by_another(&self, number: u64, pod: &PodKey) -> bool {
+        self.open.iter().any(|(other, open)| {
+            let together = decision(&open.order).and_then(|one| self.together.get(&one));
+            let holds = together.is_some_and(|all| !all.is_called_off);
+            *other != number && holds && open.order.evicted() == Some(pod)
+        })
     }
 
     /// Reports what became of an eviction or another order, and does what follows from it.

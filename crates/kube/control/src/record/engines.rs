@@ -9,7 +9,6 @@ pub enum EngineEntry {
     /// An engine decides from here on: how, with what its policy has learnt, and the world as it
     /// begins with. There is one per leadership, and one more after each inconsistency.
     Begins(Box<(EngineConfig, Snapshot)>),
-    /// One step of it.
     Steps {
         /// When.
         now_ms: u64,

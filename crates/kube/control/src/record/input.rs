@@ -16,11 +16,8 @@ use crate::request::Answer;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputEntry {
-    /// [`Input::Won`].
     Won(u64),
-    /// [`Input::Stop`].
     Stop,
-    /// [`Input::End`].
     End,
     /// [`Change::Applied`].
     Applied(String, Box<RawValue>),
@@ -32,11 +29,8 @@ pub enum InputEntry {
     Listed(String),
     /// [`Change::Absent`].
     Absent(String),
-    /// [`Input::Answered`].
     Answered(AnswerEntry),
-    /// [`Input::ChooseBy`].
     ChooseBy(String),
-    /// [`Input::Tick`].
     Tick,
 }
 

@@ -134,8 +134,8 @@ impl Inventory {
         let OfNodes { mut gpus, mut clamped, gpu_counts, provider_ids } =
             of_nodes(&mut self, &mut facts);
         clamped.extend(cut_requests(&mut self.pods.groups, &self.pods.list));
-        let (workloads, of_group) = self.workloads();
-        facts.workloads = workloads;
+        let of_group;
+        (facts.workloads, of_group) = self.workloads();
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
         let unknown_gpus = unread.unknown_gpus(&self, &mut gpus);

@@ -1,0 +1,159 @@
+//! The facts as checks read them, and what several of them do with it.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_model::JobId;
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::node::NAME_LABEL;
+
+use crate::attribution::Attribution;
+use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
+use crate::moment::Moment;
+
+/// The facts with what several checks look up.
+pub(super) struct View<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) moment: &'a Moment,
+    /// Pending jobs that would start now, in each world of the moment.
+    pub(super) starting: OnceCell<Vec<BTreeSet<JobId>>>,
+    pub(super) nodes: BTreeMap<&'a str, &'a Node>,
+    /// Most GPUs of a node, by resource.
+    pub(super) most_gpus: BTreeMap<&'a str, i64>,
+    pub(super) kinds: Vec<Node>,
+    /// Those whose pods hold GPUs.
+    pub(super) gpu_workloads: Vec<&'a Workload>,
+    /// The first of them of each owner.
+    pub(super) by_owner: BTreeMap<&'a ObjectRef, &'a Workload>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(facts: &'a Facts, moment: &'a Moment) -> Self {
+        let nodes = facts.nodes.iter().map(|node| (&*node.node.name, node)).collect();
+        let mut most_gpus: BTreeMap<&str, i64> = BTreeMap::new();
+        for (resource, gpus) in facts.nodes.iter().flat_map(|node| &node.gpus) {
+            let most = most_gpus.entry(resource).or_default();
+            *most = gpus.allocatable.saturating_add(gpus.set_apart).max(*most);
+        }
+        let gpu_workloads: Vec<&Workload> =
+            facts.workloads.iter().filter(|workload| workload.has_gpus()).collect();
+        let mut by_owner = BTreeMap::new();
+        for workload in &gpu_workloads {
+            by_owner.entry(&workload.owner).or_insert(*workload);
+        }
+        let (kinds, starting) = (kinds(facts), OnceCell::new());
+        Self { facts, moment, starting, nodes, most_gpus, kinds, gpu_workloads, by_owner }
+    }
+
+    /// Nodes on which pods can ask for GPUs.
+    pub(super) fn gpu_nodes(&self) -> impl Iterator<Item = &'a Node> {
+        self.facts.nodes.iter().filter(|node| node.has_gpus())
+    }
+
+    /// The first workload of an owner that asks for GPUs.
+    pub(super) fn gpu_workload_of(&self, owner: &ObjectRef) -> Option<&'a Workload> {
+        self.by_owner.get(owner).copied()
+    }
+
+    pub(super) fn gpu_workloads(&self) -> impl Iterator<Item = &'a Workload> + use<'a, '_> {
+        self.gpu_workloads.iter().copied()
+    }
+
+    /// The pods of a workload that are bound to nodes with GPUs, and those nodes.
+    pub(super) fn pods_on_gpu_nodes(&self, workload: &'a Workload) -> Vec<(ObjectRef, &'a Node)> {
+        let placed = self.placed(workload).filter(|(_, node)| node.has_gpus());
+        placed.map(|(pod, node)| (pod_ref(workload, pod), node)).collect()
+    }
+
+    /// The pods of a workload that are bound, and their nodes.
+    pub(super) fn placed<'b>(
+        &'b self,
+        workload: &'a Workload,
+    ) -> impl Iterator<Item = (&'a Pod, &'a Node)> + use<'a, 'b> {
+        workload.pods.iter().filter_map(|pod| Some((pod, *self.nodes.get(pod.node.as_deref()?)?)))
+    }
+
+    /// Nodes with the resource whose labels the workload accepts; of nodes that are alike to every
+    /// check one, with the most CPU and memory of them.
+    pub(super) fn nodes_meant_for<'b>(
+        &'b self,
+        workload: &'b Workload,
+        resource: &'b str,
+    ) -> impl Iterator<Item = &'b Node> + use<'a, 'b> {
+        let has = move |node: &&Node| {
+            let gpus = node.gpus.get(resource);
+            gpus.is_some_and(|gpus| gpus.allocatable > 0 && workload.can_get(resource, gpus))
+        };
+        let conditions = &workload.template.node_conditions;
+        let accepts =
+            move |node: &&Node| conditions.iter().all(|condition| condition.accepts(&node.node));
+        let is_pinned = label_keys(workload).any(|key| OF_ONE_NODE.contains(&key));
+        let nodes = if is_pinned { &self.facts.nodes } else { &self.kinds };
+        nodes.iter().filter(has).filter(accepts)
+    }
+}
+
+/// Labels that each node has for itself.
+const OF_ONE_NODE: [&str; 2] = [NAME_LABEL, dovetail_model::labels::HOST_NAME];
+
+/// Labels that a workload asks of nodes.
+fn label_keys(workload: &Workload) -> impl Iterator<Item = &str> {
+    let conditions = workload.template.node_conditions.iter();
+    conditions.flat_map(|condition| condition.any_of.iter().flatten()).map(|term| term.key.as_str())
+}
+
+/// One node for all that have the same GPUs and taints, and the same labels as far as any workload
+/// asks: large clusters have few kinds of nodes and many workloads.
+fn kinds(facts: &Facts) -> Vec<Node> {
+    let keys: BTreeSet<&str> = facts.workloads.iter().flat_map(label_keys).collect();
+    let keys: Vec<&str> = keys.into_iter().filter(|key| !OF_ONE_NODE.contains(key)).collect();
+    let mut kinds: BTreeMap<_, Node> = BTreeMap::new();
+    for node in facts.nodes.iter().filter(|node| !node.gpus.is_empty()) {
+        let labels: Vec<Option<&str>> = keys.iter().map(|key| node.node.label(key)).collect();
+        let kind = kinds.entry((&node.gpus, &node.node.taints, labels));
+        let most = &mut kind.or_insert_with(|| node.clone()).node.allocatable;
+        most.cpu_milli = most.cpu_milli.max(node.node.allocatable.cpu_milli);
+        most.memory_bytes = most.memory_bytes.max(node.node.allocatable.memory_bytes);
+    }
+    kinds.into_values().collect()
+}
+
+pub(super) fn pods_of(workload: &Workload) -> impl Iterator<Item = ObjectRef> {
+    workload.pods.iter().map(|pod| pod_ref(workload, pod))
+}
+
+pub(super) fn pod_ref(workload: &Workload, pod: &Pod) -> ObjectRef {
+    ObjectRef::new("Pod", &workload.owner.namespace, &pod.name)
+}
+
+/// All that the devices of a node were in some states, held by a workload or by nobody, in a span.
+pub(super) fn claims_on(
+    node: &Node,
+    holder: Option<u32>,
+    states: &[DeviceState],
+    span: Span,
+) -> Vec<Attribution> {
+    if span.from_ms >= span.to_ms {
+        return Vec::new();
+    }
+    let states: BTreeSet<DeviceState> = states.iter().copied().collect();
+    let claim = |device: &u32| Attribution {
+        device: *device,
+        holder,
+        states: states.clone(),
+        span,
+        gpu_milli: WHOLE_DEVICE_MILLI,
+    };
+    node.devices.iter().map(claim).collect()
+}
+
+/// So many percent of an amount, cut off.
+pub(super) fn percent_of(amount: i64, percent: u64) -> i64 {
+    let part = i128::from(amount) * i128::from(percent) / 100;
+    i64::try_from(part).unwrap_or(i64::MAX)
+}
+
+pub(super) fn node_ref(node: &Node) -> ObjectRef {
+    ObjectRef::new("Node", "", &node.node.name)
+}
