@@ -39,7 +39,7 @@ mod usage;
 
 pub use attribution::{Attribution, DeviceWaste, PricedTime, Settled, all_waste, settle};
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, check};
-pub use checks::audit;
+pub use checks::{PLAIN_TAINT_VALUES, audit};
 pub use confirm::{
     Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, Rate, Verdict, confirm,
     equal_periods,

@@ -103,7 +103,7 @@ fn pods_that_are_over_are_attempts_of_the_run_that_goes_on() {
     assert_eq!(total["gpu_hours"], 10.0 + 6.0 + 4.0 + 8.0);
     assert!(found["rows"].as_array().is_some_and(|rows| rows.len() == 5), "{found:#}");
     let uncertainty = found["uncertainty"].as_str().expect("a text");
-    assert!(uncertainty.contains("1 of 4 runs put together by inference"), "{uncertainty}");
+    assert!(uncertainty.contains("1 of 4 runs identified by inference"), "{uncertainty}");
     let table = folder.call(call);
     assert!(
         table.out.contains("vision/gang, failed: attempt 1 (gang), failed, 6.0 GPU-hours, $41.28."),

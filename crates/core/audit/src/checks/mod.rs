@@ -26,6 +26,7 @@ use crate::catalogue::{Check, check};
 use crate::facts::Facts;
 use crate::finding::{Finding, group};
 use crate::moment::Moment;
+pub use scheduling::PLAIN_TAINT_VALUES;
 use view::{View, claims_on, node_ref, percent_of, pod_ref, pods_of};
 
 /// Runs every check on facts alone; findings are grouped by the object that a person edits, worst

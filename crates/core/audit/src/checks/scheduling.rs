@@ -73,7 +73,8 @@ fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
         let offered = node.gpus.iter().find(|(_, gpus)| !gpus.by_claims);
         if let Some(key) = offered.map(|(resource, _)| resource.clone()) {
             let taint = Taint { key, value: String::new(), effect: TaintEffect::NoSchedule };
-            let example = format!("taints: [{{key: {}, effect: NoSchedule}}]", taint.key);
+            let example =
+                format!("taints: [{{key: {}, value: \"true\", effect: NoSchedule}}]", taint.key);
             finding = finding.for_example(example);
             finding = finding.mended_by(Change::TaintNodes { taint });
         }
@@ -188,7 +189,7 @@ fn open_nodes<'v>(
 }
 
 /// Values of taints that only say that there is one.
-const PLAIN_VALUES: [&str; 4] = ["", "present", "true", "yes"];
+pub const PLAIN_TAINT_VALUES: [&str; 4] = ["", "present", "true", "yes"];
 
 fn taint_of_another_name(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     // Only for what containers ask for Kubernetes adds a toleration by its name.
@@ -198,7 +199,7 @@ fn taint_of_another_name(view: &View<'_>, check: &'static Check, found: &mut Vec
         let is_named = |taint: &Taint| resources.iter().any(|resource| **resource == taint.key);
         // A value says for whom nodes are reserved: with the resource's name, Kubernetes would let
         // everybody in who asks for it.
-        let is_plain = |taint: &&Taint| PLAIN_VALUES.contains(&&*taint.value);
+        let is_plain = |taint: &&Taint| PLAIN_TAINT_VALUES.contains(&&*taint.value);
         let Some(first) = keeping_away(node).find(is_plain) else { continue };
         if !keeping_away(node).any(is_named) {
             let key = resources.first().map(|name| (*name).clone()).unwrap_or_default();

@@ -350,7 +350,9 @@ impl Names {
 
     fn label_value(&mut self, key: &str, value: &str) -> String {
         match key {
-            _ if VALUES.contains(&key) => value.to_owned(),
+            _ if dovetail_audit::PLAIN_TAINT_VALUES.contains(&value) || VALUES.contains(&key) => {
+                value.to_owned()
+            }
             labels::CLASS if CLASSES.contains(&value) => value.to_owned(),
             _ if MODELS.contains(&key) => self.model(value),
             _ => self.hash(value),
