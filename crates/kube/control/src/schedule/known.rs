@@ -133,7 +133,9 @@ impl Known {
             let to_record = self.engines.as_ref().map(|_| event.clone());
             match engine.step(Batch::pending(event), self.now_ms) {
                 Ok(plan) => {
-                    self.record(to_record, &plan, false);
+                    if let Some(engines) = &mut self.engines {
+                        engines.push(step_of(self.now_ms, to_record, &plan, false));
+                    }
                     self.follow(plan);
                 }
                 Err(error) => self.restart_engine(error),
@@ -176,17 +178,11 @@ impl Known {
                 return false;
             }
         };
-        self.record(None, &plan, true);
+        if let Some(engines) = &mut self.engines {
+            engines.push(step_of(self.now_ms, None, &plan, true));
+        }
         self.follow(plan);
         true
-    }
-
-    fn record(&mut self, event: Option<Event>, plan: &Plan, decides: bool) {
-        let (now_ms, events) = (self.now_ms, event.into_iter().collect());
-        if let Some(engines) = &mut self.engines {
-            let actions = plan.actions.clone();
-            engines.push(EngineEntry::Steps { now_ms, events, actions, decides });
-        }
     }
 
     /// World and engine disagree, which is a bug. The world is right: an engine built from it is,
@@ -358,4 +354,10 @@ impl Known {
             self.apply(events);
         }
     }
+}
+
+/// What an engine was told in one step, and what it answered.
+fn step_of(now_ms: u64, event: Option<Event>, plan: &Plan, decides: bool) -> EngineEntry {
+    let events = event.into_iter().collect();
+    EngineEntry::Steps { now_ms, events, actions: plan.actions.clone(), decides }
 }
