@@ -8,7 +8,7 @@ use dovetail_model::Event;
 use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::schedule::{Running, config, fake_nodes, pod, until};
@@ -42,9 +42,11 @@ impl Record for Told {
     }
 }
 
-/// Creates a pod of one GPU; where it is bound.
+/// Creates a pod of one GPU and of CPU that shows in the scores of nodes; where it is bound.
 async fn node_of(api: &FakeApi, name: &str) -> String {
-    api.create("pods", "default", &pod(name, 1)).expect("a new pod");
+    let mut created = pod(name, 1);
+    created["spec"]["containers"][0]["resources"]["requests"] = json!({"cpu": "16"});
+    api.create("pods", "default", &created).expect("a new pod");
     let node = || {
         let pods = api.all("pods");
         let pod = pods.iter().find(|pod| pod["metadata"]["name"] == name)?;
