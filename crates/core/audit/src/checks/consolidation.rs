@@ -12,12 +12,11 @@ use std::sync::Arc;
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Action, Condition, Device, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Owner,
-    Phase, Requirement, Resources, Snapshot, Toleration, labels,
+    Condition, Device, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Owner, Phase,
+    Requirement, Resources, Snapshot, Toleration, labels,
 };
-use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Batch, Engine};
 
+use super::trial::placed;
 use super::{UNWANTED, View, node_ref, pod_ref};
 use crate::attribution::Attribution;
 use crate::catalogue::Check;
@@ -277,26 +276,6 @@ impl<'f> Cluster<'f> {
             ..Requirement::default()
         }
     }
-}
-
-/// Jobs of one pod that the engine starts in a world, with their nodes.
-pub(super) fn placed(world: &Snapshot) -> BTreeMap<JobId, String> {
-    binds(world).into_iter().collect()
-}
-
-/// Pods that the engine starts in a world: their jobs and nodes.
-pub(super) fn binds(world: &Snapshot) -> Vec<(JobId, String)> {
-    // A world that the engine does not take has no room that anybody knows of.
-    let Ok(mut engine) = Engine::new(EngineConfig::default(), world) else {
-        return Vec::new();
-    };
-    // A world without anything new is one that it takes.
-    let plan = engine.step(Batch::decision(), 0).unwrap_or_default();
-    let bound = plan.actions.into_iter().filter_map(|action| match action {
-        Action::Bind { pod, node, .. } => Some((pod.job, node.to_string())),
-        _ => None,
-    });
-    bound.collect()
 }
 
 /// Free GPUs of each node that is ready, by model and then by number: the fullest nodes that still

@@ -17,6 +17,7 @@ mod spare;
 mod spot;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod view;
 mod visibility;
 

@@ -10,7 +10,7 @@ use dovetail_model::{
     Condition, DeviceRequest, FreeCause, Job, JobId, Node as WorldNode, Snapshot, labels,
 };
 
-use super::consolidation::binds;
+use super::trial::binds;
 use super::{View, claims_on};
 use crate::attribution::Attribution;
 use crate::catalogue::Check;

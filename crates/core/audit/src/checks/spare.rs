@@ -13,7 +13,8 @@ use dovetail_model::{
     Condition, DeviceRequest, FreeCause, Job, JobId, Requirement, Resources, Toleration,
 };
 
-use super::consolidation::{Cluster, WHOLE, placed, standing};
+use super::consolidation::{Cluster, WHOLE, standing};
+use super::trial::placed;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
 use crate::facts::Node;
