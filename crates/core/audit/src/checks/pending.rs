@@ -52,16 +52,15 @@ pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Ve
             |job: &&Job| job.start_ms.is_none() && is_gang(job) && !starts_now.contains(&job.id);
         let mut pending: BTreeSet<JobId> =
             demand.world.jobs.iter().filter(waits).map(|job| job.id).collect();
-        for (count, kind) in (1..=MOST_NODES)
-            .flat_map(|n| kinds(&demand.world).into_iter().map(move |kind| (n, kind)))
-        {
+        let kinds = kinds(&demand.world);
+        let existing: BTreeSet<&str> = demand.world.nodes.iter().map(|node| &*node.name).collect();
+        let steps = (1..=MOST_NODES).flat_map(|count| kinds.iter().map(move |kind| (count, *kind)));
+        for (count, kind) in steps {
             if pending.is_empty() {
                 break;
             }
             let mut world = demand.world.clone();
             world.nodes.extend((1..=count).map(|number| another(kind, number)));
-            let existing: BTreeSet<&str> =
-                demand.world.nodes.iter().map(|node| &*node.name).collect();
             let uses_free = |job: &&&Job, plan: &[(JobId, String)]| {
                 plan.iter().any(|(id, node)| *id == job.id && existing.contains(&**node))
             };
