@@ -4,8 +4,8 @@
 use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::{Headline, SplitMethod};
 use dovetail_audit::{
-    AuditReport, Check, Finding, MONTH_MS, ObjectRef, Priced, PricedTime, THRESHOLDS, Thresholds,
-    TimeByPrice, UsagePeriod, Worth, check,
+    AuditReport, Check, Finding, MONTH_MS, ObjectRef, Priced, THRESHOLDS, Thresholds, TimeByPrice,
+    UsagePeriod, Worth, check,
 };
 use dovetail_console::plain::plain;
 use dovetail_inventory::facts::Gathered;
@@ -23,10 +23,10 @@ use serde::{Serialize, Serializer};
 
 use super::baseline::{Baseline, Object, SCHEMA, Worth as OldWorth, object};
 use super::confirmed::{ConfirmedOut, LedgerOut};
-use super::figures::{FigureOut, formula, unpriced_hours};
+use super::figures::{FigureOut, formula, hours, micros, unpriced_hours};
 use super::patch::{PatchOut, WithheldOut};
+use super::terms::{brings_words, fix_words, layer_words, severity_words};
 use super::unconfirmed::why_unconfirmed;
-use super::words::{brings_words, fix_words, layer_words, severity_words};
 
 /// Objects that a finding lists by name.
 const MOST_AFFECTED: usize = 20;
@@ -608,15 +608,6 @@ fn gpus(gpu_milli_ms: i128) -> f64 {
     gpu_milli_ms as f64 / MONTH_MS as f64 / 1000.0
 }
 
-/// GPU-hours.
-pub fn hours(gpu_milli_ms: i128) -> f64 {
-    gpu_milli_ms as f64 / 3.6e9
-}
-
 fn share(part: i128, whole: i128) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-pub(crate) fn micros(time: PricedTime) -> Option<i64> {
-    time.cost().map(|cost| cost.usd_micros)
 }

@@ -7,7 +7,7 @@ use dovetail_console::table::{facts, table, wrapped};
 use dovetail_settings::Origin;
 use dovetail_settings::errors::UsageError;
 
-use super::words::{fix_words, layer_words, severity_words, worth_words};
+use super::terms::{fix_words, layer_words, severity_words, worth_words};
 
 /// Whether all checks are asked for.
 pub fn is_all(id: &str) -> bool {

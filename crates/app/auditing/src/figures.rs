@@ -6,8 +6,6 @@ use dovetail_audit::{Figure, PricedTime, TimeByPrice};
 use dovetail_model::{Money, grouped};
 use serde::Serialize;
 
-use super::document::hours;
-
 /// A part of the waste, as it would be in a month.
 #[derive(Debug, Serialize)]
 pub struct FigureOut {
@@ -42,6 +40,15 @@ impl FigureOut {
             highest: range.map(|range| amount(range.highest)),
         }
     }
+}
+
+/// GPU-hours.
+pub fn hours(gpu_milli_ms: i128) -> f64 {
+    gpu_milli_ms as f64 / 3.6e9
+}
+
+pub(crate) fn micros(time: PricedTime) -> Option<i64> {
+    time.cost().map(|cost| cost.usd_micros)
 }
 
 /// GPU-hours that have no price.

@@ -21,7 +21,8 @@ use dovetail_units::amount::tenths;
 use dovetail_units::time::time;
 
 use super::confirmed::{ConfirmedOut, LedgerOut, PeriodOut, RateOut};
-use super::document::{Document, FixedOut, hours};
+use super::document::{Document, FixedOut};
+use super::figures::hours;
 use super::words::object_words;
 
 /// Flags as written.

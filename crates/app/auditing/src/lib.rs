@@ -9,5 +9,6 @@ pub mod ignore_file;
 pub mod ledger;
 pub mod patch;
 pub mod spot;
+pub mod terms;
 pub mod unconfirmed;
 pub mod words;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::attribution::Attribution;
 use crate::catalogue::Check;
+use crate::claim::Attribution;
 use crate::facts::{ObjectRef, Workload};
 use crate::patch::{Change, Remedy};
 use crate::suppress::Suppression;

@@ -10,14 +10,15 @@
 //! | `facts` | nodes, workloads, namespaces, budgets, autoscalers as the checks see them |
 //! | `catalogue` | every check with severity, explanation, evidence and fix |
 //! | `checks` | the checks, one file for each family |
-//! | `usage` | what GPUs did while pods held them |
+//! | `usage`, `measured_use` | what GPUs did while pods held them |
 //! | `hang` | time in which all members of a job waited for each other |
 //! | `served_model` | how large a served model is, by its name |
 //! | `finding` | a check that triggered, grouped by top owner |
 //! | `patch` | the change of an object that mends a finding, ready to be applied |
 //! | `thresholds` | from where on something is a finding |
 //! | `suppress` | findings that somebody ignores, and who |
-//! | `claim` | wasted time, claimed once |
+//! | `claim` | wasted time, claims on it, and what it costs |
+//! | `attribution` | wasted time, claimed once |
 //! | `confirm` | what a ledger says of findings that are fixed |
 //! | `moment` | one moment as a month: what every part of every GPU is |
 //! | `report` | all of it in money, and what is left after each layer of findings |
@@ -25,10 +26,12 @@
 mod attribution;
 mod catalogue;
 mod checks;
+mod claim;
 mod confirm;
 mod facts;
 mod finding;
 mod hang;
+mod measured_use;
 mod moment;
 mod patch;
 mod report;
@@ -37,9 +40,10 @@ mod suppress;
 mod thresholds;
 mod usage;
 
-pub use attribution::{Attribution, DeviceWaste, PricedTime, Settled, all_waste, settle};
+pub use attribution::{Settled, all_waste, settle};
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, check};
 pub use checks::{PLAIN_TAINT_VALUES, audit};
+pub use claim::{Attribution, DeviceWaste, PricedTime};
 pub use confirm::{
     Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, Rate, Verdict, confirm,
     equal_periods,
@@ -51,6 +55,7 @@ pub use facts::{
 };
 pub use finding::{Evidence, Finding, Move, group};
 pub use hang::Hang;
+pub use measured_use::{Matched, measure};
 pub use moment::{
     Demand, DeviceStates, Gang, GpuTimes, Held, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
     NodeStates, Part, Started, Units, Untold, device_states, gpu_times, node_parts,
@@ -62,4 +67,4 @@ pub use report::{AuditReport, Brought, Figure, NodePrice, Priced, Rung, TimeByPr
 pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
 pub use thresholds::{THRESHOLDS, Threshold, Thresholds, threshold, thresholds_of};
-pub use usage::{GpuUse, Matched, UsagePeriod, UsesOfPods, measure};
+pub use usage::{GpuUse, UsagePeriod, UsesOfPods};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::AnyConnection;
 
 use crate::error::Failure;
-use crate::hour::{COSTS, ChargeRow, Costs};
+use crate::place::{COSTS, ChargeRow, Costs};
 use crate::rows::{Cell, insert, run};
 
 /// Rows by party and group of nodes.

@@ -15,7 +15,7 @@ use sqlx::AnyConnection;
 
 use crate::codes::Codes;
 use crate::error::Failure;
-use crate::hour::Place;
+use crate::place::Place;
 use crate::reading::Reading;
 use crate::rows::{Cell, insert, number, read, text};
 

@@ -4,73 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::cost::HeldTime;
 use dovetail_account::device_time::{DeviceInterval, Span};
-use dovetail_account::rollup::{HOUR_MS, NodeTerms, RolledUp, overlay, roll_up, with_causes};
-use dovetail_account::split::SplitMethod;
+use dovetail_account::rollup::{NodeTerms, RolledUp, overlay, roll_up, with_causes};
 use sqlx::AnyConnection;
 
-use crate::codes::Codes;
 use crate::daily;
 use crate::device_hour::{decode, encode};
 use crate::error::Failure;
 use crate::free_looks::{self, Looks};
 use crate::keep::Kept;
-use crate::names::{Names, Numbers, Owner};
+use crate::names::{Names, Owner};
 use crate::node_facts;
+use crate::place::{ALL_BUT_RESIDUAL, COSTS, ChargeRow, Costs, PRICED, Place, UNPRICED};
 use crate::reading::Reading;
 use crate::rows::{Cell, bytes, insert, number, placeholders, read, run};
 use crate::used;
 
-/// Costs in the order of the methods; what is not known is 0, and the pricing says so.
-pub(crate) type Costs = [i64; SplitMethod::ALL.len()];
-
-/// What of a row's costs is known.
-pub(crate) const UNPRICED: i64 = 0;
-pub(crate) const ALL_BUT_RESIDUAL: i64 = 1;
-pub(crate) const PRICED: i64 = 2;
-
-/// Columns of costs, in the order of the methods.
-pub(crate) const COSTS: [&str; SplitMethod::ALL.len()] =
-    ["cost_all_in", "cost_residual", "cost_aws_split", "cost_opencost", "cost_datadog"];
-
-/// Which hour is written, and with which numbers.
-pub(crate) struct Place<'a> {
-    pub(crate) cluster: i64,
-    pub(crate) hour: u64,
-    /// The part of the hour that was read.
-    pub(crate) cut: Span,
-    pub(crate) codes: &'a Codes,
-    pub(crate) numbers: &'a Numbers,
-}
-
 /// A charge of a node in this hour, by node, holder and cause.
 type Charges = BTreeMap<(i64, i64, i64), ChargeRow>;
-
-/// A row of `hourly` beside its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChargeRow {
-    pub(crate) group: i64,
-    pub(crate) party: i64,
-    pub(crate) workload: i64,
-    pub(crate) pricing: i64,
-    pub(crate) gpu_milli_ms: i64,
-    pub(crate) costs: Costs,
-}
 
 /// Devices of a node with their intervals.
 type Devices = BTreeMap<i64, BTreeMap<i64, Vec<DeviceInterval>>>;
 
 /// CPU and memory by node and holder.
 type KeptTime = BTreeMap<i64, BTreeMap<u32, HeldTime>>;
-
-impl Place<'_> {
-    pub(crate) fn hour_ms(&self) -> u64 {
-        self.hour * HOUR_MS
-    }
-
-    pub(crate) fn key(&self) -> Vec<Cell> {
-        vec![self.cluster.into(), (self.hour as i64).into()]
-    }
-}
 
 /// Writes what a reading says of an hour.
 pub(crate) async fn write(

@@ -9,8 +9,9 @@ use sqlx::Connection;
 
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
-use crate::hour::{self, Place};
+use crate::hour;
 use crate::names::{Names, Numbers};
+use crate::place::Place;
 use crate::reading::{Reading, shortened};
 use crate::resolution;
 use crate::rows::{insert, read, run, unsigned};

@@ -13,6 +13,7 @@
 //! | `reading` | what is handed in, and what is refused of it |
 //! | `keep` | a reading written, hour by hour |
 //! | `hour` | one hour of a cluster: devices read again, nodes added up anew |
+//! | `place` | an hour that is written, and its rows |
 //! | `free_looks` | why what was free on a node was free |
 //! | `used` | how busy GPUs were while pods had them |
 //! | `daily` | days, moved by what an hour changed |
@@ -51,6 +52,7 @@ mod node_bills;
 mod node_facts;
 mod notices;
 mod parts;
+mod place;
 mod reading;
 mod resolution;
 mod retention;

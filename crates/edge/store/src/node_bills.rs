@@ -11,8 +11,8 @@ use sqlx::AnyConnection;
 
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
-use crate::hour::UNPRICED;
 use crate::keep::hour_in_words;
+use crate::place::UNPRICED;
 use crate::reading::shortened;
 use crate::rows::{Cell, number, read};
 use crate::store::{Store, known_cluster};

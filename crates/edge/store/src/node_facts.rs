@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::AnyConnection;
 
 use crate::error::Failure;
-use crate::hour::Place;
+use crate::place::Place;
 use crate::reading::{ReadNode, Reading};
 use crate::rows::{Cell, insert};
 

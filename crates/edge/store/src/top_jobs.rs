@@ -8,8 +8,8 @@ use sqlx::AnyConnection;
 
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
-use crate::hour::COSTS;
 use crate::parts::Parts;
+use crate::place::COSTS;
 use crate::rows::{Cell, number, read, text, unsigned};
 use crate::store::{Cluster, Store, known_cluster, view};
 use crate::sums::{

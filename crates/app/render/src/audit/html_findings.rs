@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use dovetail_auditing::document::{Document, FindingOut};
 use dovetail_auditing::patch::PatchOut;
-use dovetail_auditing::words::{object_words, severity_words};
+use dovetail_auditing::terms::severity_words;
+use dovetail_auditing::words::object_words;
 
 use super::grouped::{CheckGroup, grouped};
 use crate::text::html as safe;

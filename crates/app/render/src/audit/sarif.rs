@@ -3,7 +3,8 @@
 use dovetail_audit::CATALOGUE;
 use dovetail_auditing::document::{Document, FindingOut};
 use dovetail_auditing::patch::PatchOut;
-use dovetail_auditing::words::{object_words, severity_words};
+use dovetail_auditing::terms::severity_words;
+use dovetail_auditing::words::object_words;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

@@ -7,8 +7,8 @@ use dovetail_model::FreeCause;
 use dovetail_units::duration::duration_at_least;
 
 use super::{Run, UNWANTED, View, claims_on, consolidation, node_ref, pods_of};
-use crate::attribution::Attribution;
 use crate::catalogue::Check;
+use crate::claim::Attribution;
 use crate::facts::{BudgetLimit, Node};
 use crate::finding::Finding;
 use crate::patch::Change;

@@ -18,8 +18,8 @@ use dovetail_model::{
 
 use super::trial::placed;
 use super::{UNWANTED, View, node_ref, pod_ref};
-use crate::attribution::Attribution;
 use crate::catalogue::Check;
+use crate::claim::Attribution;
 use crate::facts::{Class, ContainerKind, Facts, Node, Pod, Workload};
 use crate::finding::{Finding, Move};
 

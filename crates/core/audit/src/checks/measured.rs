@@ -13,8 +13,8 @@ use dovetail_units::amount::{gib, percent};
 use dovetail_units::duration::{duration, duration_at_least};
 
 use super::{View, mend, node_ref, pod_ref};
-use crate::attribution::Attribution;
 use crate::catalogue::Check;
+use crate::claim::Attribution;
 use crate::facts::{Class, ObjectRef, Pod, Workload};
 use crate::finding::Finding;
 use crate::patch::Change;

@@ -21,14 +21,12 @@ mod trial;
 mod view;
 mod visibility;
 
-use dovetail_model::FreeCause;
-
-use crate::catalogue::{Check, check};
+use crate::catalogue::check;
 use crate::facts::Facts;
 use crate::finding::{Finding, group};
 use crate::moment::Moment;
 pub use scheduling::PLAIN_TAINT_VALUES;
-use view::{View, claims_on, node_ref, percent_of, pod_ref, pods_of};
+use view::{Run, UNWANTED, View, claims_on, node_ref, percent_of, pod_ref, pods_of};
 
 /// Runs every check on facts alone; findings are grouped by the object that a person edits, worst
 /// first.
@@ -60,10 +58,3 @@ const FAMILIES: [&[Run]; 10] = [
     visibility::RUNS,
     models::RUNS,
 ];
-
-/// A check by id.
-type Run = (&'static str, fn(&View<'_>, &'static Check, &mut Vec<Finding>));
-
-/// Why GPUs are free that no pending pod could use if they stayed: none asks for GPUs, or those
-/// that do accept others only.
-const UNWANTED: [FreeCause; 2] = [FreeCause::NoDemand, FreeCause::TypeMismatch];

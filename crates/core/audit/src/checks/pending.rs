@@ -12,8 +12,8 @@ use dovetail_model::{
 
 use super::trial::binds;
 use super::{View, claims_on};
-use crate::attribution::Attribution;
 use crate::catalogue::Check;
+use crate::claim::Attribution;
 use crate::facts::ObjectRef;
 use crate::finding::Finding;
 use crate::moment::Demand;

@@ -6,8 +6,8 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::{FreeCause, is_gpu_resource};
 
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
-use crate::attribution::Attribution;
 use crate::catalogue::Check;
+use crate::claim::Attribution;
 use crate::facts::{Class, ContainerKind, Workload};
 use crate::finding::Finding;
 use crate::patch::Change;

@@ -7,8 +7,8 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Condition, FreeCause, Taint, TaintEffect, canonical_gpu_model};
 
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
-use crate::attribution::Attribution;
 use crate::catalogue::Check;
+use crate::claim::Attribution;
 use crate::facts::{Class, Node, NumaPolicy, ObjectRef, Scoring, Workload};
 use crate::finding::Finding;
 use crate::moment::Gang;

@@ -4,13 +4,22 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
-use dovetail_model::JobId;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
+use dovetail_model::{FreeCause, JobId};
 
-use crate::attribution::Attribution;
+use crate::catalogue::Check;
+use crate::claim::Attribution;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
+use crate::finding::Finding;
 use crate::moment::Moment;
+
+/// A check by id.
+pub(super) type Run = (&'static str, fn(&View<'_>, &'static Check, &mut Vec<Finding>));
+
+/// Why GPUs are free that no pending pod could use if they stayed: none asks for GPUs, or those
+/// that do accept others only.
+pub(super) const UNWANTED: [FreeCause; 2] = [FreeCause::NoDemand, FreeCause::TypeMismatch];
 
 /// The facts with what several checks look up.
 pub(super) struct View<'a> {

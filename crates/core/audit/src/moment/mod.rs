@@ -22,7 +22,7 @@ use dovetail_model::{Action, Condition, FreeCause, JobId, Parts, Plan, Snapshot}
 use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Batch, Engine};
 
-use crate::attribution::DeviceWaste;
+use crate::claim::DeviceWaste;
 use crate::facts::{Class, Facts, ObjectRef};
 use crate::usage::GpuUse;
 pub use lasting::Lasting;

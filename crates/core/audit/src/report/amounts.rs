@@ -11,7 +11,7 @@ use dovetail_model::Money;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 
 use super::NodePrice;
-use crate::attribution::PricedTime;
+use crate::claim::PricedTime;
 use crate::facts::Facts;
 use crate::moment::{DeviceStates, MONTH_MS, Moment};
 

@@ -11,8 +11,9 @@ use dovetail_account::device_time::DeviceState;
 
 use super::amounts::Times;
 use super::room::{Freed, waiting_work_takes};
-use crate::attribution::{DeviceWaste, PricedTime, Taken};
+use crate::attribution::Taken;
 use crate::catalogue::Worth;
+use crate::claim::{DeviceWaste, PricedTime};
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::moment::{DeviceStates, Moment};

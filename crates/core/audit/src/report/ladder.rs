@@ -1,8 +1,8 @@
 //! What is left after each layer of findings.
 
 use super::Priced;
-use crate::attribution::PricedTime;
 use crate::catalogue::Layer;
+use crate::claim::PricedTime;
 
 /// The cluster after all findings of a layer, and of those before it, are mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,8 +15,9 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_account::split::Headline;
 use dovetail_model::Money;
 
-use crate::attribution::{PricedTime, Settled, Taken, settle_and_tell};
+use crate::attribution::{Settled, Taken, settle_and_tell};
 use crate::checks::audit_at;
+use crate::claim::PricedTime;
 use crate::facts::Facts;
 use crate::finding::Finding;
 use crate::moment::{DeviceStates, Moment};

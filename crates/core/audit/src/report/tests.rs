@@ -13,8 +13,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::catalogue::{Layer, Worth};
 use crate::facts::{Container, Gpus, Node, ObjectRef, Pod, Workload};
+use crate::measured_use::{Matched, measure};
 use crate::moment::{Demand, Held, HeldState, NodeGpus, Units, device_states};
-use crate::usage::{GpuUse, Matched, UsagePeriod, measure};
+use crate::usage::{GpuUse, UsagePeriod};
 
 const GPU: &str = "nvidia.com/gpu";
 const HOUR_MS: u64 = 3_600_000;

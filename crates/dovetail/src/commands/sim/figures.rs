@@ -5,9 +5,9 @@ use dovetail_sim::report::ArrivalRun;
 use dovetail_sim::timeline::UsageReport;
 use serde::Serialize;
 
+use crate::commands::sim::fgd_replay::FgdReplay;
 use crate::commands::sim::limits::Limit;
 use crate::commands::sim::money::BriefBill;
-use crate::commands::sim::run_fgd::FgdReplay;
 use crate::commands::sim::timed_replay::TimedFigures;
 
 /// One replay.

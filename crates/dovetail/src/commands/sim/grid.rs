@@ -15,13 +15,13 @@ use dovetail_trace::fgd::trace_name;
 use rayon::prelude::*;
 
 use crate::commands::sim::check::Check;
+use crate::commands::sim::fgd_replay;
 use crate::commands::sim::figures::{FgdFigures, Figures, Row};
 use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::limits::{self, Limit};
 use crate::commands::sim::money::{self, BriefBill};
 use crate::commands::sim::page::Section;
 use crate::commands::sim::run::Protocol;
-use crate::commands::sim::run_fgd;
 use crate::commands::sim::run_timed::EstimatesName;
 use crate::commands::sim::timed_replay::{self, OrderName, TimedPlan};
 use crate::input::baseline;
@@ -167,7 +167,7 @@ impl Grid {
                 let orders = trace.orders(&self.cluster, seed)?;
                 let world = trace.world(&self.cluster, &orders);
                 let policy = policy::seeded(&self.variants[point.variant], seed);
-                let replay = run_fgd::replay(&world, policy, *check, None, &steps)?;
+                let replay = fgd_replay::replay(&world, policy, *check, None, &steps)?;
                 let figures = FgdFigures::of(&replay, seed, world.cluster_milli());
                 Figures::Fgd(Box::new(figures))
             }

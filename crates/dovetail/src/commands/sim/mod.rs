@@ -4,6 +4,7 @@ mod arena;
 mod bounds;
 pub(crate) mod check;
 mod compare;
+mod fgd_replay;
 mod figures;
 mod grid;
 pub(crate) mod impossible;

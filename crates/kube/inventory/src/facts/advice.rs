@@ -6,7 +6,7 @@ use dovetail_audit::{Advice, NumaPolicy, ObjectRef, Recommended};
 use dovetail_objects::json::{Amount, nullable};
 use serde::Deserialize;
 
-use super::inventory::lenient;
+use super::lenient::lenient;
 use crate::dump::{RawObject, Skipped};
 
 #[derive(Default, Deserialize)]

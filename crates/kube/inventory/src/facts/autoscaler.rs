@@ -6,7 +6,7 @@ use dovetail_audit::{Autoscaler, ObjectRef};
 use dovetail_objects::json::nullable;
 use serde::Deserialize;
 
-use super::inventory::lenient;
+use super::lenient::lenient;
 use crate::dump::{RawObject, Skipped};
 
 /// What an autoscaler that names no metric looks at.

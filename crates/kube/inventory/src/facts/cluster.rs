@@ -9,7 +9,7 @@ use dovetail_objects::json::{Amount, nullable};
 use dovetail_objects::{DisruptionBudget, read};
 use serde::Deserialize;
 
-use super::inventory::lenient;
+use super::lenient::lenient;
 use super::unmade::quota::QuotaRoom;
 use crate::dump::{RawObject, Skipped};
 

@@ -13,10 +13,10 @@ use dovetail_objects::{Kind, Object, Pod};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::claims::UntoldPod;
-use super::gathered::Unjudged;
 use super::inventory::Inventory;
 use super::pods::PodRecord;
 use super::shown_by;
+use super::unjudged::Unjudged;
 use super::unmade::{Fate, UnmadePod};
 
 /// The scheduler that every waiting pod is said to name, so that all of them are judged alike.

@@ -16,12 +16,13 @@ use super::class::{class_of, exports_gpu_metrics, is_gang};
 use super::demand::worlds;
 use super::gangs::gangs;
 use super::inventory::Inventory;
-use super::life::{PodLife, lives};
+use super::lives::{PodLife, lives};
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::share::by_cores;
 use super::source::Sources;
 use super::template::owned;
 use super::tenant::{Tenant, tenants};
+use super::unjudged::Unjudged;
 use super::unmade::settle;
 use super::unread::UnknownGpus;
 use super::unseen::{Unseen, unseen};
@@ -77,17 +78,6 @@ pub struct Gathered {
     pub skipped_count: u64,
 }
 
-/// A waiting pod that was held against no node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unjudged {
-    /// Namespace and name.
-    pub pod: String,
-    /// Why.
-    pub reason: String,
-    /// The command that shows more of that.
-    pub command: &'static str,
-}
-
 impl Gathered {
     /// Whether time of which nobody knows can only add to the waste: everything that could hold
     /// what seems free, or want it, was handed over and understood.
@@ -138,7 +128,7 @@ impl Inventory {
         (facts.workloads, of_group) = self.workloads();
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
-        let unknown_gpus = unread.unknown_gpus(&self, &mut gpus);
+        let unknown_gpus = unread.unknown_gpus(&self.pods, &self.nodes, &mut gpus);
         clamped.extend(beyond);
         let made_ms = self.made_ms(&facts, &held);
         self.mark_empty(&mut facts.nodes, &held);

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::claims::DeviceObjects;
 use super::cluster::ClusterObjects;
 use super::detail::{NodeDetail, PodDetail};
+use super::lenient::lenient;
 use super::node::{ReadNode, negative, read as read_node};
 use super::owner::Owners;
 use super::pods::Pods;
@@ -224,17 +225,6 @@ impl Sink for Inventory {
 struct Collection {
     #[serde(deserialize_with = "nullable")]
     complete: Vec<String>,
-}
-
-/// Reads a part of an object; what is wrong is told with its path.
-pub(super) fn lenient<'a, T: Deserialize<'a>>(raw: &RawObject<'a>) -> Result<T, Skipped> {
-    serde_json::from_str(raw.json).map_err(|_| {
-        let mut input = serde_json::Deserializer::from_str(raw.json);
-        match serde_path_to_error::deserialize::<_, T>(&mut input) {
-            Err(error) => raw.skipped(&error.path().to_string(), &error.inner().to_string()),
-            Ok(_) => raw.skipped(".", "there is text behind the object"),
-        }
-    })
 }
 
 /// Kinds that decide where, or with which others, a waiting pod can go, besides nodes, pods and

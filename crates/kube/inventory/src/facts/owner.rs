@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_audit::ObjectRef;
 
 use super::detail::OwnerDetail;
-use super::inventory::lenient;
+use super::lenient::lenient;
 use super::unmade::Unmade;
 use crate::dump::{RawObject, Skipped};
 

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::{Demand, NodeGpus, Untold};
 use dovetail_model::is_gpu_resource;
+use dovetail_objects::Node;
 use serde_json::Value;
 
-use super::inventory::Inventory;
+use super::pods::Pods;
 use crate::dump::RawObject;
 
 /// More GPUs of one object are a slip.
@@ -87,15 +88,20 @@ impl Unread {
 impl Unread {
     /// GPUs of which nobody can say whether they are held. Those on nodes that are known are marked
     /// there.
-    pub(super) fn unknown_gpus(&self, all: &Inventory, gpus: &mut [NodeGpus]) -> UnknownGpus {
+    pub(super) fn unknown_gpus(
+        &self,
+        pods: &Pods,
+        nodes: &BTreeMap<String, Node>,
+        gpus: &mut [NodeGpus],
+    ) -> UnknownGpus {
         let mut unknown = UnknownGpus {
             unread_pods: self.pods.len(),
             unread_nodes: self.nodes.len(),
             of_unread_nodes: self.nodes.iter().sum(),
             ..UnknownGpus::default()
         };
-        let placed = all.pods.list.iter().filter(|record| !record.pod.node.is_empty());
-        for record in placed.filter(|record| !all.nodes.contains_key(&*record.pod.node)) {
+        let placed = pods.list.iter().filter(|record| !record.pod.node.is_empty());
+        for record in placed.filter(|record| !nodes.contains_key(&*record.pod.node)) {
             let held = record.pod.holds().extended.iter();
             let units = held.filter(|(name, count)| **count > 0 && is_gpu_resource(name));
             let units: i64 = units.map(|(_, count)| (*count).min(MOST)).sum();

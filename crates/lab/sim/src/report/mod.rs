@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `data` | the input |
 //! | `arrivals`, `timed`, `money` | what a section says |
+//! | `html` | all sections as one page |
 //! | `page` | sections, tables and figures as the template wants them |
 //! | `plot` | lines, stacked areas and bars as SVG |
 //! | `number`, `spread` | figures as people read them |
@@ -16,6 +17,7 @@
 
 mod arrivals;
 mod data;
+mod html;
 mod money;
 mod number;
 pub(crate) mod page;
@@ -31,5 +33,6 @@ pub use data::{
     ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData, RunAccount,
     TimedComparison, TimedPolicy, TimedRun,
 };
-pub use page::{ReportError, html};
+pub use html::html;
+pub use page::ReportError;
 pub use terminal::text;

@@ -7,7 +7,6 @@ use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
 use crate::report::number::{UNKNOWN, printable, usd};
 use crate::report::page::{Block, Cell, Row, Table};
 use crate::report::spread::Spread;
-use crate::report::timed::causes;
 use crate::timeline::{AmountReport, ModelReport};
 
 /// A cause in words.
@@ -28,6 +27,18 @@ pub(crate) fn cause_label(cause: FreeCause) -> &'static str {
         FreeCause::NoDemand => "no demand",
         FreeCause::LayoutRest => "left over by a MIG layout",
     }
+}
+
+/// Causes of which any run has something, in their order.
+pub(crate) fn causes(comparison: &TimedComparison) -> Vec<FreeCause> {
+    let has = |cause: &FreeCause| {
+        let mut runs = comparison.policies.iter().flat_map(|policy| &policy.runs);
+        runs.any(|run| {
+            let of = run.usage().and_then(|usage| usage.total.free_by_cause.get(cause));
+            of.is_some_and(|of| of.gpu_milli_ms > 0)
+        })
+    };
+    FreeCause::ALL.into_iter().filter(has).collect()
 }
 
 /// Both tables.

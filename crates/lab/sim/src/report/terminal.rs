@@ -5,8 +5,9 @@ use dovetail_units::amount::whole;
 
 use crate::report::arrivals::MEASURES;
 use crate::report::data::{ArrivalComparison, ReportData, TimedComparison};
+use crate::report::html::check;
 use crate::report::number::printable;
-use crate::report::page::{ReportError, check};
+use crate::report::page::ReportError;
 use crate::report::spread::Spread;
 use crate::report::timed::groups;
 

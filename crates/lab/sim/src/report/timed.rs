@@ -1,11 +1,10 @@
 //! What a section on jobs in time says.
 
-use dovetail_model::FreeCause;
 use dovetail_units::amount::{brief, fine_percent, whole};
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
-use crate::report::money;
+use crate::report::money::{self, causes};
 use crate::report::number::{change, points, printable, usd};
 use crate::report::page::{Block, Cell, Row, Section, Table, Tile};
 use crate::report::spread::Spread;
@@ -84,18 +83,6 @@ fn mean_gpus(run: &TimedRun, amount: &AmountReport) -> Option<f64> {
     let usage = run.usage()?;
     let period_ms = usage.to_ms - usage.from_ms;
     (period_ms > 0).then(|| amount.gpu_milli_ms as f64 / 1000.0 / period_ms as f64)
-}
-
-/// Causes of which any run has something, in their order.
-pub(crate) fn causes(comparison: &TimedComparison) -> Vec<FreeCause> {
-    let has = |cause: &FreeCause| {
-        let mut runs = comparison.policies.iter().flat_map(|policy| &policy.runs);
-        runs.any(|run| {
-            let of = run.usage().and_then(|usage| usage.total.free_by_cause.get(cause));
-            of.is_some_and(|of| of.gpu_milli_ms > 0)
-        })
-    };
-    FreeCause::ALL.into_iter().filter(has).collect()
 }
 
 /// Place of the group of money.

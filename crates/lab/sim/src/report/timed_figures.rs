@@ -5,13 +5,12 @@ use dovetail_units::amount::{brief, fine_percent};
 use dovetail_units::duration::duration;
 
 use crate::report::data::{RunAccount, TimedComparison, TimedPolicy};
-use crate::report::money::cause_label;
+use crate::report::money::{cause_label, causes};
 use crate::report::number::printable;
 use crate::report::page::{Block, Cell, Figure, Legend, Row, Table};
 use crate::report::plot::{
     Axis, Bar, BarPlot, Frame, LINE_STYLES, Layer, Line, LinePlot, StackPlot,
 };
-use crate::report::timed::causes;
 use crate::timeline::{Series, SeriesPoint};
 
 /// Most causes with a layer of their own; the smallest share one.

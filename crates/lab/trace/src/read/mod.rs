@@ -1,4 +1,4 @@
-//! Reading files: the entry points, and the loop over rows that all readers share.
+//! Reading files: the entry points.
 
 mod cell;
 mod csv_row;
@@ -6,11 +6,11 @@ mod job_table;
 mod lines;
 mod openb;
 mod own;
+mod rows;
 mod small;
 mod swf;
 mod table;
 
-use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -18,15 +18,14 @@ pub(crate) use cell::Cell;
 pub use cell::RowProblem;
 pub(crate) use lines::LineReader;
 pub(crate) use own::{JOB_COLUMNS, NODE_COLUMNS};
+pub(crate) use rows::{ClusterGpus, read_rows};
 pub use small::{SmallRow, SmallTable};
 pub(crate) use table::{Column, RowView, Table};
 
-use crate::error::{RowError, SkippedRow, TraceError, shortened};
+use crate::error::{TraceError, shortened};
 use crate::format::{FORMATS, Format, ReadOptions};
-use crate::limits::MAX_GPUS;
-use crate::node::{Cluster, TraceNode};
+use crate::node::Cluster;
 use crate::trace::Trace;
-use table::Next;
 
 /// Reads the jobs of a file, plain or gzip.
 ///
@@ -131,117 +130,4 @@ fn format_of(lines: &mut LineReader, forced: Option<Format>) -> Result<Format, T
         header: shortened(&first),
         known: known(),
     })
-}
-
-/// What [`read_rows`] found.
-pub(crate) struct Rows<T> {
-    pub(crate) values: Vec<T>,
-    /// Line of each value.
-    pub(crate) lines: Vec<u64>,
-    pub(crate) skipped: Vec<SkippedRow>,
-}
-
-/// Reads all rows with `parse`, which returns `None` for rows that the format tells to pass over.
-///
-/// `id` gives a value's name, which must be unique, and `id_column` the column it stands in.
-pub(crate) fn read_rows<T>(
-    table: &mut Table,
-    options: &ReadOptions,
-    id_column: &'static str,
-    id: impl Fn(&T) -> &str,
-    mut parse: impl FnMut(RowView<'_>) -> Result<Option<T>, RowProblem>,
-) -> Result<Rows<T>, TraceError> {
-    let mut rows = Rows { values: Vec::new(), lines: Vec::new(), skipped: Vec::new() };
-    let mut first_lines: HashMap<String, u64> = HashMap::new();
-    loop {
-        let parsed = match table.advance()? {
-            Next::End => break,
-            Next::Bad(problem) => Err(problem),
-            Next::Row => parse(table.row()).and_then(|value| match value {
-                Some(value) => unique(&mut first_lines, id_column, id(&value), table.line())
-                    .map(|()| Some(value)),
-                None => Ok(None),
-            }),
-        };
-        match parsed {
-            Ok(Some(value)) => {
-                rows.values.push(value);
-                rows.lines.push(table.line());
-            }
-            Ok(None) => {}
-            Err(problem) => {
-                let error = problem.at(table.file(), table.line());
-                if !options.skip_bad_rows {
-                    return Err(TraceError::Row(Box::new(error)));
-                }
-                rows.skipped.push(error.into());
-            }
-        }
-    }
-    if rows.values.is_empty() {
-        return Err(no_rows(table, &rows.skipped));
-    }
-    Ok(rows)
-}
-
-/// GPUs of the machines read so far, of which a cluster has at most [`MAX_GPUS`].
-#[derive(Default)]
-pub(crate) struct ClusterGpus(u32);
-
-impl ClusterGpus {
-    /// Adds a machine, or says that it is one too many; `column` is that of the number of GPUs.
-    pub(crate) fn add(&mut self, node: &TraceNode, column: &str) -> Result<(), RowProblem> {
-        match self.0.checked_add(node.gpu_count).filter(|gpus| *gpus <= MAX_GPUS) {
-            Some(gpus) => {
-                self.0 = gpus;
-                Ok(())
-            }
-            None => {
-                let problem = format!("makes more than {MAX_GPUS} GPUs with the rows before");
-                let expected = "a cluster that is not larger";
-                Err(RowProblem::in_column(column, &node.gpu_count.to_string(), problem, expected))
-            }
-        }
-    }
-}
-
-fn unique(
-    first_lines: &mut HashMap<String, u64>,
-    column: &'static str,
-    id: &str,
-    line: u64,
-) -> Result<(), RowProblem> {
-    match first_lines.insert(id.to_owned(), line) {
-        None => Ok(()),
-        Some(first) => {
-            // The first row is the one that counts, also for a third of the same name.
-            first_lines.insert(id.to_owned(), first);
-            let problem = format!("was already used on line {first}");
-            Err(RowProblem::in_column(column, id, problem, "a name used once"))
-        }
-    }
-}
-
-fn no_rows(table: &Table, skipped: &[SkippedRow]) -> TraceError {
-    let first = skipped.first().map(|row| format!(", first: line {}: {}", row.line, row.reason));
-    TraceError::NoRows {
-        file: table.file().to_owned(),
-        skipped: skipped.len(),
-        first: first.unwrap_or_default(),
-        expected: format!("at least one row of {}", table.holds()),
-    }
-}
-
-impl RowProblem {
-    /// Adds the place.
-    pub(crate) fn at(self, file: &str, line: u64) -> RowError {
-        RowError {
-            file: file.to_owned(),
-            line,
-            column: self.column,
-            text: shortened(&self.text),
-            problem: self.problem,
-            expected: self.expected,
-        }
-    }
 }

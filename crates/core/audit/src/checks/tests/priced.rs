@@ -6,8 +6,9 @@ use dovetail_model::FreeCause;
 use super::{
     GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used,
 };
-use crate::attribution::{DeviceWaste, settle};
+use crate::attribution::settle;
 use crate::checks::audit;
+use crate::claim::DeviceWaste;
 use crate::facts::{ContainerKind, Facts, Pod};
 
 /// Device-hours that the finding of a check claims, where the first two devices of the node stood

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use dovetail_objects::{ResourceClaimTemplate, labels};
 
-use super::inventory::lenient;
+use super::lenient::lenient;
 use crate::dump::{RawObject, Skipped};
 pub(super) use apply::{Claimed, Doubts};
 use claim::{Claim, Request};

@@ -8,8 +8,8 @@ use dovetail_audit::Untold;
 use super::claim::NotTold;
 use super::waiting::Cuttable;
 use super::whose::Whose;
-use crate::facts::gathered::Unjudged;
 use crate::facts::shown_by;
+use crate::facts::unjudged::Unjudged;
 
 /// A waiting pod of which nobody knows what it wants.
 pub(in crate::facts) struct UntoldPod {

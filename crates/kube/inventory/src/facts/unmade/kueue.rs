@@ -12,7 +12,7 @@ use super::quota::{QUOTA_RESERVED, speaks_of_quota};
 use super::{PodSet, sets};
 use crate::dump::{RawObject, Skipped};
 use crate::facts::detail::{MetaDetail, OwnerConditionDetail};
-use crate::facts::inventory::lenient;
+use crate::facts::lenient::lenient;
 
 const GROUP: &str = "kueue.x-k8s.io/";
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::scopes::{QuotaScope, ScopeJson, ScopedPod};
 use crate::dump::{RawObject, Skipped};
-use crate::facts::inventory::lenient;
+use crate::facts::lenient::lenient;
 
 /// The condition of a ReplicaSet that the server refuses pods.
 pub(crate) const REPLICA_FAILURE: &str = "ReplicaFailure";

@@ -12,7 +12,7 @@ use super::quota::{REPLICA_FAILURE, speaks_of_quota};
 use super::{Maker, QUEUE_LABEL, Says, Unmade, Why, kueue, sets};
 use crate::dump::{RawObject, Skipped};
 use crate::facts::detail::{OwnerConditionDetail, OwnerDetail, OwnerStatusDetail};
-use crate::facts::inventory::lenient;
+use crate::facts::lenient::lenient;
 
 /// The label that JobSet gives its Jobs.
 const REPLICATED_JOB: &str = labels::REPLICATED_JOB;

@@ -12,7 +12,7 @@ use super::PodSet;
 use super::scopes::ScopedPod;
 use crate::dump::{RawObject, Skipped};
 use crate::facts::detail::PodDetail;
-use crate::facts::inventory::lenient;
+use crate::facts::lenient::lenient;
 use crate::facts::read_pod::claims;
 
 /// A template as it is written.

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::metadata::{ago, letters, of_cluster};
+use super::metadata::{ago, of_cluster};
+use super::noise::{letters, mixed};
 use super::plan::{NodeState, Plan, PlannedNode};
 
 /// Images that a node remembers; kubelets tell fifty.
@@ -154,7 +155,7 @@ fn conditions(node: &PlannedNode) -> Value {
 
 fn image(number: u64) -> Value {
     let name = letters(number, 8);
-    let (one, other) = (super::metadata::mixed(number), super::metadata::mixed(number ^ 1));
+    let (one, other) = (mixed(number), mixed(number ^ 1));
     json!({
         "names": [
             format!("registry.example.com/{name}@sha256:{one:016x}{other:016x}{one:016x}{other:016x}"),

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::metadata::{ago, controlled_by, ending, mixed, nearest_owner, of_namespace};
+use super::metadata::{ago, controlled_by, nearest_owner, of_namespace};
+use super::noise::{ending, mixed};
 use super::plan::{Plan, PlannedPod};
 use super::template::{annotations, image, labels, spec};
 use super::work::{Family, Slip, Work};

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::OBJECTS_AT_S;
-use super::metadata::mixed;
+use super::noise::mixed;
 use super::plan::{Plan, PlannedPod};
 use super::pod_json::name;
 use super::pools::POOLS;

@@ -172,6 +172,6 @@ impl Work {
 
     /// Letters and digits that follow from its place and stay the same.
     pub(super) fn hash(&self, length: usize) -> String {
-        super::metadata::letters(u64::from(self.first_pod) * 31 + self.name.len() as u64, length)
+        super::noise::letters(u64::from(self.first_pod) * 31 + self.name.len() as u64, length)
     }
 }
