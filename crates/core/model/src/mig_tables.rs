@@ -164,4 +164,32 @@ mod tests {
         }
         assert_eq!(MigTable::of_model("Tesla-T4"), None);
     }
+
+    /// What NVML of driver 580.159 reports on an H100 80GB HBM3 and on an H200: names, and starts
+    /// with their sizes in memory slices (`nvmlDeviceGetGpuInstancePossiblePlacements_v2`).
+    #[test]
+    fn tables_are_those_that_a_driver_reports() {
+        let reported = [
+            ("NVIDIA H100 80GB HBM3", ["1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb"]),
+            ("NVIDIA H200", ["1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb"]),
+        ];
+        let starts: [(&[u8], u8); 5] = [
+            (&[0, 1, 2, 3, 4, 5, 6], 1),
+            (&[0, 2, 4, 6], 2),
+            (&[0, 2, 4], 2),
+            (&[0, 4], 4),
+            (&[0], 4),
+        ];
+        for (model, names) in reported {
+            let table = MigTable::of_model(model).expect(model);
+            let ours = table.profiles.iter().take(5);
+            let ours = ours.map(|p| (p.name.as_str(), (p.starts.as_slice(), p.memory_slices)));
+            assert!(ours.eq(names.into_iter().zip(starts)), "{model}");
+            let whole = if model.ends_with("H200") { "7g.141gb" } else { "7g.80gb" };
+            assert_eq!(table.profiles[5].name, whole);
+            assert_eq!(table.profiles[5].memory_slices, 8);
+            assert_eq!(table.profiles[6].name, format!("{}+me", names[0]));
+            assert_eq!(table.profiles[6].starts, table.profiles[0].starts);
+        }
+    }
 }
