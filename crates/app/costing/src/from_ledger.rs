@@ -18,16 +18,16 @@ use super::from_prometheus::LeftOpen;
 use super::from_store::Ledger;
 use super::teams::Teams;
 
-/// Fills an account whose period is whole hours of a ledger with what its nodes were.
+/// An account whose period is whole hours of a ledger, with what its nodes were.
 ///
 /// # Errors
 /// A ledger that cannot be read, or does not keep nodes one by one so far back.
-pub fn fill(
-    account: &mut Account,
+pub fn filled(
+    mut account: Account,
     ledger: &mut Ledger,
     cluster: &str,
     teams: &Teams,
-) -> Result<()> {
+) -> Result<Account> {
     let mut days = Vec::new();
     for span in days_of(account.span) {
         let hours = span.from_ms / HOUR_MS..span.to_ms / HOUR_MS;
@@ -84,7 +84,7 @@ pub fn fill(
             counted(nameless.len(), "node")
         ));
     }
-    Ok(())
+    Ok(account)
 }
 
 /// The method nobody asked for: `residual` where all that has a price has list prices of CPU and

@@ -212,7 +212,7 @@ fn anew(
     };
     account.cluster.clone_from(&cluster);
     let teams = flags.split.teams(app);
-    from_ledger::fill(&mut account, ledger, &cluster, &teams)?;
+    let mut account = from_ledger::filled(account, ledger, &cluster, &teams)?;
     let bill = flags.billed(app, &mut account)?;
     let method = flags.split.method(app);
     let method = method.unwrap_or_else(|| from_ledger::default_method(&account));

@@ -1,24 +1,21 @@
-//! Gangs through the whole scheduler: a server that fails, and a real one whose leader is killed.
+//! Gangs through the whole scheduler: one that cannot be completed, and a leader that is killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_cluster::world::{self, Patience};
 use dovetail_scheduler::Options;
 use dovetail_testkit::binaries::Release;
-use dovetail_testkit::fake_api::FaultRule;
 use dovetail_testkit::{ControlPlane, FakeApi, KubeletOptions, Kubelets, cluster};
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::{Api, Client};
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::freeze::Process;
 use crate::schedule::{
-    PATIENCE, Running, assert_within, config, create_nodes, fake_nodes, fault_runs, faults, held,
-    judge, pod, until,
+    PATIENCE, Running, assert_within, config, create_nodes, fake_nodes, held, pod, until,
 };
 
 pub(crate) fn group(name: &str, min: usize) -> Value {
@@ -41,44 +38,6 @@ pub(crate) fn bound_of_gangs(pods: &[Value]) -> BTreeMap<String, usize> {
         *bound.entry(group.to_owned()).or_default() += usize::from(is_bound);
     }
     bound
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(fault_runs(10)))]
-
-    /// Five gangs of eight GPUs each in a cluster of 32: four run, and the fifth has nothing.
-    #[test]
-    fn whatever_goes_wrong_gangs_are_whole_or_absent(seed in any::<u64>(), rules in faults()) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let api = FakeApi::start()?;
-        fake_nodes(&api, 4);
-        for gang in 0..5 {
-            api.create("podgroups", "default", &group(&format!("g{gang}"), 4))?;
-        }
-        for at in 0..20 {
-            api.create("pods", "default", &member(at % 5, at / 5, 2))?;
-        }
-        run_until_four_run(&runtime, &api, seed, rules);
-        judge(&api);
-        let bound = bound_of_gangs(&api.all("pods"));
-        let mut sizes: Vec<usize> = bound.values().copied().collect();
-        sizes.sort_unstable();
-        prop_assert_eq!(sizes, [0, 4, 4, 4, 4], "{:?}", bound);
-    }
-}
-
-fn run_until_four_run(
-    runtime: &tokio::runtime::Runtime,
-    api: &FakeApi,
-    seed: u64,
-    rules: Vec<FaultRule>,
-) {
-    api.set_faults(seed, rules);
-    runtime.block_on(async {
-        let scheduler = Running::start(config(api), Options::default());
-        until(api, || bound_of_gangs(&api.all("pods")).values().sum::<usize>() == 16).await;
-        scheduler.stop().await;
-    });
 }
 
 /// Two pods of four were bound by a leader that is gone, and there is no room for the other two.

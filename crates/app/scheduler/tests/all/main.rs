@@ -7,7 +7,6 @@ mod evictions;
 mod exempt;
 mod freeze;
 mod gang_definitions;
-mod gang_faults;
 mod gang_kinds;
 mod gang_run;
 mod gangs;
