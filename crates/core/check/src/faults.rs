@@ -608,7 +608,7 @@ fn what_comes_from_outside_is_booked() {
     judge.event(&Event::ForeignReleased { name: "static".into() }, 5);
     assert_eq!(judge.plan(&on_b), []);
     assert_eq!(judge.plan(&plan), []);
-    judge.event(&Event::Ended { job: JobId(2) }, 6);
+    judge.event(&Event::ended(JobId(2)), 6);
     judge.event(&Event::NodeCondition { node: "b".into(), condition: Condition::NotReady }, 7);
     judge.event(&Event::QueueChanged(Queue::named("q")), 8);
     let device = Device { healthy: false, ..Device::plain("A", 0) };

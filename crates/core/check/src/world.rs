@@ -187,7 +187,7 @@ impl World {
                 }
             }
             Event::HeldChanged(holding) => self.change_held(holding),
-            Event::Ended { job } => self.end_job(*job),
+            Event::Ended { job, .. } => self.end_job(*job),
             Event::Ending { job, expected_end_ms } => {
                 let pods = self.jobs.get(job).into_iter().flat_map(|booked| booked.pods.keys());
                 let pods = pods.map(|(pod_set, ordinal)| PodId {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::HowEnded;
 use crate::holding::{Holding, Owner};
 use crate::ids::{JobId, NodeName, PodId, QueueName, ReservationId};
 use crate::job::Job;
@@ -60,9 +61,12 @@ pub enum Event {
     },
     /// A pod of a running job holds something else than before, or on another node, or is ending.
     HeldChanged(Box<Holding>),
-    /// A job left, finished, failed or cancelled; everything it held is free.
+    /// A job left, finished, failed or cancelled; everything it held is free. What is to run again
+    /// is submitted again under the same identity.
     Ended {
         job: JobId,
+        #[serde(default, skip_serializing_if = "HowEnded::is_completed")]
+        how: HowEnded,
     },
     /// A job is ending: it holds what it holds until then.
     Ending {
@@ -100,4 +104,11 @@ pub enum Event {
     },
     /// Time passed and nothing else.
     Tick,
+}
+
+impl Event {
+    /// A job did its work, or left for a reason that nobody knows.
+    pub fn ended(job: JobId) -> Self {
+        Self::Ended { job, how: HowEnded::Completed }
+    }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::History;
 use crate::ids::{JobId, QueueName};
+use crate::interruption::{AttemptTime, InterruptionCost};
 use crate::preemption::PreemptionRules;
 use crate::requirement::Requirement;
 
@@ -49,6 +51,9 @@ pub struct Job {
     /// more.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub kept_room: BTreeSet<String>,
+    /// Earlier attempts. The engine keeps them while a preempted job is away.
+    #[serde(default, skip_serializing_if = "History::is_empty")]
+    pub history: History,
 }
 
 impl Job {
@@ -68,12 +73,37 @@ impl Job {
             interruption: InterruptionCost::default(),
             preemption: PreemptionRules::default(),
             kept_room: BTreeSet::new(),
+            history: History::default(),
         }
     }
 
     /// Milli-GPU that the job holds at its smallest size.
     pub fn min_gpu_milli(&self) -> i64 {
         self.pod_sets.iter().map(|set| set.requirement.gpu_milli() * i64::from(set.min)).sum()
+    }
+
+    /// How long an attempt that starts now is expected to take: what is left of the work, the time to
+    /// come back and the checkpoints.
+    pub fn expected_attempt_ms(&self) -> Option<u64> {
+        let work_ms = self.estimate?.p50_ms.saturating_sub(self.history.saved_ms);
+        Some(self.interruption.attempt_ms(work_ms, self.history.is_empty()))
+    }
+
+    /// What its attempt has done by a time; nothing while it waits. A checkpoint that was reported
+    /// counts where it is newer than the declared interval says.
+    pub fn attempt_at(&self, now_ms: u64) -> AttemptTime {
+        let Some(start_ms) = self.start_ms else { return AttemptTime::default() };
+        let ran_ms = now_ms.saturating_sub(start_ms);
+        let mut did = self.interruption.stopped_after(ran_ms, self.history.is_empty());
+        if let Some(reported_ms) = self.interruption.last_checkpoint_ms
+            && reported_ms >= start_ms
+        {
+            let since_ms = now_ms.saturating_sub(reported_ms);
+            let newer_ms = did.unsaved_ms.saturating_sub(since_ms);
+            did.unsaved_ms -= newer_ms;
+            did.saved_ms += newer_ms;
+        }
+        did
     }
 }
 
@@ -141,18 +171,4 @@ pub enum EstimateSource {
     History,
     /// A configured default.
     Default,
-}
-
-/// What it costs to stop a job and start it again. `None` is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct InterruptionCost {
-    /// Time between checkpoints.
-    pub checkpoint_interval_ms: Option<u64>,
-    /// Time to write one.
-    pub checkpoint_cost_ms: Option<u64>,
-    /// Time to come back.
-    pub restart_cost_ms: Option<u64>,
-    /// When the last one was written.
-    pub last_checkpoint_ms: Option<u64>,
 }

@@ -15,6 +15,12 @@ pub struct PreemptionRules {
     pub is_protected: bool,
     /// Its pods are gone so long after they were told to stop, at the latest; `None` is unknown.
     pub grace_ms: Option<u64>,
+    /// It is preempted at most so often; `None` is no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_preemptions: Option<u32>,
+    /// It is not preempted before its attempt has run so long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_run_ms: Option<u64>,
 }
 
 /// How many of the pods that a selector counts may be stopped now.

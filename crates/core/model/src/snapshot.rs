@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::action::PendingReason;
 use crate::device::MigTable;
+use crate::history::History;
 use crate::holding::Holding;
 use crate::ids::{JobId, NodeName, QueueName, ReservationId};
 use crate::job::{Job, PodSet, TopologyRequest};
@@ -39,6 +40,9 @@ pub struct Snapshot {
     /// How many pods may be stopped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<Budget>,
+    /// What preempted jobs have behind them that were not submitted again yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub away: Vec<(JobId, History)>,
     /// Reasons already given to waiting jobs; each is said once until it changes.
     pub reasons: Vec<(JobId, PendingReason)>,
     /// Random numbers drawn so far, for nodes and for devices; policies that draw none leave both

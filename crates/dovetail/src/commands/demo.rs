@@ -136,7 +136,7 @@ fn replay(
 ) -> Result<TimedPolicy> {
     let spec = PolicySpec::named(policy);
     let engine = EngineConfig { policy: spec, order: Order::FifoSkip, ..EngineConfig::default() };
-    let config = TimedConfig { engine, estimates: Estimates::Trace, faults: None };
+    let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
     let world =
         TimedWorld { nodes: cluster.nodes.clone(), jobs: jobs.to_vec(), ..TimedWorld::default() };
     // Behind the last submission a trace offers nothing, and an emptying cluster says nothing.

@@ -3,18 +3,22 @@
 use anyhow::{Error, Result};
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::baseline::{BaselineCluster, BaselineError, BaselineJob};
-use dovetail_trace::{Cluster, Trace};
+use dovetail_trace::{Cluster, StopCosts, Trace};
 
 /// What needs to know when jobs come and how long they run.
 pub(crate) const TIMED: &str = "the timed protocol";
 
-/// The jobs of a trace, which must all say when they come and how long they run.
+/// The jobs of a trace, which must all say when they come and how long they run. With `charges`,
+/// stops cost what the trace says, and else this.
 ///
 /// # Errors
 /// Names the job that lacks a value, or asks for more than these orders know.
-pub(crate) fn jobs(trace: &Trace) -> Result<Vec<BaselineJob>> {
+pub(crate) fn jobs(trace: &Trace, charges: Option<StopCosts>) -> Result<Vec<BaselineJob>> {
     check_times(trace, TIMED)?;
-    Ok(BaselineJob::of_trace(trace)?)
+    Ok(match charges {
+        None => BaselineJob::of_trace(trace)?,
+        Some(costs) => BaselineJob::charged(trace, costs)?,
+    })
 }
 
 /// What a preemptive order says of a trace, with the place of the job.

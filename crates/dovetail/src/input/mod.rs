@@ -6,4 +6,5 @@ pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod policy;
 pub(crate) mod seeds;
+pub(crate) mod stop_costs;
 pub(crate) mod trace_file;

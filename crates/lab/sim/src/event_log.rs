@@ -100,7 +100,7 @@ fn described(event: &Event) -> (&'static str, String) {
         Event::BindFailed { pod } => ("bind_failed", format!("{pod:?}")),
         Event::PodEnded { pod } => ("pod_ended", format!("{pod:?}")),
         Event::HeldChanged(holding) => ("held_changed", format!("{:?}", holding.owner)),
-        Event::Ended { job } => ("ended", job.0.to_string()),
+        Event::Ended { job, .. } => ("ended", job.0.to_string()),
         Event::Ending { job, .. } => ("ending", job.0.to_string()),
         Event::ForeignHeld(holding) => ("foreign_held", holding.node.to_string()),
         Event::ForeignReleased { name } => ("foreign_released", name.clone()),

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use dovetail_model::topology::Level;
 use dovetail_model::{
-    DeviceRequest, Estimate, Job, JobId, Node, PodSet, Requirement, Resources, Snapshot, Topology,
+    DeviceRequest, Estimate, InterruptionCost, Job, JobId, Node, PodSet, Requirement, Resources,
+    Snapshot, Topology,
 };
 use dovetail_model::{
     device::Device,
     job::{EstimateSource, TopologyRequest},
 };
 use dovetail_trace::limits::MAX_NODE_GPUS;
-use dovetail_trace::{TraceJob, TraceNode};
+use dovetail_trace::{StopCosts, TraceJob, TraceNode};
 
 /// Label of the zone of a machine.
 pub const ZONE_LABEL: &str = dovetail_model::labels::ZONE;
@@ -61,6 +62,8 @@ pub struct JobFactory {
     largest_node_gpus: Option<u32>,
     /// Level of which jobs with several pods must be in one domain; `None` lets them be anywhere.
     gang_level: Option<String>,
+    /// What it costs to stop jobs where the trace does not say.
+    stop_costs: StopCosts,
 }
 
 /// CPU, memory, devices, milli per device, models.
@@ -70,12 +73,17 @@ impl JobFactory {
     /// A factory for a cluster; a pod with more GPUs than its largest machine becomes several pods.
     pub fn for_nodes<'t>(nodes: impl IntoIterator<Item = &'t TraceNode>) -> Self {
         let largest_node_gpus = nodes.into_iter().map(|node| node.gpu_count).max();
-        Self { requirements: BTreeMap::new(), largest_node_gpus, gang_level: None }
+        Self { largest_node_gpus, ..Self::default() }
     }
 
     /// The same, with all pods of a job in one domain of a level.
     pub fn with_gang_level(self, gang_level: Option<String>) -> Self {
         Self { gang_level, ..self }
+    }
+
+    /// The same, with costs of stopping jobs where the trace does not state them.
+    pub fn with_stop_costs(self, stop_costs: StopCosts) -> Self {
+        Self { stop_costs, ..self }
     }
 
     /// One job of a trace.
@@ -94,9 +102,21 @@ impl JobFactory {
             estimate: trace.estimate_ms.map(exact_estimate),
             start_ms: None,
             deadline_ms: trace.deadline_ms,
-            interruption: Default::default(),
+            interruption: self.interruption(trace),
             preemption: Default::default(),
             kept_room: Default::default(),
+            history: Default::default(),
+        }
+    }
+
+    /// What it costs to stop a job of a trace and start it again.
+    pub(crate) fn interruption(&self, trace: &TraceJob) -> InterruptionCost {
+        let costs = trace.stop_costs.or(self.stop_costs);
+        InterruptionCost {
+            checkpoint_interval_ms: costs.checkpoint_interval_ms,
+            checkpoint_cost_ms: costs.checkpoint_cost_ms,
+            restart_cost_ms: costs.restart_cost_ms,
+            last_checkpoint_ms: None,
         }
     }
 

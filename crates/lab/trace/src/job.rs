@@ -1,6 +1,6 @@
 //! What a trace says about one job, and the rules every job obeys.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::limits::{
     MAX_CPU_MILLI, MAX_GPUS, MAX_JOB_MEMORY_BYTES, MAX_MEMORY_BYTES, MAX_PODS, MAX_TIME_MS,
@@ -50,6 +50,9 @@ pub struct TraceJob {
     pub priority: i32,
     /// When the job should be done, in ms on the same clock as `submit_ms`.
     pub deadline_ms: Option<u64>,
+    /// What it costs to stop the job and start it again.
+    #[serde(skip_serializing_if = "StopCosts::is_unknown")]
+    pub stop_costs: StopCosts,
     /// How the job ended in the source.
     pub outcome: Outcome,
     /// Where the source did not see all of it: then it ran for longer than `duration_ms`.
@@ -57,6 +60,36 @@ pub struct TraceJob {
     /// The times to the microsecond, where `submit_ms` and `duration_ms` round them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact: Option<ExactTimes>,
+}
+
+/// What it costs to stop a job and start it again. `None`: the source does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StopCosts {
+    /// Work between two checkpoints, in ms.
+    pub checkpoint_interval_ms: Option<u64>,
+    /// Time to write a checkpoint, in ms.
+    pub checkpoint_cost_ms: Option<u64>,
+    /// Time from a start that is not the first to the first work, in ms.
+    pub restart_cost_ms: Option<u64>,
+}
+
+impl StopCosts {
+    /// Whether the source says nothing of them.
+    // The form that serde asks for.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same, with what others say where it says nothing.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            checkpoint_interval_ms: self.checkpoint_interval_ms.or(others.checkpoint_interval_ms),
+            checkpoint_cost_ms: self.checkpoint_cost_ms.or(others.checkpoint_cost_ms),
+            restart_cost_ms: self.restart_cost_ms.or(others.restart_cost_ms),
+        }
+    }
 }
 
 /// Times to the microsecond. Published results of preemptive orders rest on them; everything else
@@ -242,6 +275,9 @@ impl TraceJob {
             ("estimate_ms", self.estimate_ms),
             ("start_ms", self.start_ms),
             ("deadline_ms", self.deadline_ms),
+            ("checkpoint_interval_ms", self.stop_costs.checkpoint_interval_ms),
+            ("checkpoint_cost_ms", self.stop_costs.checkpoint_cost_ms),
+            ("restart_cost_ms", self.stop_costs.restart_cost_ms),
         ];
         if let Some(exact) = self.exact {
             let is_rounded =

@@ -29,7 +29,7 @@ mod write;
 
 pub use error::{RowError, SkippedRow, TraceError};
 pub use format::{FORMATS, Format, ReadOptions, SwfProcessors};
-pub use job::{Cut, ExactTimes, Outcome, PodSplit, TraceJob};
+pub use job::{Cut, ExactTimes, Outcome, PodSplit, StopCosts, TraceJob};
 pub use node::{Cluster, TraceNode};
 pub use read::{
     RowProblem, SmallRow, SmallTable, detect_format, read_cluster, read_cluster_from, read_trace,

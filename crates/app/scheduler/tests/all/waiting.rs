@@ -157,7 +157,7 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
         let waits = waiting(&mut cluster.engine, JobId(1), reason, &nodes, &Rules::default());
         assert!(waits.is_some_and(|waits| !autoscalers_act(&waits)), "{reason:?}");
     }
-    cluster.engine.step(Event::Ended { job: JobId(1) }, 0).unwrap();
+    cluster.engine.step(Event::ended(JobId(1)), 0).unwrap();
     let nodes = cluster.nodes.clone();
     let rules = Rules::default();
     assert_eq!(waiting(&mut cluster.engine, JobId(1), said, &nodes, &rules), None, "it is gone");

@@ -380,7 +380,7 @@ fn others_hold_too_and_too_much() {
     let total = what_is_free(&mut engine, &[]).total_gpu_milli;
     total.check(i128::from).expect("the identity");
     assert_eq!((total.allocated, total.allocated_by_others, total.free), (1_000, 500, 1_000));
-    engine.step(Event::Ended { job: JobId(1) }, 1).expect("it runs");
+    engine.step(Event::ended(JobId(1)), 1).expect("it runs");
     assert_eq!(what_is_free(&mut engine, &[]).total_gpu_milli.allocated_by_others, 1_000);
 }
 

@@ -169,7 +169,7 @@ pub(crate) fn happen(engine: &mut Engine, draw: &mut Reader<'_>, next_job: &mut 
         5 | 6 => {
             let count = world.jobs.len() as u32;
             let any = (count > 0).then(|| world.jobs[draw.below(count.max(1)) as usize].id);
-            any.map(|job| Event::Ended { job })
+            any.map(Event::ended)
         }
         7 => any_node(draw).map(|node| {
             let conditions =

@@ -96,7 +96,7 @@ fn what_opens_within_a_period_is_judged_at_once() {
     submit(&mut engine, gang(1, whole(1), 1));
     let mut account = UsageIntegral::new(&engine, 0, 1_000_000).expect("in order");
     account.advance(&mut engine, 10).expect("in order");
-    engine.step(Event::Ended { job: JobId(1) }, 10).expect("it runs");
+    engine.step(Event::ended(JobId(1)), 10).expect("it runs");
     account.advance(&mut engine, 30).expect("in order");
     let total = account.usage().total_gpu_milli_ms;
     assert_eq!((total.allocated, total.free_by(NoDemand)), (10_000, 20_000));

@@ -58,7 +58,7 @@ impl Engine {
             Event::BindFailed { pod } => books.fail_bind(pod, plan)?,
             Event::PodEnded { pod } => books.end_pod(pod, plan)?,
             Event::HeldChanged(holding) => books.change_held(&holding)?,
-            Event::Ended { job } => books.end(job, plan)?,
+            Event::Ended { job, how } => books.end_as(job, how, plan)?,
             Event::Ending { job, expected_end_ms } => {
                 let record = books.jobs.records.get(&job);
                 for id in &record.ok_or(EngineError::UnknownJob { job })?.holdings {

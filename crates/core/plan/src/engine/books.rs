@@ -174,7 +174,8 @@ impl Books {
         self.jobs.pending.remove(place, class);
         record.job.start_ms = Some(*now_ms);
         record.reason = None;
-        let end_ms = record.job.estimate.map(|estimate| *now_ms + estimate.p50_ms);
+        let lasts_ms = record.job.expected_attempt_ms();
+        let end_ms = lasts_ms.map(|lasts_ms| now_ms.saturating_add(lasts_ms));
         for pod in placed {
             self.survey.forget(pod.node);
             let shape = record.gang.sets[usize::from(pod.pod.pod_set)].shape;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Action, Holding, Job, JobId, Owner, Plan, PodId};
+use dovetail_model::{Action, Holding, HowEnded, Job, JobId, Owner, Plan, PodId};
 
 use super::EngineError;
 use super::books::Books;
@@ -13,7 +13,7 @@ use crate::gang::Gang;
 use crate::state::State;
 
 impl Books {
-    pub(super) fn submit(&mut self, job: Job, plan: &mut Plan) -> Result<(), EngineError> {
+    pub(super) fn submit(&mut self, mut job: Job, plan: &mut Plan) -> Result<(), EngineError> {
         if self.jobs.records.contains_key(&job.id) {
             return Err(EngineError::DuplicateJob { job: job.id, name: job.name });
         }
@@ -33,6 +33,7 @@ impl Books {
             state.helped |= Help::HELD;
         }
         let id = job.id;
+        self.jobs.away.rejoin(&mut job);
         self.jobs.records.insert(id, JobRecord::new(job, gang));
         self.join(id, plan);
         Ok(())
@@ -96,6 +97,22 @@ impl Books {
         self.quota.add(&queue, &self.jobs.records[&job_id].counted, 1);
         self.jobs.note_running(job_id);
         Ok(())
+    }
+
+    /// A job is over; of one that is to run again its history is kept.
+    pub(super) fn end_as(
+        &mut self,
+        job: JobId,
+        how: HowEnded,
+        plan: &mut Plan,
+    ) -> Result<(), EngineError> {
+        if how.runs_again()
+            && let Some(record) = self.jobs.records.get(&job)
+        {
+            let (held, now_ms) = (record.counted.gpu_milli, self.placement.now_ms);
+            self.jobs.away.leave(&record.job, held, how, now_ms);
+        }
+        self.end(job, plan)
     }
 
     /// A job is over, and all that it holds is free.

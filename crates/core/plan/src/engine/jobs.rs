@@ -9,6 +9,7 @@ use dovetail_model::{
 use rustc_hash::FxHashMap;
 
 use super::EngineError;
+use super::away::Away;
 use super::foreign::Foreign;
 use crate::cause::Help;
 use crate::gang::Gang;
@@ -45,6 +46,8 @@ pub(crate) struct Jobs {
     pub(crate) pending: Pending,
     /// Jobs that run and may be preempted, by priority.
     pub(crate) running: BTreeSet<(i32, JobId)>,
+    /// Histories of those that are to run again.
+    pub(crate) away: Away,
 }
 
 impl Jobs {
@@ -119,8 +122,8 @@ impl Jobs {
         let id = self.held_by(state, pod)?;
         if state.holdings.get(id).phase == Phase::Assumed {
             let job = &self.records[&pod.job].job;
-            let lasts_ms = job.estimate.map(|estimate| estimate.p50_ms);
-            let expected_end_ms = job.start_ms.zip(lasts_ms).map(|(start, lasts)| start + lasts);
+            let lasts = job.start_ms.zip(job.expected_attempt_ms());
+            let expected_end_ms = lasts.map(|(start, lasts_ms)| start.saturating_add(lasts_ms));
             state.set_phase(id, Phase::Held { expected_end_ms });
         }
         Ok(())

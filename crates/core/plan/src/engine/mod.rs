@@ -6,6 +6,7 @@
 //! | `jobs` | jobs that wait and run |
 //! | `foreign` | what others hold, and reservations for jobs to come |
 //! | [`crate::preemption`] | claims; who is preempted, and what that takes |
+//! | `away` | what is kept of preempted jobs until they are submitted again |
 //! | `drains` | windows in which nodes take nothing |
 //! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
 //! | `batch`, `apply`, `cycle` | a step: what happened; it is taken in; what can start does |
@@ -13,6 +14,7 @@
 
 mod apply;
 mod ask;
+mod away;
 mod batch;
 mod books;
 mod cycle;

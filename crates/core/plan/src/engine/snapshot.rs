@@ -9,6 +9,7 @@ use dovetail_model::{
 };
 use rustc_hash::FxHashMap;
 
+use super::away::Away;
 use super::drains::Drains;
 use super::queues::Capacity;
 use super::{
@@ -77,6 +78,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
             records: FxHashMap::default(),
             pending: Pending::new(config.order),
             running: BTreeSet::new(),
+            away: Away::of(&snapshot.away),
         },
         foreign: Foreign::default(),
         claims: Claims::default(),
@@ -239,6 +241,7 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
             .sleeping()
             .map(|(key, sleep)| sleeping(state, key, sleep))
             .collect(),
+        away: known.away.iter().collect(),
         helped: state.helped.bits(),
         helped_nodes: state.helped_nodes.iter().filter_map(name).collect(),
     }

@@ -192,8 +192,7 @@ impl Prey<'_> {
         }
         let job = &record.job;
         let start_ms = job.start_ms.unwrap_or(self.now_ms);
-        let saved_ms = job.interruption.last_checkpoint_ms.unwrap_or(start_ms).max(start_ms);
-        let lost_ms = self.now_ms.saturating_sub(saved_ms);
+        let lost_ms = job.attempt_at(self.now_ms).unsaved_ms;
         let shapes = held
             .iter()
             .map(|(pod, _)| state.shapes.get(record.gang.sets[usize::from(pod.pod_set)].shape));

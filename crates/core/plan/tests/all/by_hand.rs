@@ -85,7 +85,7 @@ impl World {
     }
 
     pub(crate) fn end(&mut self, job: u64) -> Plan {
-        self.step(Event::Ended { job: JobId(job) })
+        self.step(Event::ended(JobId(job)))
     }
 
     fn would_go(&mut self, job: &Job, view: &View) -> Option<Vec<String>> {

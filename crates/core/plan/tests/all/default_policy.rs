@@ -78,7 +78,7 @@ fn allocated(policy: &str, nodes: Vec<Node>, pods: &[Pod]) -> i64 {
         match is_bound(&engine.step(submitted(id, 0, *pod), 0).expect("a good event")) {
             true => held += pod.2,
             false => {
-                engine.step(Event::Ended { job: JobId(id) }, 0).expect("a job that waits");
+                engine.step(Event::ended(JobId(id)), 0).expect("a job that waits");
             }
         }
     }
@@ -213,7 +213,7 @@ fn whatever_runs_out_before_the_gpus_is_not_wasted() {
                     match (is_bound(&plan), &pod.device) {
                         (true, DeviceRequest::Share { compute_milli, .. }) => held += compute_milli,
                         (true, _) => held += 1000,
-                        (false, _) => drop(engine.step(Event::Ended { job: JobId(number) }, 0)),
+                        (false, _) => drop(engine.step(Event::ended(JobId(number)), 0)),
                     }
                 }
                 held
@@ -247,7 +247,7 @@ fn large_pods_that_come_last_find_whole_nodes() {
 fn next(draws: &mut Draws, number: u64, running: &mut Vec<u64>) -> Event {
     if running.len() > 30 || (!running.is_empty() && draws.below(3) == 0) {
         let place = draws.below(running.len());
-        return Event::Ended { job: JobId(running.swap_remove(place)) };
+        return Event::ended(JobId(running.swap_remove(place)));
     }
     running.push(number);
     let pod = draws.of(&[(8, 16, 500), (2, 8, 0), (4, 32, 1000), (16, 64, 2000), (32, 128, 4000)]);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Budget, Condition, DeviceAmount, Event, Holding, HoldingId, Job, JobId, Mode, Node, NodeName,
-    Owner, Phase, PodId, Requirement, ReservationId, Resources, Snapshot, Topology,
+    Budget, Condition, DeviceAmount, Event, Holding, HoldingId, HowEnded, Job, JobId, Mode, Node,
+    NodeName, Owner, Phase, PodId, Requirement, ReservationId, Resources, Snapshot, Topology,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::policy::named::POLICIES;
@@ -125,6 +125,8 @@ pub(crate) struct History {
     /// As they were in the beginning.
     first: BTreeMap<NodeName, Node>,
     next_job: u64,
+    /// Jobs that ended and are to run again.
+    away: Vec<u64>,
     pub(crate) now_ms: u64,
 }
 
@@ -138,6 +140,7 @@ impl History {
             first: nodes.clone(),
             nodes,
             next_job: 1,
+            away: Vec::new(),
             now_ms: 0,
         }
     }
@@ -156,7 +159,12 @@ impl History {
             (1..self.next_job).map(JobId).filter(|job| engine.job(*job).is_some()).collect();
         match kind {
             0..16 => self.submit(choose),
-            16..21 if !known.is_empty() => Event::Ended { job: known[choose.below(known.len())] },
+            16..21 if !known.is_empty() => {
+                let job = known[choose.below(known.len())];
+                let how = choose.among(&[HowEnded::Completed, HowEnded::Preempted, HowEnded::Lost]);
+                self.away.extend(how.runs_again().then_some(job.0));
+                Event::Ended { job, how }
+            }
             21 if !known.is_empty() => Event::Ending {
                 job: known[choose.below(known.len())],
                 expected_end_ms: choose.among(&[None, Some(self.now_ms + 5)]),
@@ -265,8 +273,8 @@ impl History {
 
     /// A new job over some of the shapes.
     pub(crate) fn submit(&mut self, choose: &mut Choices<'_>) -> Event {
-        let id = self.next_job;
-        self.next_job += 1;
+        let id = self.away.pop().unwrap_or(self.next_job);
+        self.next_job = self.next_job.max(id + 1);
         let mut job = recipe::job(id, self.now_ms, &self.shapes, &self.topology, choose);
         let room = choose.among(&[None, None, None, Some("f0"), Some("f1"), Some("static-1")]);
         job.kept_room = room.into_iter().map(str::to_owned).collect();

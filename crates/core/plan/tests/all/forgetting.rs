@@ -44,7 +44,7 @@ fn names_of_what_is_gone_are_forgotten_and_those_in_use_are_not() {
     let of_one = engine.known_names();
     for number in 2..100 {
         run(&mut engine, number);
-        engine.step(Event::Ended { job: JobId(number) }, 0).expect("a job that runs");
+        engine.step(Event::ended(JobId(number)), 0).expect("a job that runs");
     }
     assert!(engine.known_names() > 90 * of_one);
     // Nobody waits who could be helped.

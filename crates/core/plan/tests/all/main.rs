@@ -22,4 +22,5 @@ mod preemption_by_hand;
 mod preemption_effort;
 mod queues;
 mod recipe;
+mod requeue;
 mod topology;

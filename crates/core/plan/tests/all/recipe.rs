@@ -540,6 +540,7 @@ fn preemption(choose: &mut Choices<'_>) -> PreemptionRules {
         never_preempts: kind == 6,
         is_protected: kind == 7,
         grace_ms: choose.among(&[None, Some(3)]),
+        ..PreemptionRules::default()
     }
 }
 

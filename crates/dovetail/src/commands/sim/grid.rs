@@ -10,8 +10,8 @@ use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
 use dovetail_sources::prices::{PriceFlags, Prices};
-use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
+use dovetail_trace::{Cluster, StopCosts};
 use rayon::prelude::*;
 
 use crate::commands::sim::check::Check;
@@ -295,6 +295,8 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
                 cluster_events: cluster_events.clone(),
                 faults: flags.faults.model(seed),
                 preemption: false,
+                stop_costs: StopCosts::default(),
+                charges_baselines: false,
                 check: flags.check,
             });
         }

@@ -17,6 +17,7 @@ use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::OrderFlags;
 use crate::input::policy::{self, LearningFlags};
+use crate::input::stop_costs::StopCostFlags;
 use crate::input::trace_file::RowFlags;
 
 /// How a trace is replayed.
@@ -69,6 +70,8 @@ pub(crate) struct RunFlags {
     #[arg(long)]
     pub(crate) preemption: bool,
     #[command(flatten)]
+    pub(crate) stops: StopCostFlags,
+    #[command(flatten)]
     pub(crate) faults: FaultFlags,
     #[command(flatten)]
     pub(crate) orders: OrderFlags,
@@ -102,6 +105,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
                     ("--estimates", flags.estimates.is_some()),
                     ("--preemption", flags.preemption),
                     (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
+                    (flags.stops.given().unwrap_or_default(), flags.stops.given().is_some()),
                     (flags.pause.given().unwrap_or_default(), flags.pause.given().is_some()),
                     (flags.prices.given().unwrap_or_default(), flags.prices.given().is_some()),
                 ],

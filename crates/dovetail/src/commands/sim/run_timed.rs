@@ -9,7 +9,7 @@ use dovetail_console::table::{facts, percent, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
-use dovetail_sim::timed::Estimates;
+use dovetail_sim::timed::{Estimates, TimedMetrics};
 use dovetail_sim::timeline::UsageReport;
 use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
@@ -186,12 +186,21 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         let files = record.or(flags.pause.given()).or(preemption);
         (
             policy.or(estimates).or(files).or(flags.faults.given()).or(flags.prices.given()),
-            "preempts as published and knows no such thing",
+            "preempts by rules of its own and knows no such thing",
         )
     } else {
         let overhead = flags.start_overhead.as_ref().map(|_| "--start-overhead");
         (overhead, "starts jobs without overhead; it goes with srtf, srsf and las")
     };
+    let is_charged = order == OrderName::LasPlaced || flags.stops.charges_baselines();
+    let uncharged = flags.stops.given().filter(|_| order.is_preemptive() && !is_charged);
+    if let Some(flag) = uncharged {
+        let name = order.name();
+        let text = format!(
+            "{flag}: --order {name} stops jobs at no cost, as published: add --charge-baselines"
+        );
+        return Err(UsageError(text).into());
+    }
     if let Some(flag) = flag {
         let text = format!("{flag}: --order {} {problem}: leave it out", order.name());
         return Err(UsageError(text).into());
@@ -212,6 +221,8 @@ fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
         cluster_events: flags.faults.events(cluster)?,
         faults: flags.faults.model(seed),
         preemption: flags.preemption,
+        stop_costs: flags.stops.costs(),
+        charges_baselines: flags.stops.charges_baselines(),
         check: flags.check,
     })
 }
@@ -271,8 +282,12 @@ impl TimedDocument {
             rows.insert(3, ("  of these can never start", count));
         }
         if figures.metrics.restarts > 0 {
-            rows.push(("restarts after failures", whole(figures.metrics.restarts)));
+            rows.push(("restarts", whole(figures.metrics.restarts)));
             rows.push(("GPU-hours done again", tenths(figures.metrics.repeated_gpu_hours)));
+        }
+        if figures.metrics.preemptions > 0 {
+            rows.push(("preemptions", whole(figures.metrics.preemptions)));
+            rows.push(("lost by stops", lost(&figures.metrics)));
         }
         let resumed = figures.resumed_at_ms.map(duration);
         rows.extend(resumed.map(|at| ("went on from a pause at", at)));
@@ -283,6 +298,12 @@ impl TimedDocument {
         let never = self.impossible.text();
         format!("{title}\n\n{}{never}{}", facts(rows), money.unwrap_or_default())
     }
+}
+
+/// GPU-time of work done again and of restarts.
+fn lost(metrics: &TimedMetrics) -> String {
+    let hours = tenths(metrics.lost_gpu_s / 3_600.0);
+    format!("{hours} GPU-hours, {} of the GPU time used", percent(metrics.lost_percent))
 }
 
 fn spread(mean_s: Option<f64>, p99_s: Option<f64>) -> String {

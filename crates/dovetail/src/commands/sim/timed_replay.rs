@@ -14,9 +14,10 @@ use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, repla
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
     Estimates, FaultModel, Observer, Simulation, TimedConfig, TimedError, TimedMetrics, TimedWorld,
+    lost_percent,
 };
 use dovetail_sim::timeline::{Series, Timeline};
-use dovetail_trace::{Cluster, Trace};
+use dovetail_trace::{Cluster, StopCosts, Trace};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -44,6 +45,8 @@ pub(crate) enum OrderName {
     Srsf,
     /// Least attained service in three queues, one pool of GPUs; preemptive, as published
     Las,
+    /// Least attained service on real nodes; running jobs stay where they are, stops cost
+    LasPlaced,
 }
 
 /// What an order runs on.
@@ -66,6 +69,7 @@ impl OrderName {
             Self::Srtf => "srtf",
             Self::Srsf => "srsf",
             Self::Las => "las",
+            Self::LasPlaced => "las-placed",
         }
     }
 
@@ -83,6 +87,7 @@ impl OrderName {
             Self::Srtf => Kind::Published(BaselineOrder::Srtf),
             Self::Srsf => Kind::Published(BaselineOrder::Srsf),
             Self::Las => Kind::Published(BaselineOrder::Las),
+            Self::LasPlaced => Kind::Published(BaselineOrder::LasPlaced),
         }
     }
 }
@@ -100,6 +105,10 @@ pub(crate) struct TimedPlan {
     pub(crate) faults: Option<FaultModel>,
     /// Whether jobs of higher priority stop others.
     pub(crate) preemption: bool,
+    /// What stops cost where the trace does not say.
+    pub(crate) stop_costs: StopCosts,
+    /// Whether published orders pay for stops, too.
+    pub(crate) charges_baselines: bool,
     pub(crate) check: Check,
 }
 
@@ -157,7 +166,7 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
     let preemption = PreemptionConfig { enabled: plan.preemption, ..PreemptionConfig::default() };
     let engine = EngineConfig { policy, order, preemption, ..EngineConfig::default() };
     let estimates = plan.estimates.unwrap_or(estimates);
-    TimedConfig { engine, estimates, faults: plan.faults }
+    TimedConfig { engine, estimates, faults: plan.faults, stop_costs: plan.stop_costs }
 }
 
 fn by_engine(
@@ -243,7 +252,8 @@ fn as_published(
     order: BaselineOrder,
     progress: &Progress,
 ) -> Result<TimedFigures> {
-    let jobs = baseline::jobs(trace)?;
+    let is_charged = plan.charges_baselines || order == BaselineOrder::LasPlaced;
+    let jobs = baseline::jobs(trace, is_charged.then_some(plan.stop_costs))?;
     let pool = baseline::cluster(cluster)?;
     let mut log = Sha256::new();
     let mut on_event = |event: BaselineEvent| {
@@ -258,6 +268,8 @@ fn as_published(
     let wait_s = |hundredths: usize| {
         waits_us.get(waits_us.len() * hundredths / 100).map(|us| *us as f64 / 1e6)
     };
+    let work_gpu_us =
+        jobs.iter().map(|job| u128::from(job.service_us) * u128::from(job.num_gpu)).sum();
     let metrics = TimedMetrics {
         jobs: run.metrics.jobs as u64,
         unfinished_jobs: 0,
@@ -271,7 +283,11 @@ fn as_published(
         gpu_occupancy: Some(run.metrics.gpu_occupancy),
         restarts: 0,
         repeated_gpu_hours: 0.0,
+        preemptions: run.preemptions,
+        lost_gpu_s: run.lost_gpu_us as f64 / 1e6,
+        lost_percent: lost_percent(run.lost_gpu_us, work_gpu_us),
     };
+
     let event_log_hash = hexadecimal(&log.finalize());
     Ok(TimedFigures {
         metrics,

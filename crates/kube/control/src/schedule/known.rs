@@ -312,7 +312,7 @@ impl Known {
                 self.pending.add_pod(pod.job);
                 self.follows.push_back(Follows::PendingAgain(pod.job));
             }
-            Event::Ended { job } | Event::PodEnded { pod: PodId { job, .. } } => {
+            Event::Ended { job, .. } | Event::PodEnded { pod: PodId { job, .. } } => {
                 self.pending.pause(*job);
                 let had_room = self.has_room(*job);
                 self.follows.push_back(Follows::Gone);

@@ -31,7 +31,7 @@ pub(crate) fn print() {
         used.sort_unstable();
         used.dedup();
         racks = used.len();
-        engine.step(Event::Ended { job: JobId(round) }, 0).expect("the end of a gang");
+        engine.step(Event::ended(JobId(round)), 0).expect("the end of a gang");
     }
     let cold = times_us.remove(0);
     times_us.sort_unstable();

@@ -122,7 +122,7 @@ fn against_naive(world: &FgdWorld<'_>, what: &str, every: usize, most: usize) {
             assert_eq!(plan, naive, "decision {number} of {what}");
         }
         if !plan.actions.iter().any(|action| matches!(action, Action::Bind { .. })) {
-            engine.step(Batch::pending(Event::Ended { job: id }), 0).expect("a dropped pod");
+            engine.step(Batch::pending(Event::ended(id)), 0).expect("a dropped pod");
         }
     }
     println!(
@@ -149,7 +149,7 @@ fn against_every_node(world: &FgdWorld<'_>, every: usize) {
             _ => None,
         });
         if bound.is_none() {
-            engine.step(Batch::pending(Event::Ended { job: id }), 0).expect("a dropped pod");
+            engine.step(Batch::pending(Event::ended(id)), 0).expect("a dropped pod");
         }
         if let Some(best) = best {
             compared += 1;

@@ -24,7 +24,7 @@ pub(crate) fn print() {
     let config = TimedConfig {
         engine: openb::config("first-fit", 0),
         estimates: Estimates::Trace,
-        faults: None,
+        ..TimedConfig::default()
     };
     let mut simulation = Simulation::new(world, config).expect("a simulation");
     simulation.run(None, &mut ()).expect("a run");

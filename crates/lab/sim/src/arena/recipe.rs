@@ -244,6 +244,7 @@ impl TimedRecipe {
                 _ => Estimates::Trace,
             },
             faults: (self.twist == Twist::FailingNodes).then_some(faults),
+            ..TimedConfig::default()
         }
     }
 

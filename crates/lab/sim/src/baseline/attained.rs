@@ -20,14 +20,20 @@ pub(super) fn run(replay: &mut Replay<'_>, cluster: &BaselineCluster) -> Result<
         queues.demote(replay, elapsed_us);
         let arrivals = replay.take_arrivals();
         queues.enter(arrivals);
-        let chosen = queues.choose(replay, cluster.total_gpus());
+        let mut free = cluster.total_gpus();
+        let chosen = queues.choose(|job| {
+            let num_gpu = replay.num_gpu(job);
+            let fits = num_gpu <= free;
+            free -= if fits { num_gpu } else { 0 };
+            fits
+        });
         replay.run_only(chosen)?;
         next_demotion_us = queues.next_demotion_us(replay);
     }
     Ok(())
 }
 
-struct Queues {
+pub(super) struct Queues {
     queues: [Vec<u32>; LAST_QUEUE + 1],
     queue_of: Vec<usize>,
     attained_us: Vec<u64>,
@@ -35,7 +41,7 @@ struct Queues {
 }
 
 impl Queues {
-    fn new(jobs: usize) -> Self {
+    pub(super) fn new(jobs: usize) -> Self {
         Self {
             queues: Default::default(),
             queue_of: vec![0; jobs],
@@ -44,13 +50,13 @@ impl Queues {
         }
     }
 
-    fn remove_ended(&mut self, replay: &Replay<'_>) {
+    pub(super) fn remove_ended(&mut self, replay: &Replay<'_>) {
         for queue in &mut self.queues {
             queue.retain(|&job| !replay.has_ended(job));
         }
     }
 
-    fn demote(&mut self, replay: &Replay<'_>, elapsed_us: u64) {
+    pub(super) fn demote(&mut self, replay: &Replay<'_>, elapsed_us: u64) {
         for &job in replay.running() {
             let number = job as usize;
             self.attained_us[number] += elapsed_us;
@@ -68,21 +74,19 @@ impl Queues {
         }
     }
 
-    fn enter(&mut self, arrivals: std::ops::Range<u32>) {
+    pub(super) fn enter(&mut self, arrivals: std::ops::Range<u32>) {
         self.queues[0].extend(arrivals);
     }
 
-    fn choose(&mut self, replay: &Replay<'_>, total_gpus: u32) -> Vec<u32> {
-        let mut free = total_gpus;
+    /// The jobs that `fits` takes, asked for one after the other in the order of the queues.
+    pub(super) fn choose(&mut self, mut fits: impl FnMut(u32) -> bool) -> Vec<u32> {
         let mut chosen = Vec::new();
         let waiting = &mut self.waiting;
         for queue in &mut self.queues {
             waiting.clear();
             queue.retain(|&job| {
-                let num_gpu = replay.num_gpu(job);
-                let fits = num_gpu <= free;
+                let fits = fits(job);
                 if fits {
-                    free -= num_gpu;
                     chosen.push(job);
                 } else {
                     waiting.push(job);
@@ -94,7 +98,7 @@ impl Queues {
         chosen
     }
 
-    fn next_demotion_us(&self, replay: &Replay<'_>) -> Option<u64> {
+    pub(super) fn next_demotion_us(&self, replay: &Replay<'_>) -> Option<u64> {
         let due_us = |&job: &u32| {
             let number = job as usize;
             let limit = DEMOTION_GPU_SECONDS.get(self.queue_of[number])?;

@@ -1,6 +1,7 @@
 //! Jobs as given, and as checked and sorted for the replay.
 
-use dovetail_trace::{Trace, TraceError};
+use dovetail_model::InterruptionCost;
+use dovetail_trace::{StopCosts, Trace, TraceError};
 
 use super::{BaselineCluster, BaselineError, StartOverheads};
 
@@ -17,6 +18,8 @@ pub struct BaselineJob {
     pub num_gpu: u32,
     /// Model it trains, by which the start overhead is looked up.
     pub model: Option<String>,
+    /// What stopping and starting it again costs; `None` is nothing, as published.
+    pub stop_costs: Option<StopCosts>,
 }
 
 impl BaselineJob {
@@ -45,9 +48,23 @@ impl BaselineJob {
                 // A trace has at most a million GPUs in a job.
                 num_gpu: u32::try_from(job.total_gpus()).unwrap_or(u32::MAX),
                 model: job.model.clone(),
+                stop_costs: None,
             })
         };
         trace.jobs.iter().enumerate().map(job).collect()
+    }
+
+    /// The jobs of a trace, which pay for every stop and restart: as the trace says, and where it
+    /// does not, as `defaults` say.
+    ///
+    /// # Errors
+    /// As [`BaselineJob::of_trace`].
+    pub fn charged(trace: &Trace, defaults: StopCosts) -> Result<Vec<Self>, TraceError> {
+        let mut jobs = Self::of_trace(trace)?;
+        for (job, of_trace) in jobs.iter_mut().zip(&trace.jobs) {
+            job.stop_costs = Some(of_trace.stop_costs.or(defaults));
+        }
+        Ok(jobs)
     }
 }
 
@@ -59,6 +76,8 @@ pub(super) struct Arrival {
     pub(super) service_us: u64,
     pub(super) num_gpu: u32,
     pub(super) overhead_us: u64,
+    /// In microseconds, though its fields say otherwise: they are but times.
+    pub(super) stop_costs: Option<InterruptionCost>,
 }
 
 /// Checks every job and sorts by submit time; jobs submitted together keep the input's order.
@@ -88,7 +107,7 @@ fn check(
     cluster: &BaselineCluster,
     overheads: Option<&StartOverheads>,
 ) -> Result<Arrival, BaselineError> {
-    let BaselineJob { name, submit_us, service_us, num_gpu, model } = job;
+    let BaselineJob { name, submit_us, service_us, num_gpu, model, stop_costs } = job;
     if *num_gpu == 0 {
         return Err(BaselineError::ZeroGpus { job: name.clone() });
     }
@@ -113,5 +132,17 @@ fn check(
         service_us: *service_us,
         num_gpu: *num_gpu,
         overhead_us,
+        stop_costs: stop_costs.map(in_microseconds),
     })
+}
+
+/// The arithmetic of stops knows no unit: here it counts in microseconds, as everything does.
+fn in_microseconds(costs: StopCosts) -> InterruptionCost {
+    let us = |ms: Option<u64>| ms.map(|ms| ms.saturating_mul(1_000));
+    InterruptionCost {
+        checkpoint_interval_ms: us(costs.checkpoint_interval_ms),
+        checkpoint_cost_ms: us(costs.checkpoint_cost_ms),
+        restart_cost_ms: us(costs.restart_cost_ms),
+        last_checkpoint_ms: None,
+    }
 }

@@ -20,14 +20,20 @@
 //!   remaining service. The next completion is nevertheless expected at `now + remaining`, and a
 //!   job whose expected completion is reached has ended. This is what the published simulation
 //!   does.
+//!
+//! Beside what was published, any of them can charge for stops ([`BaselineJob::charged`]): work since
+//! the last checkpoint is done again, and a restart takes time. `las-placed` is the order of `las` on
+//! real nodes.
 
 mod attained;
+mod attempt;
 mod cluster;
 mod error;
 mod event;
 mod job;
 mod metrics;
 mod overhead;
+mod placed;
 mod replay;
 mod room;
 mod shortest;
@@ -71,10 +77,12 @@ pub fn replay_baseline(
         BaselineOrder::Srtf => shortest::run(&mut replay, cluster, Shortness::RemainingTime)?,
         BaselineOrder::Srsf => shortest::run(&mut replay, cluster, Shortness::RemainingService)?,
         BaselineOrder::Las => attained::run(&mut replay, cluster)?,
+        BaselineOrder::LasPlaced => placed::run(&mut replay, cluster)?,
     }
+    let (preemptions, lost_gpu_us) = replay.stops();
     let (outcomes, held_gpu_us) = replay.into_outcomes();
     let metrics = BaselineMetrics::of(&outcomes, held_gpu_us, cluster.total_gpus());
-    Ok(BaselineRun { outcomes, metrics })
+    Ok(BaselineRun { outcomes, metrics, preemptions, lost_gpu_us })
 }
 
 /// Result of one replay.
@@ -84,6 +92,10 @@ pub struct BaselineRun {
     pub outcomes: Vec<JobOutcome>,
     /// Figures over all jobs.
     pub metrics: BaselineMetrics,
+    /// How often jobs were stopped.
+    pub preemptions: u64,
+    /// GPU-microseconds of work done again and of restarts; 0 where stops cost nothing.
+    pub lost_gpu_us: u128,
 }
 
 /// A published preemptive order.
@@ -95,11 +107,13 @@ pub enum BaselineOrder {
     Srsf,
     /// `las`: least attained service in three queues, as Tiresias (NSDI 2019) with two thresholds.
     Las,
+    /// `las-placed`: the same on real nodes; jobs that run stay where they are.
+    LasPlaced,
 }
 
 impl BaselineOrder {
     /// Every order, for listings.
-    pub const ALL: [Self; 3] = [Self::Srtf, Self::Srsf, Self::Las];
+    pub const ALL: [Self; 4] = [Self::Srtf, Self::Srsf, Self::Las, Self::LasPlaced];
 
     /// The name by which the order is chosen.
     #[must_use]
@@ -108,6 +122,7 @@ impl BaselineOrder {
             Self::Srtf => "srtf",
             Self::Srsf => "srsf",
             Self::Las => "las",
+            Self::LasPlaced => "las-placed",
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What every order shares: the clock, the progress of running jobs, and the event stream.
 
 use super::{
-    BaselineError, BaselineEvent, BaselineEventKind, BaselineJob, JobOutcome, job::Arrival,
+    BaselineError, BaselineEvent, BaselineEventKind, BaselineJob, JobOutcome, attempt::Attempt,
+    job::Arrival,
 };
 
 /// State of a replay between two events. Jobs are numbered by arrival.
@@ -12,6 +13,7 @@ pub(super) struct Replay<'a> {
     now_us: u64,
     arrived: usize,
     remaining_us: Vec<u64>,
+    attempts: Vec<Attempt>,
     is_running: Vec<bool>,
     /// Numbers of the running jobs, ascending.
     running: Vec<u32>,
@@ -34,6 +36,7 @@ impl<'a> Replay<'a> {
             now_us: 0,
             arrived: 0,
             remaining_us: arrivals.iter().map(|arrival| arrival.service_us).collect(),
+            attempts: arrivals.iter().map(|a| Attempt::new(a.service_us, a.stop_costs)).collect(),
             is_running: vec![false; arrivals.len()],
             running: Vec::new(),
             next_end_us: None,
@@ -89,7 +92,10 @@ impl<'a> Replay<'a> {
         let previous = std::mem::replace(&mut self.running, chosen);
         for &job in &previous {
             if self.running.binary_search(&job).is_err() {
-                self.is_running[job as usize] = false;
+                let number = job as usize;
+                self.is_running[number] = false;
+                self.remaining_us[number] =
+                    self.attempts[number].stop(self.now_us, self.remaining_us[number]);
                 self.emit(job, BaselineEventKind::Stop);
             }
         }
@@ -100,6 +106,8 @@ impl<'a> Replay<'a> {
             if !self.is_running[number] {
                 self.is_running[number] = true;
                 self.start_us[number].get_or_insert(self.now_us);
+                self.remaining_us[number] =
+                    self.attempts[number].start(self.now_us, self.remaining_us[number]);
                 self.emit(job, BaselineEventKind::Start);
             }
             let end_us = self.now_us.checked_add(self.remaining_us[number]).ok_or_else(|| {
@@ -133,6 +141,16 @@ impl<'a> Replay<'a> {
 
     pub(super) fn num_gpu(&self, job: u32) -> u32 {
         self.arrivals[job as usize].num_gpu
+    }
+
+    /// How often jobs were stopped, and the GPU-microseconds that this cost.
+    pub(super) fn stops(&self) -> (u64, u128) {
+        let stops = self.attempts.iter().map(|attempt| u64::from(attempt.stops())).sum();
+        let lost =
+            self.attempts.iter().zip(self.arrivals).map(|(attempt, arrival)| {
+                u128::from(attempt.lost_us) * u128::from(arrival.num_gpu)
+            });
+        (stops, lost.sum())
     }
 
     pub(super) fn jobs_in_total(&self) -> usize {

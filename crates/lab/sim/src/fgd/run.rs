@@ -114,7 +114,7 @@ pub fn run_fgd(
         watch(&engine, &event, &plan);
         let placed = tally.note(&engine, pod, &plan);
         if !placed {
-            let dropped = Event::Ended { job: id };
+            let dropped = Event::ended(id);
             engine.step(Batch::pending(dropped.clone()), 0)?;
             tally.log.happened(0, &dropped);
             watch(&engine, &dropped, &Plan::default());

@@ -230,7 +230,7 @@ fn carry_out(
         });
     }
     job.start_ms = Some(now_ms);
-    let ended = Event::Ended { job: job.id };
+    let ended = Event::ended(job.id);
     let runs = Event::Adopted { job: Box::new(job), holdings };
     let told = engine.step(Batch::of([ended, runs]).undecided(), now_ms);
     told.map(drop).map_err(|error| error.to_string())

@@ -84,6 +84,9 @@ fn timed_policy(name: &str, fragmented: u32) -> TimedPolicy {
         gpu_occupancy: Some(0.6),
         restarts: 0,
         repeated_gpu_hours: 0.0,
+        preemptions: 0,
+        lost_gpu_s: 0.0,
+        lost_percent: Some(0.0),
     };
     TimedPolicy {
         policy: name.to_owned(),

@@ -10,10 +10,16 @@ pub struct JobOutcome {
     /// First start.
     pub start_ms: Option<u64>,
     pub end_ms: Option<u64>,
-    /// Times it was lost with a machine and started again.
+    /// Times it was preempted or lost with a machine, and started again.
     pub restarts: u32,
+    /// How many of them were preemptions.
+    #[serde(default)]
+    pub preemptions: u32,
     /// GPU time spent on work that was lost, in milli-GPU·ms.
     pub repeated_gpu_milli_ms: u128,
+    /// GPU time of attempts that was neither work nor checkpoints, in milli-GPU·ms.
+    #[serde(default)]
+    pub restart_gpu_milli_ms: u128,
 }
 
 /// Figures over all jobs. Means and quantiles are over the jobs that ended, those of the queue over
@@ -44,6 +50,12 @@ pub struct TimedMetrics {
     pub restarts: u64,
     /// GPU-hours of work that was lost and done again.
     pub repeated_gpu_hours: f64,
+    /// Times a job was preempted.
+    pub preemptions: u64,
+    /// GPU time of work that was done again, and of restarts.
+    pub lost_gpu_s: f64,
+    /// The same as a part of it and of the work of the jobs that ended; `None` without either.
+    pub lost_percent: Option<f64>,
 }
 
 impl TimedMetrics {
@@ -55,6 +67,8 @@ impl TimedMetrics {
         let first_submit_ms = outcomes.iter().map(|outcome| outcome.submit_ms).min().unwrap_or(0);
         let last_end_ms = outcomes.iter().filter_map(|outcome| outcome.end_ms).max();
         let repeated: u128 = outcomes.iter().map(|outcome| outcome.repeated_gpu_milli_ms).sum();
+        let restarting: u128 = outcomes.iter().map(|outcome| outcome.restart_gpu_milli_ms).sum();
+        let lost = repeated + restarting;
         Self {
             jobs: outcomes.len() as u64,
             unfinished_jobs: (outcomes.len() - jct.len()) as u64,
@@ -71,8 +85,16 @@ impl TimedMetrics {
                 .map(|capacity| work_milli_ms as f64 / capacity as f64),
             restarts: outcomes.iter().map(|outcome| u64::from(outcome.restarts)).sum(),
             repeated_gpu_hours: repeated as f64 / 3.6e9,
+            preemptions: outcomes.iter().map(|outcome| u64::from(outcome.preemptions)).sum(),
+            lost_gpu_s: lost as f64 / 1e6,
+            lost_percent: lost_percent(lost, work_milli_ms),
         }
     }
+}
+
+/// Lost GPU-time as a part of it and of the work done.
+pub fn lost_percent(lost: u128, work: u128) -> Option<f64> {
+    (lost + work > 0).then(|| lost as f64 * 100.0 / (lost + work) as f64)
 }
 
 fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {

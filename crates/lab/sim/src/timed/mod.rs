@@ -4,6 +4,7 @@
 //! arrivals), then the engine decides once. A job with run time 0 ends in a second round of the
 //! same instant.
 
+mod attempts;
 mod autoscale;
 pub mod cluster_events;
 mod faults;
@@ -16,14 +17,14 @@ use std::collections::BTreeSet;
 
 use dovetail_model::Queue;
 use dovetail_plan::{EngineConfig, EngineError};
-use dovetail_trace::{TraceJob, TraceNode};
+use dovetail_trace::{StopCosts, TraceJob, TraceNode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use autoscale::Autoscaler;
 pub use faults::FaultModel;
 pub use impossible::{ImpossibleJob, impossible_jobs};
-pub use metrics::{JobOutcome, TimedMetrics};
+pub use metrics::{JobOutcome, TimedMetrics, lost_percent};
 pub use progress::Progress;
 pub use run::{JobView, Observer, Simulation};
 
@@ -64,6 +65,9 @@ pub struct TimedConfig {
     pub estimates: Estimates,
     /// Random failures of machines; `None` has none.
     pub faults: Option<FaultModel>,
+    /// What it costs to stop jobs where the trace does not say.
+    #[serde(default, skip_serializing_if = "StopCosts::is_unknown")]
+    pub stop_costs: StopCosts,
 }
 
 /// What the engine is told about run times.

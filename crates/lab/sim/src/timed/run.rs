@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use dovetail_model::{Action, Condition, Event, JobId, NodeName, Plan, Snapshot};
+use dovetail_model::{Action, Condition, Event, HowEnded, JobId, NodeName, Plan, Snapshot};
 use dovetail_plan::{Batch, Engine, TargetPod};
-use dovetail_trace::TraceJob;
+use dovetail_trace::{Outcome, TraceJob};
 
 use crate::timed::autoscale::PoolDue;
 use crate::timed::cluster_events::{ClusterEvent, NodeAction};
@@ -71,7 +71,7 @@ impl Simulation {
                 progress.due.push(Reverse((at_ms, Due::Failure(node))));
             }
         }
-        let factory = JobFactory::for_nodes(&world.nodes).with_gang_level(world.gang_level.clone());
+        let factory = factory(&world, &config);
         Ok(Self { engine, progress, world, config, factory, order })
     }
 
@@ -85,7 +85,7 @@ impl Simulation {
     ) -> Result<Self, TimedError> {
         let order = check_and_sort(&world)?;
         let engine = Engine::new(config.engine.clone(), snapshot)?;
-        let factory = JobFactory::for_nodes(&world.nodes).with_gang_level(world.gang_level.clone());
+        let factory = factory(&world, &config);
         Ok(Self { engine, progress, world, config, factory, order })
     }
 
@@ -161,7 +161,9 @@ impl Simulation {
         if next.is_none() && self.is_stuck() {
             return None;
         }
-        known_min([next, due])
+        // A timer that is due was honored in the last instant, as far as that helped.
+        let timer = self.engine.due_ms().filter(|due_ms| *due_ms > self.progress.now_ms);
+        known_min([known_min([next, due]), timer])
     }
 
     /// Nothing runs, nothing is to be repaired: only random failures are left, which help nobody.
@@ -180,6 +182,9 @@ impl Simulation {
         self.take_due(now_ms, &mut events);
         self.take_cluster_events(now_ms, &mut events)?;
         self.take_arrivals(now_ms, &mut events);
+        if events.is_empty() && self.engine.due_ms().is_some_and(|due_ms| due_ms <= now_ms) {
+            events.push(Event::Tick);
+        }
         loop {
             let plan = self.decide(&events, now_ms, observer)?;
             events = self.stop_victims(&plan, now_ms);
@@ -249,7 +254,9 @@ impl Simulation {
             let Action::Preempt { victims, .. } = action else { continue };
             // Jobs of traces have one size: they go as a whole.
             let jobs: BTreeSet<JobId> = victims.iter().map(|pod| pod.job).collect();
-            jobs.into_iter().for_each(|job| self.start_anew(job, now_ms, &mut events));
+            jobs.into_iter().for_each(|job| {
+                self.start_anew(job, HowEnded::Preempted, now_ms, &mut events);
+            });
         }
         events
     }
@@ -262,8 +269,7 @@ impl Simulation {
             match due {
                 Due::End { job, attempt } => {
                     if self.progress.jobs[job.index()].attempt == attempt {
-                        self.end(job, now_ms);
-                        events.push(Event::Ended { job });
+                        events.push(self.end(job, now_ms));
                     }
                 }
                 Due::Failure(node) => {
@@ -338,7 +344,8 @@ impl Simulation {
         self.progress.waiting_milli += self.world.jobs[row].total_gpu_milli();
         let mut job = self.factory.job(id, &self.world.jobs[row]);
         if self.config.estimates == Estimates::Truth {
-            job.estimate = Some(world::exact_estimate(self.progress.jobs[id.index()].remaining_ms));
+            let run_time_ms = self.world.jobs[row].duration_ms.unwrap_or(0);
+            job.estimate = Some(world::exact_estimate(run_time_ms));
         }
         events.push(Event::Submitted(Box::new(job)));
     }
@@ -356,14 +363,15 @@ impl Simulation {
             if on_node.last() != Some(&pod.job) {
                 on_node.push(pod.job);
             }
+            let row = self.order[pod.job.index()] as usize;
+            let stop_costs = self.factory.interruption(&self.world.jobs[row]);
             let job = &mut self.progress.jobs[pod.job.index()];
             if job.running_since_ms.is_none() {
-                let row = self.order[pod.job.index()] as usize;
                 self.progress.waiting_milli -= self.world.jobs[row].total_gpu_milli();
                 job.running_since_ms = Some(now_ms);
                 job.outcome.start_ms.get_or_insert(now_ms);
                 let due = Due::End { job: pod.job, attempt: job.attempt };
-                let end_ms = now_ms + job.remaining_ms;
+                let end_ms = now_ms.saturating_add(job.attempt_ms(&stop_costs));
                 if end_ms > LAST_MS {
                     let job = self.world.jobs[row].id.clone();
                     return Err(TimedError::TooLate { row, job });
@@ -374,12 +382,19 @@ impl Simulation {
         Ok(())
     }
 
-    fn end(&mut self, id: JobId, now_ms: u64) {
+    /// A job has done all its work.
+    fn end(&mut self, id: JobId, now_ms: u64) -> Event {
         self.stop(id);
+        let trace = &self.world.jobs[self.order[id.index()] as usize];
+        let stop_costs = self.factory.interruption(trace);
         let job = &mut self.progress.jobs[id.index()];
-        job.remaining_ms = 0;
-        job.outcome.end_ms = Some(now_ms);
+        job.finish(&stop_costs, trace.total_gpu_milli(), now_ms);
         self.progress.unfinished -= 1;
+        let how = match trace.outcome {
+            Outcome::Failed | Outcome::Killed => HowEnded::Failed,
+            Outcome::Completed | Outcome::Unknown => HowEnded::Completed,
+        };
+        Event::Ended { job: id, how }
     }
 
     /// Takes a job off its machines.
@@ -397,26 +412,31 @@ impl Simulation {
     }
 
     /// Everything that runs on a machine is lost and waits again, with the work since its last
-    /// checkpoint to be done again. Traces know no checkpoints: that is all of it.
+    /// checkpoint to be done again.
     fn lose_jobs(&mut self, node: &str, now_ms: u64, events: &mut Vec<Event>) {
         let lost = self.progress.running_on.get(node).cloned().unwrap_or_default();
         for id in lost {
-            self.start_anew(id, now_ms, events);
+            self.start_anew(id, HowEnded::Lost, now_ms, events);
         }
     }
 
-    /// A job that runs waits again, with all its work to be done again.
-    fn start_anew(&mut self, id: JobId, now_ms: u64, events: &mut Vec<Event>) {
+    /// A job that runs waits again.
+    fn start_anew(&mut self, id: JobId, how: HowEnded, now_ms: u64, events: &mut Vec<Event>) {
         let since_ms = self.progress.jobs[id.index()].running_since_ms.unwrap_or(now_ms);
         self.stop(id);
-        let row = self.order[id.index()] as usize;
-        let milli = self.world.jobs[row].total_gpu_milli();
-        let outcome = &mut self.progress.jobs[id.index()].outcome;
-        outcome.restarts += 1;
-        outcome.repeated_gpu_milli_ms += milli * u128::from(now_ms - since_ms);
-        events.push(Event::Ended { job: id });
+        let trace = &self.world.jobs[self.order[id.index()] as usize];
+        let (stop_costs, milli) = (self.factory.interruption(trace), trace.total_gpu_milli());
+        let job = &mut self.progress.jobs[id.index()];
+        job.interrupt(&stop_costs, milli, how, now_ms - since_ms);
+        events.push(Event::Ended { job: id, how });
         self.submit(id, events);
     }
+}
+
+fn factory(world: &TimedWorld, config: &TimedConfig) -> JobFactory {
+    JobFactory::for_nodes(&world.nodes)
+        .with_gang_level(world.gang_level.clone())
+        .with_stop_costs(config.stop_costs)
 }
 
 fn known_min(times: [Option<u64>; 2]) -> Option<u64> {

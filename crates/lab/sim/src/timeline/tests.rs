@@ -90,7 +90,7 @@ impl Observer for SecondCount {
         for event in events {
             match event {
                 Event::Submitted(_) => self.begun = true,
-                Event::Ended { job } => {
+                Event::Ended { job, .. } => {
                     self.running.remove(job);
                 }
                 Event::NodeCondition { node, condition: Condition::NotReady } => {

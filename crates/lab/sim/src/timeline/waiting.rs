@@ -31,7 +31,7 @@ impl Waiting {
                     self.gpu_milli += job.min_gpu_milli();
                     self.gpu_milli_of.insert(job.id, job.min_gpu_milli());
                 }
-                Event::Ended { job } => self.leave(*job),
+                Event::Ended { job, .. } => self.leave(*job),
                 _ => {}
             }
         }

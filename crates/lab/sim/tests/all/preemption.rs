@@ -35,7 +35,7 @@ fn simulation(nodes: Vec<TraceNode>, jobs: Vec<TraceJob>) -> (Simulation, TimedC
     let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
     let policy = PolicySpec { seed: 3, ..PolicySpec::named("dovetail") };
     let engine = EngineConfig { policy, preemption, ..EngineConfig::default() };
-    let config = TimedConfig { engine, estimates: Estimates::Trace, faults: None };
+    let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
     (Simulation::new(world, config.clone()).unwrap(), config)
 }
 

@@ -52,6 +52,7 @@ fn config(policy: &str) -> TimedConfig {
             mean_time_to_repair_ms: 2 * HOUR_MS,
             seed: 5,
         }),
+        ..TimedConfig::default()
     }
 }
 
@@ -218,12 +219,12 @@ fn who_is_asked_stands_before_the_room_that_was_kept_and_given_up() {
         four_gpus(1, |job| job.priority = 9),
         kept_room(Phase::Kept { priority: 0 }),
         four_gpus(2, |job| job.priority = 5),
-        Event::Ended { job: JobId(2) },
+        Event::ended(JobId(2)),
         four_gpus(3, |_| {}),
-        Event::Ended { job: JobId(3) },
+        Event::ended(JobId(3)),
         kept_room(Phase::Held { expected_end_ms: None }),
         four_gpus(4, |job| job.kept_room = BTreeSet::from(["kept".to_owned()])),
-        Event::Ended { job: JobId(4) },
+        Event::ended(JobId(4)),
         four_gpus(5, |_| {}),
     ];
     let mut actions = Vec::new();

@@ -46,7 +46,7 @@ fn reference_rows_are_met() {
         let order = serde_json::from_value(order.into()).unwrap();
         let policy = PolicySpec::named("first-fit");
         let engine = EngineConfig { policy, order, ..EngineConfig::default() };
-        let config = TimedConfig { engine, estimates: Estimates::Truth, faults: None };
+        let config = TimedConfig { engine, estimates: Estimates::Truth, ..TimedConfig::default() };
         let mut simulation = Simulation::new(world, config).unwrap();
         assert!(simulation.run(None, &mut ()).unwrap());
         let metrics = simulation.metrics();

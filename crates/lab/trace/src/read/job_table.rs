@@ -6,7 +6,7 @@ use super::cell::RowProblem;
 use super::{Cell, Column, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
-use crate::job::{ExactTimes, Outcome, TraceJob};
+use crate::job::{ExactTimes, Outcome, StopCosts, TraceJob};
 use crate::limits::{MAX_GPUS, MAX_PODS};
 use crate::trace::{Known, Trace};
 
@@ -32,6 +32,9 @@ struct Columns {
     user: Option<Column>,
     estimate: Option<Column>,
     priority: Option<Column>,
+    checkpoint_interval: Option<Column>,
+    checkpoint_cost: Option<Column>,
+    restart_cost: Option<Column>,
 }
 
 pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, TraceError> {
@@ -86,6 +89,9 @@ impl Columns {
             user: table.optional("user"),
             estimate: table.optional("estimate_s"),
             priority: table.optional("priority"),
+            checkpoint_interval: table.optional("checkpoint_interval_s"),
+            checkpoint_cost: table.optional("checkpoint_cost_s"),
+            restart_cost: table.optional("restart_cost_s"),
         })
     }
 
@@ -115,6 +121,11 @@ impl Columns {
             model: text(self.model)?,
             priority: row.maybe(self.priority).map_or(Ok(0), Cell::signed)?,
             deadline_ms: seconds(self.deadline)?,
+            stop_costs: StopCosts {
+                checkpoint_interval_ms: seconds(self.checkpoint_interval)?,
+                checkpoint_cost_ms: seconds(self.checkpoint_cost)?,
+                restart_cost_ms: seconds(self.restart_cost)?,
+            },
             outcome: row.maybe(self.status).map_or(Ok(Outcome::Unknown), outcome)?,
             ..TraceJob::default()
         };

@@ -4,12 +4,12 @@ use super::cell::RowProblem;
 use super::{Cell, ClusterGpus, Column, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
-use crate::job::{Cut, Outcome, TraceJob};
+use crate::job::{Cut, Outcome, StopCosts, TraceJob};
 use crate::node::{Cluster, TraceNode};
 use crate::trace::{Known, Trace};
 
 /// Columns of the jobs file, in the order in which they are written.
-pub(crate) const JOB_COLUMNS: [&str; 19] = [
+pub(crate) const JOB_COLUMNS: [&str; 22] = [
     "job_id",
     "submit_ms",
     "duration_ms",
@@ -29,6 +29,9 @@ pub(crate) const JOB_COLUMNS: [&str; 19] = [
     "deadline_ms",
     "outcome",
     "cut",
+    "checkpoint_interval_ms",
+    "checkpoint_cost_ms",
+    "restart_cost_ms",
 ];
 
 /// Columns of the machines file, in the order in which they are written.
@@ -183,6 +186,11 @@ fn job(present: &Present<'_>, row: RowView<'_>) -> Result<TraceJob, RowProblem> 
         service_class: present.text(row, "service_class")?,
         priority: row.maybe(present.column("priority")).map_or(Ok(0), Cell::signed)?,
         deadline_ms: present.whole(row, "deadline_ms", u64::MAX)?,
+        stop_costs: StopCosts {
+            checkpoint_interval_ms: present.whole(row, "checkpoint_interval_ms", u64::MAX)?,
+            checkpoint_cost_ms: present.whole(row, "checkpoint_cost_ms", u64::MAX)?,
+            restart_cost_ms: present.whole(row, "restart_cost_ms", u64::MAX)?,
+        },
         outcome: row.maybe(present.column("outcome")).map_or(Ok(Outcome::Unknown), outcome)?,
         cut: row.maybe(present.column("cut")).map_or(Ok(Cut::Nowhere), cut)?,
         exact: None,

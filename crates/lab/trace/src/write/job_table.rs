@@ -24,7 +24,7 @@ const COLUMNS: [&str; 12] = [
 
 /// Writes all jobs as a job table, and returns the names of the values that some job has and the
 /// table cannot hold (of `cpu_milli`, `memory_bytes`, `gpu_models`, `service_class`, `priority`,
-/// `start_ms`, `cut`).
+/// `start_ms`, `cut`, and what stops cost).
 ///
 /// # Errors
 /// [`TraceError::Unwritable`] for a job without run time or submit time, or with text that CSV
@@ -94,7 +94,7 @@ fn nodes(job: &TraceJob) -> String {
 
 fn lost(trace: &Trace) -> Vec<&'static str> {
     let any = |test: fn(&TraceJob) -> bool| trace.jobs.iter().any(test);
-    let checks: [(&'static str, bool); 7] = [
+    let checks: [(&'static str, bool); 10] = [
         ("cpu_milli", any(|job| job.cpu_milli != 0)),
         ("memory_bytes", any(|job| job.memory_bytes != 0)),
         ("gpu_models", any(|job| !job.gpu_models.is_empty())),
@@ -102,6 +102,9 @@ fn lost(trace: &Trace) -> Vec<&'static str> {
         ("priority", any(|job| job.priority != 0)),
         ("start_ms", any(|job| job.start_ms.is_some())),
         ("cut", any(|job| job.cut != Cut::Nowhere)),
+        ("checkpoint_interval_ms", any(|job| job.stop_costs.checkpoint_interval_ms.is_some())),
+        ("checkpoint_cost_ms", any(|job| job.stop_costs.checkpoint_cost_ms.is_some())),
+        ("restart_cost_ms", any(|job| job.stop_costs.restart_cost_ms.is_some())),
     ];
     checks.into_iter().filter(|(_, is_lost)| *is_lost).map(|(name, _)| name).collect()
 }

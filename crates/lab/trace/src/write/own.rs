@@ -7,16 +7,17 @@ use crate::error::TraceError;
 use crate::job::{TraceJob, Violation};
 use crate::node::Cluster;
 use crate::read::{JOB_COLUMNS, NODE_COLUMNS};
-use crate::trace::{Known, Trace};
+use crate::trace::Trace;
 
-/// Writes all jobs. Columns for what the trace does not know are left out.
+/// Writes all jobs. Columns for what the trace does not know are left out, and those of stop costs
+/// where no job states that cost.
 ///
 /// # Errors
 /// [`TraceError::Unwritable`] for a job that breaks a rule of its type or holds text that CSV lines
 /// cannot carry, [`TraceError::Write`] when the output fails.
 pub fn write_trace(trace: &Trace, mut output: impl Write) -> Result<(), TraceError> {
     let columns: Vec<&'static str> =
-        JOB_COLUMNS.into_iter().filter(|column| is_known(trace.known, column)).collect();
+        JOB_COLUMNS.into_iter().filter(|column| is_known(trace, column)).collect();
     write_header(&mut output, "jobs", &columns)?;
     for job in &trace.jobs {
         job.check().map_err(|violation| unwritable(&job.id, violation))?;
@@ -52,13 +53,18 @@ pub fn write_cluster(cluster: &Cluster, mut output: impl Write) -> Result<(), Tr
     output.flush().map_err(|source| TraceError::Write { what: "machines", source })
 }
 
-fn is_known(known: Known, column: &str) -> bool {
+fn is_known(trace: &Trace, column: &str) -> bool {
+    let known = trace.known;
+    let any = |cost: fn(&TraceJob) -> Option<u64>| trace.jobs.iter().any(|job| cost(job).is_some());
     match column {
         "submit_ms" => known.submit_times,
         "cpu_milli" => known.cpu,
         "memory_bytes" => known.memory,
         "gpu_models" => known.gpu_models,
         "cut" => known.cuts,
+        "checkpoint_interval_ms" => any(|job| job.stop_costs.checkpoint_interval_ms),
+        "checkpoint_cost_ms" => any(|job| job.stop_costs.checkpoint_cost_ms),
+        "restart_cost_ms" => any(|job| job.stop_costs.restart_cost_ms),
         _ => true,
     }
 }
@@ -89,6 +95,9 @@ fn put_job_cell<W: Write>(
         "priority" => line.put(&job.priority.to_string()),
         "deadline_ms" => line.put(&number(job.deadline_ms)),
         "cut" => line.put(job.cut.name()),
+        "checkpoint_interval_ms" => line.put(&number(job.stop_costs.checkpoint_interval_ms)),
+        "checkpoint_cost_ms" => line.put(&number(job.stop_costs.checkpoint_cost_ms)),
+        "restart_cost_ms" => line.put(&number(job.stop_costs.restart_cost_ms)),
         _ => line.put(job.outcome.name()),
     }
 }

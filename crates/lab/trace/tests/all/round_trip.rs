@@ -5,8 +5,8 @@ use dovetail_trace::limits::{
     MAX_TIME_MS,
 };
 use dovetail_trace::{
-    Cluster, Cut, ExactTimes, Format, Known, Outcome, ReadOptions, Trace, TraceError, TraceJob,
-    TraceNode, write_cluster, write_job_table, write_trace,
+    Cluster, Cut, ExactTimes, Format, Known, Outcome, ReadOptions, StopCosts, Trace, TraceError,
+    TraceJob, TraceNode, write_cluster, write_job_table, write_trace,
 };
 use proptest::prelude::*;
 
@@ -38,6 +38,7 @@ fn gpus() -> impl Strategy<Value = (u32, i64, Vec<String>)> {
 
 prop_compose! {
     fn job()(
+        stop_costs in (proptest::option::of(time()), proptest::option::of(time()), proptest::option::of(time())),
         times in (time(), proptest::option::of(time()), proptest::option::of(time()), proptest::option::of(time())),
         wait in proptest::option::of(0..1000_u64),
         pod_count in 1..=MAX_PODS,
@@ -70,6 +71,11 @@ prop_compose! {
             service_class: texts.3,
             priority,
             deadline_ms: times.3,
+            stop_costs: StopCosts {
+                checkpoint_interval_ms: stop_costs.0,
+                checkpoint_cost_ms: stop_costs.1,
+                restart_cost_ms: stop_costs.2,
+            },
             outcome,
             cut,
             exact: None,
@@ -184,6 +190,9 @@ proptest! {
                     "service_class" => job.service_class = None,
                     "priority" => job.priority = 0,
                     "cut" => job.cut = Cut::Nowhere,
+                    "checkpoint_interval_ms" => job.stop_costs.checkpoint_interval_ms = None,
+                    "checkpoint_cost_ms" => job.stop_costs.checkpoint_cost_ms = None,
+                    "restart_cost_ms" => job.stop_costs.restart_cost_ms = None,
                     _ => job.start_ms = None,
                 }
             }

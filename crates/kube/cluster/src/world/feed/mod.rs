@@ -102,7 +102,7 @@ impl Feed {
         self.events.freed.extend(match &entry.reported {
             // The job of a gang is reported as a whole.
             Reported::Nothing | Reported::Member { .. } => None,
-            Reported::Waiting { .. } => Some(Event::Ended { job: id().job }),
+            Reported::Waiting { .. } => Some(Event::ended(id().job)),
             Reported::Assumed { .. } | Reported::Running { .. } => {
                 Some(Event::PodEnded { pod: id() })
             }

@@ -175,7 +175,7 @@ impl Settling<'_> {
     /// The engine need not know of a gang's job, or no longer.
     fn withdraw(&mut self) {
         let job = self.gangs.get_mut(self.name).waiting.take();
-        self.feed.events.freed.extend(job.map(|job| Event::Ended { job: job.id }));
+        self.feed.events.freed.extend(job.map(|job| Event::ended(job.id)));
     }
 
     /// A member of a gang that has its size, or, ahead of others, one that replaces a lost one.
@@ -223,7 +223,7 @@ impl Settling<'_> {
                 events.waiting.push(Event::JobChanged(Box::new(job.clone())));
             }
             known => {
-                events.freed.extend(known.as_ref().map(|known| Event::Ended { job: known.id }));
+                events.freed.extend(known.as_ref().map(|known| Event::ended(known.id)));
                 events.waiting.push(Event::Submitted(Box::new(job.clone())));
             }
         }

@@ -78,7 +78,7 @@ impl<'w> PreemptionView<'w> {
     pub fn submit_again(self, job: JobId) -> Vec<Event> {
         let waiting = waiting_job(self.index, job);
         let submitted = waiting.map(|job| Event::Submitted(Box::new(job)));
-        submitted.map_or(Vec::new(), |submitted| vec![Event::Ended { job }, submitted])
+        submitted.map_or(Vec::new(), |submitted| vec![Event::ended(job), submitted])
     }
 
     /// What those of these pods hold, or are about to, that are not terminating: their evictions

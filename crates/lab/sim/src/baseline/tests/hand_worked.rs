@@ -99,3 +99,30 @@ fn p99_is_the_entry_at_floor_of_99_percent_of_the_jobs() {
     };
     assert_eq!([1, 99, 100, 101, 200, 201].map(p99_s), [1.0, 99.0, 100.0, 100.0, 199.0, 199.0]);
 }
+
+#[test]
+fn a_stop_costs_what_no_checkpoint_keeps_and_the_time_to_come_back() {
+    let stop_costs = Some(StopCosts {
+        checkpoint_interval_ms: Some(20_000),
+        checkpoint_cost_ms: None,
+        restart_cost_ms: Some(5_000),
+    });
+    let jobs = [job("a", 0, 100, 2), job("b", 30, 10, 2)];
+    let jobs = jobs.map(|job| BaselineJob { stop_costs, ..job });
+    let (run, events) = replay(&jobs, &[2], BaselineOrder::Srtf, None);
+    // At 30 s the checkpoint of 20 s is kept; 80 s are left, after 5 s to come back.
+    assert_eq!(story(&events, &jobs), "0:a+ 30:a- 30:b+ 40:b. 40:a+ 125:a.");
+    assert_eq!((run.preemptions, run.lost_gpu_us), (1, 2 * 15 * 1_000_000));
+}
+
+#[test]
+fn a_job_that_runs_keeps_its_nodes_and_one_behind_it_makes_room() {
+    // After 3,250 GPU-seconds b and c are in the second queue; d takes the first place that is free
+    // of those before it, which is c's, not b's: b stays.
+    let jobs =
+        [job("a", 0, 10, 2), job("b", 0, 4_000, 2), job("c", 0, 4_000, 2), job("d", 2_000, 5, 2)];
+    let (_, events) = replay(&jobs, &[2, 2], BaselineOrder::LasPlaced, None);
+    let story = story(&events, &jobs);
+    assert!(story.starts_with("0:a+ 0:b+ 10:a. 10:c+"), "{story}");
+    assert!(story.contains("2000:c- 2000:d+ 2005:d. 2005:c+"), "{story}");
+}

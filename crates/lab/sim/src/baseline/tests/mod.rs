@@ -6,6 +6,8 @@ mod naive;
 mod properties;
 mod published;
 
+use dovetail_trace::StopCosts;
+
 use super::*;
 
 /// A job in whole seconds, named by its position in the worked example.
@@ -16,6 +18,7 @@ fn job(name: &str, submit_s: u64, service_s: u64, num_gpu: u32) -> BaselineJob {
         service_us: service_s * MICROS_PER_SECOND,
         num_gpu,
         model: Some("bert".to_owned()),
+        stop_costs: None,
     }
 }
 

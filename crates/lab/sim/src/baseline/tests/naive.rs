@@ -100,7 +100,9 @@ impl World<'_> {
             BaselineOrder::Srsf => {
                 self.list.sort_by_key(|&job| self.left[job] * u64::from(jobs[job].num_gpu));
             }
-            BaselineOrder::Las => self.list.sort_by_key(|&job| self.level[job]),
+            BaselineOrder::Las | BaselineOrder::LasPlaced => {
+                self.list.sort_by_key(|&job| self.level[job])
+            }
         }
         let pool = [nodes.iter().sum()];
         let nodes = if order == BaselineOrder::Las { &pool } else { nodes };

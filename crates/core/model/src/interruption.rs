@@ -1,0 +1,137 @@
+//! What it costs to stop a job and start it again: checkpoints, and the time to come back.
+//!
+//! An attempt that is not the first begins with the time to come back. Then it works, and after
+//! each interval of work it writes a checkpoint, during which it does not work. The end needs none.
+//! A job without an interval writes none: stopping it loses all that it did.
+
+use serde::{Deserialize, Serialize};
+
+/// What it costs to stop a job and start it again. `None` is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InterruptionCost {
+    /// Work between checkpoints.
+    pub checkpoint_interval_ms: Option<u64>,
+    /// Time to write one.
+    pub checkpoint_cost_ms: Option<u64>,
+    /// Time to come back.
+    pub restart_cost_ms: Option<u64>,
+    /// When the last one was written.
+    pub last_checkpoint_ms: Option<u64>,
+}
+
+/// What an attempt did with the time that it ran; all in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttemptTime {
+    /// Work that its checkpoints keep.
+    pub saved_ms: u64,
+    /// Work since the last of them.
+    pub unsaved_ms: u64,
+    pub checkpoints_ms: u64,
+    pub restart_ms: u64,
+}
+
+impl InterruptionCost {
+    /// Time to come back, for an attempt that is not the first.
+    pub fn restart_ms(&self, is_first: bool) -> u64 {
+        if is_first { 0 } else { self.restart_cost_ms.unwrap_or(0) }
+    }
+
+    /// How long an attempt takes that does so much work to the end of its job. Absurd times stop at
+    /// the limit of their type.
+    pub fn attempt_ms(&self, work_ms: u64, is_first: bool) -> u64 {
+        let checkpoints = match self.interval_ms() {
+            Some(interval_ms) => work_ms.saturating_sub(1) / interval_ms,
+            None => 0,
+        };
+        let writing_ms = checkpoints.saturating_mul(self.checkpoint_cost_ms.unwrap_or(0));
+        self.restart_ms(is_first).saturating_add(work_ms).saturating_add(writing_ms)
+    }
+
+    /// What an attempt did that ran so long and has not come to its end.
+    pub fn stopped_after(&self, ran_ms: u64, is_first: bool) -> AttemptTime {
+        let restart_ms = self.restart_ms(is_first).min(ran_ms);
+        let busy_ms = ran_ms - restart_ms;
+        let Some(interval_ms) = self.interval_ms() else {
+            return AttemptTime { unsaved_ms: busy_ms, restart_ms, ..AttemptTime::default() };
+        };
+        let round_ms = interval_ms.saturating_add(self.checkpoint_cost_ms.unwrap_or(0));
+        let (rounds, rest_ms) = (busy_ms / round_ms, busy_ms % round_ms);
+        let unsaved_ms = rest_ms.min(interval_ms);
+        let saved_ms = rounds * interval_ms;
+        AttemptTime {
+            saved_ms,
+            unsaved_ms,
+            checkpoints_ms: busy_ms - saved_ms - unsaved_ms,
+            restart_ms,
+        }
+    }
+
+    /// How long after the start of an attempt that has run so long its next checkpoint is written;
+    /// `None` if it writes none.
+    pub fn next_checkpoint_ms(&self, ran_ms: u64, is_first: bool) -> Option<u64> {
+        let round_ms = self.interval_ms()?.saturating_add(self.checkpoint_cost_ms.unwrap_or(0));
+        let restart_ms = self.restart_ms(is_first);
+        let rounds = ran_ms.saturating_sub(restart_ms) / round_ms + 1;
+        Some(restart_ms.saturating_add(rounds.saturating_mul(round_ms)))
+    }
+
+    /// An interval of nothing would be no checkpoint.
+    fn interval_ms(&self) -> Option<u64> {
+        self.checkpoint_interval_ms.filter(|interval_ms| *interval_ms > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One ms after the other, as the file's first lines say.
+    fn step_by_step(cost: &InterruptionCost, ran_ms: u64, is_first: bool) -> AttemptTime {
+        let mut did = AttemptTime::default();
+        let mut writing_ms = 0;
+        for _ in 0..ran_ms {
+            if !is_first && did.restart_ms < cost.restart_cost_ms.unwrap_or(0) {
+                did.restart_ms += 1;
+                continue;
+            }
+            if writing_ms > 0 {
+                did.checkpoints_ms += 1;
+                writing_ms -= 1;
+            } else {
+                did.unsaved_ms += 1;
+                if Some(did.unsaved_ms) == cost.checkpoint_interval_ms {
+                    writing_ms = cost.checkpoint_cost_ms.unwrap_or(0);
+                }
+            }
+            if Some(did.unsaved_ms) == cost.checkpoint_interval_ms && writing_ms == 0 {
+                (did.saved_ms, did.unsaved_ms) = (did.saved_ms + did.unsaved_ms, 0);
+            }
+        }
+        did
+    }
+
+    #[test]
+    fn an_attempt_does_what_it_does_ms_by_ms() {
+        for (interval, cost, restart) in
+            [(Some(5), Some(2), Some(3)), (Some(4), None, None), (None, Some(2), Some(7))]
+        {
+            let of = InterruptionCost {
+                checkpoint_interval_ms: interval,
+                checkpoint_cost_ms: cost,
+                restart_cost_ms: restart,
+                last_checkpoint_ms: None,
+            };
+            for (ran_ms, is_first) in (0..40).flat_map(|ms| [(ms, true), (ms, false)]) {
+                let expected = step_by_step(&of, ran_ms, is_first);
+                assert_eq!(of.stopped_after(ran_ms, is_first), expected, "{of:?} {ran_ms}");
+            }
+            // The last ms of an attempt is one of work that no checkpoint keeps.
+            for work_ms in 1..30 {
+                let took_ms = of.attempt_ms(work_ms, false);
+                let before = of.stopped_after(took_ms - 1, false);
+                assert_eq!(before.saved_ms + before.unsaved_ms, work_ms - 1, "{of:?} {work_ms}");
+            }
+        }
+    }
+}

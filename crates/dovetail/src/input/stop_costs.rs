@@ -1,0 +1,49 @@
+//! What it costs to stop jobs and start them again, from flags.
+
+use clap::Args;
+use dovetail_trace::StopCosts;
+use dovetail_units::duration::parse_duration;
+
+/// Flags as written.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct StopCostFlags {
+    /// timed: work between two checkpoints of jobs whose trace states none, such as 10m
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    checkpoint_interval: Option<u64>,
+    /// timed: time to write a checkpoint, likewise
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    checkpoint_cost: Option<u64>,
+    /// timed: time that a preempted job needs before it works again, likewise
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    restart_cost: Option<u64>,
+    /// timed: charge las, srtf and srsf these costs, which their publications do not know
+    #[arg(long)]
+    charge_baselines: bool,
+}
+
+impl StopCostFlags {
+    /// The first flag that was given, if any.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--checkpoint-interval", self.checkpoint_interval.is_some()),
+            ("--checkpoint-cost", self.checkpoint_cost.is_some()),
+            ("--restart-cost", self.restart_cost.is_some()),
+            ("--charge-baselines", self.charge_baselines),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
+
+    /// Whether published orders are charged.
+    pub(crate) fn charges_baselines(&self) -> bool {
+        self.charge_baselines
+    }
+
+    /// What stops cost where the trace does not say.
+    pub(crate) fn costs(&self) -> StopCosts {
+        StopCosts {
+            checkpoint_interval_ms: self.checkpoint_interval,
+            checkpoint_cost_ms: self.checkpoint_cost,
+            restart_cost_ms: self.restart_cost,
+        }
+    }
+}
