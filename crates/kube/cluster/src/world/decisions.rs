@@ -57,7 +57,14 @@ impl World {
         for pod in pods {
             let Some(slot) = objects.pods.by_id(*pod) else { continue };
             let entry = objects.pods.get(slot);
-            let Reported::Assumed { requirement, .. } = &entry.reported else { continue };
+            let Reported::Assumed { requirement, .. } = &entry.reported else {
+                // Its node went meanwhile.
+                if entry.is_decided() && entry.pod.node.is_empty() {
+                    feed.release(objects, slot);
+                    objects.dirty.pods.insert(slot);
+                }
+                continue;
+            };
             let (requirement, priority) = (Arc::clone(requirement), entry.pod.priority);
             let is_member = entry.gang.is_some();
             objects.pods.unassign(slot);

@@ -39,7 +39,12 @@ impl Dispatch {
     pub(super) fn outcome(&mut self, known: &mut Known, report: Report) {
         let number = report.bind.decision;
         let is_current = known.world.decisions().is_current(number);
-        let Some(decision) = known.world.decisions_mut().settle(number) else { return };
+        let decisions = known.world.decisions_mut();
+        let decision = match report.outcome {
+            Outcome::Bound => decisions.bound(number),
+            _ => decisions.settle(number),
+        };
+        let Some(decision) = decision else { return };
         match &report.outcome {
             Outcome::Bound => {
                 self.pauses.server_answers();

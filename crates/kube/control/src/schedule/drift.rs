@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Holding, HoldingId, JobId, Owner, Phase, Snapshot};
+use dovetail_model::{Holding, HoldingId, JobId, Owner, Phase, PodId, Snapshot};
 use dovetail_plan::Engine;
 
 /// Between two comparisons: each copies both worlds.
@@ -34,8 +34,13 @@ impl Comparisons {
     }
 }
 
-/// Differences between what the engine knows and what the world says, in words.
-pub(super) fn differences(engine: &Engine, world: &Snapshot) -> Vec<String> {
+/// Differences between what the engine knows and what the world says, in words. Pods that go are
+/// about to be evicted: the objects may not say so yet.
+pub(super) fn differences(
+    engine: &Engine,
+    world: &Snapshot,
+    goes: impl Fn(PodId) -> bool,
+) -> Vec<String> {
     let engine = engine.snapshot();
     let mut found = Vec::new();
     let (known, said) = (waiting(&engine), waiting(world));
@@ -44,7 +49,7 @@ pub(super) fn differences(engine: &Engine, world: &Snapshot) -> Vec<String> {
     };
     found.extend(only(&known, &said).iter().map(|job| format!("job {job} waits, says the engine")));
     found.extend(only(&said, &known).iter().map(|job| format!("job {job} waits, says the world")));
-    let (known, said) = (held(&engine), held(world));
+    let (known, said) = (held(&engine, &goes), held(world, &goes));
     for owner in known.keys().chain(said.keys()).collect::<BTreeSet<_>>() {
         let (known, said) = (known.get(owner), said.get(owner));
         if known != said {
@@ -61,28 +66,29 @@ fn waiting(snapshot: &Snapshot) -> BTreeSet<JobId> {
 }
 
 /// Holdings of pods by owner, in what the two can agree in; reservations are the engine's own.
-fn held(snapshot: &Snapshot) -> BTreeMap<String, Holding> {
+fn held(snapshot: &Snapshot, goes: &dyn Fn(PodId) -> bool) -> BTreeMap<String, Holding> {
     let holdings = snapshot.holdings.iter().filter_map(|holding| {
         let owner = match &holding.owner {
             Owner::Pod(pod) => format!("pod {} {} {}", pod.job.0, pod.pod_set, pod.ordinal),
             Owner::Foreign(name) => name.clone(),
             Owner::Reservation => return None,
         };
-        Some((owner, comparable(holding)))
+        let goes = matches!(holding.owner, Owner::Pod(pod) if goes(pod));
+        Some((owner, comparable(holding, goes)))
     });
     holdings.collect()
 }
 
 /// Without numbers that each gives for itself. Which device it is, the engine decides; when a pod
 /// is expected to be gone counts from when its deletion is first seen.
-fn comparable(holding: &Holding) -> Holding {
+fn comparable(holding: &Holding, goes: bool) -> Holding {
     let mut holding = holding.clone();
     holding.id = HoldingId(0);
     holding.owner = Owner::Reservation;
     holding.reservation = None;
     holding.devices.iter_mut().for_each(|(index, _)| *index = 0);
     holding.resources.extended.retain(|_, amount| *amount != 0);
-    if matches!(holding.phase, Phase::Releasing { .. }) {
+    if goes || matches!(holding.phase, Phase::Releasing { .. }) {
         holding.phase = Phase::Releasing { expected_end_ms: None };
     }
     holding

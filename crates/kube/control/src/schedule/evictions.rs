@@ -268,7 +268,8 @@ impl Preempting {
         }
     }
 
-    fn is_to_be_evicted(&self, world: &World, pod: &PodKey) -> bool {
+    /// Whether a pod is to be evicted, whatever the objects say of it yet.
+    pub(super) fn is_to_be_evicted(&self, world: &World, pod: &PodKey) -> bool {
         !self.jobs_waiting_for(world, pod).is_empty() || self.evictions.are_open_for(pod)
     }
 

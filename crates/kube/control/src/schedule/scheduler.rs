@@ -176,7 +176,8 @@ impl Scheduler {
         self.dispatch.provision(&mut self.known);
         self.settle();
         self.known.report_the_rest();
-        self.known.compare();
+        let preempting = &self.preempting;
+        self.known.compare(|world, pod| preempting.is_to_be_evicted(world, pod));
         self.known.forget_what_is_gone();
     }
 

@@ -48,11 +48,17 @@ impl Feed {
         self.events.freed.extend(in_gangs.map(|pod| Event::PodEnded { pod }));
     }
 
-    /// In the engine nothing is left of what was on a node that is gone.
+    /// In the engine nothing is left of what was on a node that is gone. A pod whose bind may have
+    /// taken effect is still decided for it: a node of this name can come back before the watch
+    /// shows the pod.
     fn forget_what_was_on(&mut self, objects: &mut Objects, node: &str) {
         for slot in objects.pods.on_node(node).collect::<Vec<Slot>>() {
-            if objects.pods.get(slot).reported.node().is_some() {
-                objects.pods.unassign(slot);
+            let entry = objects.pods.get(slot);
+            if entry.reported.node().is_some() {
+                let decision = objects.pods.decision_of(entry);
+                if !decision.is_some_and(|decision| decision.stage.may_have_bound()) {
+                    objects.pods.unassign(slot);
+                }
                 self.note(objects, slot, Reported::Nothing);
             }
             objects.pods.index(slot);

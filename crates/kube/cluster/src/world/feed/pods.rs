@@ -119,6 +119,10 @@ impl Feed {
     fn foreign(&mut self, objects: &mut Objects, slot: Slot, holding: Holding) {
         let held = Fingerprint::of(&holding);
         let node = Arc::clone(&holding.node);
+        // One that is only decided is decided until the watch shows where it is.
+        if !objects.pods.get(slot).pod.node.is_empty() {
+            objects.pods.unassign(slot);
+        }
         match &objects.pods.get(slot).reported {
             Reported::Foreign { node: known, held: same } if *known == node && *same == held => {
                 return;
@@ -136,7 +140,6 @@ impl Feed {
                 self.events.held.push(Event::ForeignHeld(Box::new(holding)));
             }
         }
-        objects.pods.unassign(slot);
         self.note(objects, slot, Reported::Foreign { node, held });
     }
 

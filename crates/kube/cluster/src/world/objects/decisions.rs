@@ -36,8 +36,21 @@ pub enum Stage {
     Queued,
     /// Its bind is with the API server.
     Sent,
-    /// It is known what became of its bind, or nothing more is sent. The watch may not show it yet.
+    /// Its bind took effect. The watch may not show it yet.
+    Bound,
+    /// Its bind had no effect as far as anybody knows, or nothing more is sent.
     Settled,
+}
+
+impl Stage {
+    fn is_over(self) -> bool {
+        matches!(self, Self::Bound | Self::Settled)
+    }
+
+    /// Whether the pod may be on the node although the watch does not show it.
+    pub(crate) fn may_have_bound(self) -> bool {
+        matches!(self, Self::Sent | Self::Bound)
+    }
 }
 
 /// A decision about several pods that start together: number of the first, and how many they are.
@@ -127,7 +140,7 @@ impl Decisions {
     /// Whether it is not known yet what became of the last bind of a pod.
     pub fn is_open_for(&self, pod: PodId) -> bool {
         let last = self.latest.get(&pod).and_then(|number| self.all.get(number));
-        last.is_some_and(|decision| decision.stage != Stage::Settled)
+        last.is_some_and(|decision| !decision.stage.is_over())
     }
 
     /// A decision is so far now.
@@ -144,11 +157,20 @@ impl Decisions {
         }
     }
 
-    /// It is known what became of a decision, or nothing is sent of it; `None` if it was before.
+    /// A decision had no effect, or nothing is sent of it; `None` if it was over before.
     pub fn settle(&mut self, number: u64) -> Option<Decision> {
-        let decision = self.all.get_mut(&number).filter(|it| it.stage != Stage::Settled)?;
+        self.end(number, Stage::Settled)
+    }
+
+    /// A decision took effect; `None` if it was over before.
+    pub fn bound(&mut self, number: u64) -> Option<Decision> {
+        self.end(number, Stage::Bound)
+    }
+
+    fn end(&mut self, number: u64, stage: Stage) -> Option<Decision> {
+        let decision = self.all.get_mut(&number).filter(|it| !it.stage.is_over())?;
         let before = decision.clone();
-        decision.stage = Stage::Settled;
+        decision.stage = stage;
         self.forget_if_over(number);
         Some(before)
     }
@@ -162,7 +184,7 @@ impl Decisions {
     }
 
     fn forget_if_over(&mut self, number: u64) {
-        let is_over = |it: &Decision| it.stage == Stage::Settled && !it.is_assumed;
+        let is_over = |it: &Decision| it.stage.is_over() && !it.is_assumed;
         let Some(pod) = self.all.get(&number).filter(|it| is_over(it)).map(|it| it.pod) else {
             return;
         };
@@ -197,7 +219,7 @@ mod tests {
         let pod = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
         let one = decide(&mut book, 1);
         assert_eq!(book.of_pod(pod).map(|it| &*it.bind.tag), Some("3-1"));
-        assert!(book.settle(one).is_some() && book.settle(one).is_none());
+        assert!(book.bound(one).is_some() && book.settle(one).is_none());
         assert!(book.is_current(one) && !book.is_open_for(pod), "the watch does not show it yet");
         book.release(one);
         let two = decide(&mut book, 1);

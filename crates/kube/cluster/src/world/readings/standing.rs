@@ -8,7 +8,7 @@ use dovetail_objects::Pod;
 use crate::translate::{NotYet, held, kept_away_by, pod as translated, whole_devices};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{Pause, Slot, late_from_ms};
-use crate::world::objects::reported::full_name;
+use crate::world::objects::reported::{Reported, full_name};
 
 /// What a pod holds or wants, by the objects.
 #[derive(Debug)]
@@ -50,9 +50,16 @@ pub(crate) fn standing(objects: &Objects, slot: Slot) -> Standing {
         return Standing::Nothing;
     }
     if let (Some(decision), Some(id)) = (objects.pods.decision_of(entry), entry.id) {
-        let (owner, node) = (Owner::Pod(id), Arc::clone(&decision.bind.node));
-        let held = holding(objects, slot, owner, node, Phase::Assumed);
-        return Standing::Assumed(Box::new(held));
+        let node = Arc::clone(&decision.bind.node);
+        let held = |owner, phase| Box::new(holding(objects, slot, owner, node, phase));
+        return match &entry.reported {
+            // The node went, and what it held with it in the engine.
+            Reported::Nothing | Reported::Foreign { .. } => {
+                let owner = Owner::Foreign(full_name(pod));
+                Standing::Foreign(held(owner, Phase::Held { expected_end_ms: None }))
+            }
+            _ => Standing::Assumed(held(Owner::Pod(id), Phase::Assumed)),
+        };
     }
     match wish(objects, slot) {
         Ok(requirement) => Standing::Waiting(Box::new(requirement)),

@@ -157,8 +157,9 @@ impl<'w> PreemptionView<'w> {
     }
 
     /// The pods left of gangs that were being preempted when the last leader ended, according to
-    /// the pods: one is marked, the gang cannot go on without those that have gone or are
-    /// `awaited`, and a pod is pending that may be their preemptor.
+    /// the pods: one is marked, and the gang cannot go on without those that have gone or are
+    /// `awaited`. Where room is made for a pending pod, that may be their preemptor only if it is
+    /// more important; where none is, the preemptor has its room or is gone.
     pub fn left_by_the_last_leader(self, awaited: &BTreeSet<PodId>) -> Vec<PodId> {
         let pods = &self.objects().pods;
         let mut gangs: BTreeMap<&Arc<GangName>, BTreeSet<Slot>> = BTreeMap::new();
@@ -173,7 +174,8 @@ impl<'w> PreemptionView<'w> {
         let most = self.first_nominated().map(|pod| pod.priority);
         let left = gangs.into_iter().flat_map(|(name, stopped)| {
             let left = left_of(self.objects(), name, &stopped);
-            let is_below = |slot: &Slot| Some(pods.get(*slot).pod.priority) < most;
+            let is_below =
+                |slot: &Slot| most.is_none_or(|most| pods.get(*slot).pod.priority < most);
             if left.iter().all(is_below) { left } else { Vec::new() }
         });
         self.ids(left)
