@@ -26,7 +26,7 @@ pub fn own_namespaces(connection: &ConnectionFlags) -> Result<BTreeSet<String>> 
     runtime.block_on(async {
         let config = connection.connect().await?;
         let current = config.default_namespace.clone();
-        let client = Client::try_from(config).with_context(|| connection.name())?;
+        let client = dovetail_apiserver::client::client(config).with_context(|| connection.name())?;
         let asked = found(&client, &current).await;
         let own = asked.with_context(|| format!("--mine: {}", connection.name()))?;
         if own.is_empty() {

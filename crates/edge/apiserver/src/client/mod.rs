@@ -1,6 +1,7 @@
 //! Connections to the API server, kept apart by purpose: a flood of events or statuses must delay
 //! neither a bind nor a renewal of the leadership.
 
+mod credentials;
 mod lists;
 mod request;
 
@@ -11,6 +12,7 @@ use kube::{Client, Config};
 use thiserror::Error;
 use tokio::runtime::Handle;
 
+pub use credentials::NoCredentials;
 pub(crate) use lists::next_page;
 pub use lists::{ListError, Lists, PAGE, read_lists};
 pub use request::{send, with_causes};
@@ -44,9 +46,9 @@ pub enum ClientError {
         server: String,
         /// The command that the kubeconfig has run for credentials.
         command: Option<String>,
-        /// What kube says.
+        /// What kube says, without what the command printed.
         #[source]
-        source: kube::Error,
+        source: NoCredentials,
     },
     /// The command that the kubeconfig has run for credentials does not end.
     #[error(
@@ -151,9 +153,15 @@ fn with(
 }
 
 /// One client of a configuration.
-pub(crate) fn client(config: Config) -> Result<Client, ClientError> {
+///
+/// # Errors
+/// When certificates or credentials cannot be used.
+pub fn client(config: Config) -> Result<Client, ClientError> {
     let (server, command) = (config.cluster_url.to_string(), command(&config));
-    Client::try_from(config).map_err(|source| ClientError::Unusable { server, command, source })
+    Client::try_from(config).map_err(|error| {
+        let source = NoCredentials(with_causes(&error));
+        ClientError::Unusable { server, command, source }
+    })
 }
 
 /// The words about a command.
@@ -192,5 +200,26 @@ mod tests {
         let silent = within(Duration::ZERO, &config, "sleep".to_owned(), Clients::of);
         let told = silent.err().expect("an error").to_string();
         assert!(told.contains("command `sleep` has given no credentials within 0 s"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn what_a_command_for_credentials_prints_is_not_shown() {
+        let told = |script: &str| {
+            let config = with_command("sh", &["-c", script, "with-a-key-of-its-own"]);
+            let error = Clients::new(&config).err().expect("an error");
+            let told = with_causes(&error);
+            for secret in ["SECRET", "with-a-key-of-its-own", "KUBERNETES_EXEC_INFO"] {
+                let shown = format!("{told} {error:?}");
+                assert!(!shown.contains(secret), "{shown}");
+            }
+            told
+        };
+        let failed = told("echo SECRET; echo please log in >&2; exit 7");
+        assert!(failed.ends_with("it failed (exit status: 7): please log in"), "{failed}");
+        let unread = told("echo '{SECRET: [}'");
+        assert!(
+            unread.ends_with("it printed no credentials that can be read: run it by hand"),
+            "{unread}"
+        );
     }
 }

@@ -6,6 +6,8 @@ use kube::client::Body;
 
 use dovetail_control::answer::{Answered, NoAnswer};
 
+use super::credentials::problem;
+
 /// Sends a request as it is, and reads the whole answer.
 pub async fn send(client: &Client, request: Result<Request<Body>, hyper::http::Error>) -> Answered {
     let unsent = |error: String| NoAnswer { unsent: true, error };
@@ -40,8 +42,11 @@ fn is_unsent(error: &kube::Error) -> bool {
     false
 }
 
-/// An error with what caused it.
-pub fn with_causes(error: &dyn std::error::Error) -> String {
+/// An error with what caused it; nothing that a command for credentials printed is in it.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(problem) = problem(error) {
+        return problem;
+    }
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(one) = cause {
