@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+/// Exponents above it are not read: beyond the range of binary fractions nobody means the number.
+pub const LARGEST_EXPONENT: usize = 400;
+
 /// A number with an exponent such as `1.5e3` or `1E-7` in plain digits; any other text as it
 /// stands.
 pub fn without_exponent(text: &str) -> Cow<'_, str> {
@@ -9,8 +12,6 @@ pub fn without_exponent(text: &str) -> Cow<'_, str> {
 }
 
 fn expanded(text: &str) -> Option<String> {
-    /// Beyond the range of binary fractions nobody means the number.
-    const LARGEST: usize = 400;
     let (mantissa, exponent) = text.split_once(['e', 'E'])?;
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
@@ -22,7 +23,7 @@ fn expanded(text: &str) -> Option<String> {
     if ![whole, fraction, shift].into_iter().all(are_digits) {
         return None;
     }
-    let shift: usize = shift.parse().ok().filter(|shift| *shift <= LARGEST)?;
+    let shift: usize = shift.parse().ok().filter(|shift| *shift <= LARGEST_EXPONENT)?;
     let zeros = "0".repeat(shift);
     // The point stands behind `whole`; it moves through digits that are there or zeros.
     let (whole, fraction) = match is_negative {

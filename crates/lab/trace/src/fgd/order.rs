@@ -49,12 +49,10 @@ pub fn fgd_orders(
 }
 
 fn check(pods: &[TraceJob], nodes: &[TraceNode]) -> Result<(), TraceError> {
-    let bad = |expected, problem| Err(TraceError::Protocol { job: None, problem, expected });
     if pods.iter().all(|pod| pod.gpu_count == 0) {
-        return bad(
-            "pods that ask for GPUs",
-            format!("none of the {} pods asks for a GPU", pods.len()),
-        );
+        let problem = format!("none of the {} pods from here on asks for a GPU", pods.len());
+        let (job, expected) = ((!pods.is_empty()).then_some(0), "pods that ask for GPUs");
+        return Err(TraceError::Protocol { job, problem, expected });
     }
     if let Some(job) = pods.iter().position(|pod| pod.pod_count != 1) {
         let problem = format!("job {} has {} pods", pods[job].id, pods[job].pod_count);
@@ -63,7 +61,8 @@ fn check(pods: &[TraceJob], nodes: &[TraceNode]) -> Result<(), TraceError> {
     }
     if nodes.is_empty() || pods.len().max(nodes.len()) > i32::MAX as usize {
         let problem = format!("there are {} pods and {} nodes", pods.len(), nodes.len());
-        return bad("1 to 2^31 - 1 pods and nodes", problem);
+        let expected = "1 to 2^31 - 1 pods and nodes";
+        return Err(TraceError::Protocol { job: None, problem, expected });
     }
     Ok(())
 }

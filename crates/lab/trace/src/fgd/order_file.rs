@@ -17,7 +17,7 @@ pub fn read_arrival_order(
     seed: i64,
     pod_count: usize,
 ) -> Result<Vec<u32>, TraceError> {
-    find(path, &[seed.to_string()], &["seed"], pod_count)
+    Order::open(path, None, seed)?.rows(pod_count)
 }
 
 /// Reads the order of nodes for a trace and a seed; the first wins ties.
@@ -31,8 +31,7 @@ pub fn read_node_order(
     seed: i64,
     node_count: usize,
 ) -> Result<Vec<u32>, TraceError> {
-    let keys = [trace.to_owned(), seed.to_string()];
-    let mut lines = Order::open(path, &keys, &["trace", "seed"])?;
+    let mut lines = Order::open(path, Some(trace), seed)?;
     let order = lines.rows(node_count)?;
     let mut seen = vec![false; node_count];
     for row in &order {
@@ -57,15 +56,6 @@ pub fn trace_name(pods_file: &Path) -> String {
     name.strip_prefix("openb_pod_list_").unwrap_or(name).to_owned()
 }
 
-fn find(
-    path: &Path,
-    keys: &[String],
-    names: &[&'static str],
-    row_count: usize,
-) -> Result<Vec<u32>, TraceError> {
-    Order::open(path, keys, names)?.rows(row_count)
-}
-
 /// The one line that was asked for.
 struct Order {
     file: String,
@@ -74,44 +64,33 @@ struct Order {
 }
 
 impl Order {
-    fn open(path: &Path, keys: &[String], names: &[&'static str]) -> Result<Self, TraceError> {
+    /// The line of a seed, and of a trace where lines begin with one.
+    fn open(path: &Path, trace: Option<&str>, seed: i64) -> Result<Self, TraceError> {
         let mut lines = LineReader::open(path)?;
         let mut found: Option<Self> = None;
         let mut present = Vec::new();
         while lines.advance()? {
-            let fields = match std::str::from_utf8(lines.bytes()) {
-                Ok(text) => text.splitn(keys.len() + 1, ',').collect(),
-                Err(_) => Vec::new(),
-            };
-            if fields.len() != keys.len() + 1 {
-                let text = String::from_utf8_lossy(lines.bytes());
-                let expected = format!("{},row row ...", names.join(","));
-                let problem = RowProblem::whole_row(text, "is not such a line", expected);
-                return Err(TraceError::Row(Box::new(problem.at(lines.file(), lines.line()))));
-            }
-            if keys.iter().zip(&fields).all(|(key, field)| key == field) {
+            let (key, rows) = key_and_rows(lines.bytes(), trace.is_some())
+                .map_err(|problem| problem.at(lines.file(), lines.line()))
+                .map_err(Box::new)?;
+            if key.0 == trace && key.1 == seed as u64 {
                 if let Some(first) = &found {
                     let problem = format!("was already on line {}", first.line);
-                    let key = keys.join(",");
-                    let problem = RowProblem::in_column(&names.join(","), &key, problem, "one row");
+                    let problem =
+                        RowProblem::in_column("seed", &seed.to_string(), problem, "one row");
                     return Err(TraceError::Row(Box::new(problem.at(lines.file(), lines.line()))));
                 }
                 found = Some(Self {
                     file: lines.file().to_owned(),
                     line: lines.line(),
-                    rows: fields[keys.len()].to_owned(),
+                    rows: rows.to_owned(),
                 });
             }
-            present.push(fields[..keys.len()].join(" "));
+            present.push(in_short(key));
         }
-        if let Some(order) = found {
-            return Ok(order);
-        }
-        let named = |(name, key): (&&str, &String)| format!("{name} {key}");
-        let wanted: Vec<String> = names.iter().zip(keys).map(named).collect();
-        Err(TraceError::NoOrder {
+        found.ok_or_else(|| TraceError::NoOrder {
             file: lines.file().to_owned(),
-            wanted: wanted.join(", "),
+            wanted: named((trace, seed as u64)),
             present: if present.is_empty() { "none".into() } else { present.join(", ") },
         })
     }
@@ -128,5 +107,34 @@ impl Order {
     fn bad(&self, text: &str, problem: &str, expected: impl Into<String>) -> TraceError {
         let problem = RowProblem::in_column("row", text, problem, expected);
         TraceError::Row(Box::new(problem.at(&self.file, self.line)))
+    }
+}
+
+/// Trace, if lines begin with one, and seed of a line, with its rows.
+type Line<'l> = ((Option<&'l str>, u64), &'l str);
+
+fn key_and_rows(bytes: &[u8], has_trace: bool) -> Result<Line<'_>, RowProblem> {
+    let bad = || {
+        let columns = if has_trace { "trace,seed,row row ..." } else { "seed,row row ..." };
+        RowProblem::whole_row(String::from_utf8_lossy(bytes), "is not such a line", columns)
+    };
+    let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
+    let (trace, rest) = match has_trace {
+        true => text.split_once(',').map(|(trace, rest)| (Some(trace), rest)).ok_or_else(bad)?,
+        false => (None, text),
+    };
+    let (seed, rows) = rest.split_once(',').ok_or_else(bad)?;
+    let seed = Cell { column: "seed", text: seed }.whole(i64::MAX as u64)?;
+    Ok(((trace, seed), rows))
+}
+
+fn in_short((trace, seed): (Option<&str>, u64)) -> String {
+    trace.map_or_else(|| seed.to_string(), |trace| format!("{trace} {seed}"))
+}
+
+fn named((trace, seed): (Option<&str>, u64)) -> String {
+    match trace {
+        Some(trace) => format!("trace {trace}, seed {seed}"),
+        None => format!("seed {seed}"),
     }
 }

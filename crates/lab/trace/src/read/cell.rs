@@ -1,6 +1,6 @@
 //! One cell of a table, and strict ways to read it.
 
-use dovetail_units::exponent::without_exponent;
+use dovetail_units::exponent::{LARGEST_EXPONENT, without_exponent};
 
 use crate::job::Violation;
 use crate::limits::MAX_TIME_MS;
@@ -74,10 +74,16 @@ impl<'a> Cell<'a> {
 
     /// A whole number from 0 to `highest`: digits, with or without an exponent.
     pub(crate) fn whole(self, highest: u64) -> Result<u64, RowProblem> {
-        let expected = || format!("a whole number from 0 to {highest}");
+        self.whole_within(0, highest)
+    }
+
+    /// As [`Cell::whole`] from `lowest` on.
+    pub(crate) fn whole_within(self, lowest: u64, highest: u64) -> Result<u64, RowProblem> {
+        let expected = || format!("a whole number from {lowest} to {highest}");
         match digits(&without_exponent(self.text)) {
-            Some(value) if value <= u128::from(highest) => Ok(value as u64),
-            Some(_) => Err(self.bad("is too large", expected())),
+            Some(value) if value > u128::from(highest) => Err(self.bad("is too large", expected())),
+            Some(value) if value < u128::from(lowest) => Err(self.bad("is too small", expected())),
+            Some(value) => Ok(value as u64),
             None => Err(self.bad(number_problem(self.text, highest), expected())),
         }
     }
@@ -156,6 +162,13 @@ fn digits(text: &str) -> Option<u128> {
     Some(text.bytes().fold(0, |value: u128, byte| (value * 10 + u128::from(byte - b'0')).min(CAP)))
 }
 
+/// Whether a number is not read for the size of its exponent alone.
+fn has_huge_exponent(text: &str) -> bool {
+    let exponent = text.split_once(['e', 'E']).map(|(_, exponent)| exponent);
+    let size = exponent.map(|text| text.trim_start_matches(['+', '-'])).and_then(digits);
+    size.is_some_and(|size| size > LARGEST_EXPONENT as u128)
+}
+
 /// True for decimals with or without a sign, such as -1, 0.25 or 1e3.
 pub(crate) fn is_decimal(text: &str) -> bool {
     let text = &*without_exponent(text);
@@ -167,6 +180,7 @@ pub(crate) fn is_decimal(text: &str) -> bool {
 fn number_problem(text: &str, highest: u64) -> &'static str {
     match text.parse::<f64>() {
         _ if text.is_empty() => "is empty",
+        Ok(_) if has_huge_exponent(text) => "has an exponent above 400",
         Ok(value) if !value.is_finite() => "is not a finite number",
         Ok(value) if value < 0.0 => "is negative",
         Ok(value) if value > highest as f64 => "is too large",
@@ -252,10 +266,14 @@ mod tests {
             ("99999999999999999999999999999999999999999999", "is too large"),
             ("x", "is not a number"),
             ("+7", "is not written with digits alone"),
+            ("1.e1", "is not written with digits alone"),
+            ("0e999999999999", "has an exponent above 400"),
+            ("1E-401", "has an exponent above 400"),
         ] {
             assert_eq!(cell(text).whole(255).expect_err(text).problem, problem);
         }
         assert_eq!(cell("1.2e2").whole(255), Ok(120));
+        assert_eq!(cell("0").whole_within(1, 9).expect_err("0").problem, "is too small");
         assert_eq!(cell("1.25e1").whole(255).expect_err("a fraction").problem, "is not whole");
         assert_eq!(cell("1e3").whole(255).expect_err("1000").problem, "is too large");
         assert_eq!(cell("-1e3").signed(), Ok(-1000));

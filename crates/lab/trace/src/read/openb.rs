@@ -181,7 +181,7 @@ fn outcome(phase: Cell<'_>) -> Result<Outcome, RowProblem> {
 }
 
 fn share(cell: Cell<'_>, gpu_count: u32) -> Result<i64, RowProblem> {
-    let milli = cell.whole(u32::MAX.into())?.min(1000) as i64;
+    let milli = cell.whole(u64::from(MAX_GPUS) * 1000)?.min(1000) as i64;
     match (gpu_count, milli) {
         (0, _) => Ok(0),
         (_, 0) => {

@@ -5,6 +5,9 @@ use super::{Cell, ClusterGpus, Column, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::ReadOptions;
 use crate::job::{Cut, Outcome, StopCosts, TraceJob};
+use crate::limits::{
+    MAX_CPU_MILLI, MAX_GPUS, MAX_MEMORY_BYTES, MAX_NODE_GPUS, MAX_PODS, MAX_TIME_MS,
+};
 use crate::node::{Cluster, TraceNode};
 use crate::trace::{Known, Trace};
 
@@ -83,18 +86,30 @@ impl<'n> Present<'n> {
         row.maybe(self.column(name)).map_or(Ok(None), |cell| cell.optional_whole(highest))
     }
 
-    fn size(&self, row: RowView<'_>, name: &str) -> Result<Option<i64>, RowProblem> {
-        Ok(self.whole(row, name, i64::MAX as u64)?.map(|value| value as i64))
-    }
-
     /// A number that must stand in the row if the file has its column.
     fn stated(
         &self,
         row: RowView<'_>,
         name: &str,
-        highest: u64,
+        (lowest, highest): (u64, u64),
     ) -> Result<Option<u64>, RowProblem> {
-        row.maybe(self.column(name)).map(|cell| cell.whole(highest)).transpose()
+        row.maybe(self.column(name)).map(|cell| cell.whole_within(lowest, highest)).transpose()
+    }
+
+    /// An amount that is 0 where the file has no column for it.
+    fn amount(&self, row: RowView<'_>, name: &str, highest: i64) -> Result<i64, RowProblem> {
+        Ok(self.stated(row, name, (0, highest as u64))?.unwrap_or(0) as i64)
+    }
+
+    /// A number of things, likewise.
+    fn count(&self, row: RowView<'_>, name: &str, highest: u32) -> Result<u32, RowProblem> {
+        Ok(self.stated(row, name, (0, highest.into()))?.unwrap_or(0) as u32)
+    }
+
+    fn gpu_memory_bytes(&self, row: RowView<'_>) -> Result<Option<i64>, RowProblem> {
+        let cell = row.maybe(self.column("gpu_memory_bytes")).filter(|cell| !cell.is_empty());
+        let read = |cell: Cell<'_>| cell.whole_within(1, MAX_MEMORY_BYTES as u64);
+        Ok(cell.map(read).transpose()?.map(|bytes| bytes as i64))
     }
 }
 
@@ -141,12 +156,11 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
         |row| {
             let node = TraceNode {
                 name: present.text(row, "node_name")?.unwrap_or_default(),
-                cpu_milli: present.stated(row, "cpu_milli", i64::MAX as u64)?.unwrap_or(0) as i64,
-                memory_bytes: present.stated(row, "memory_bytes", i64::MAX as u64)?.unwrap_or(0)
-                    as i64,
-                gpu_count: present.stated(row, "gpu_count", u32::MAX.into())?.unwrap_or(0) as u32,
+                cpu_milli: present.amount(row, "cpu_milli", MAX_CPU_MILLI)?,
+                memory_bytes: present.amount(row, "memory_bytes", MAX_MEMORY_BYTES)?,
+                gpu_count: present.count(row, "gpu_count", MAX_NODE_GPUS)?,
                 gpu_model: present.text(row, "gpu_model")?,
-                gpu_memory_bytes: present.size(row, "gpu_memory_bytes")?,
+                gpu_memory_bytes: present.gpu_memory_bytes(row)?,
                 rack: present.text(row, "rack")?,
                 zone: present.text(row, "zone")?,
             };
@@ -164,20 +178,21 @@ pub(crate) fn read_nodes(mut table: Table, options: &ReadOptions) -> Result<Clus
 }
 
 fn job(present: &Present<'_>, row: RowView<'_>) -> Result<TraceJob, RowProblem> {
-    let gpu_count = present.stated(row, "gpu_count", u32::MAX.into())?.unwrap_or(0) as u32;
+    let gpu_count = present.count(row, "gpu_count", MAX_GPUS)?;
+    let time_ms = |name| present.whole(row, name, MAX_TIME_MS);
     let whole_gpus = if gpu_count == 0 { 0 } else { 1000 };
     let models = present.text(row, "gpu_models")?;
     let job = TraceJob {
         id: present.text(row, "job_id")?.unwrap_or_default(),
-        submit_ms: present.stated(row, "submit_ms", u64::MAX)?.unwrap_or(0),
-        duration_ms: present.whole(row, "duration_ms", u64::MAX)?,
-        estimate_ms: present.whole(row, "estimate_ms", u64::MAX)?,
-        start_ms: present.whole(row, "start_ms", u64::MAX)?,
-        pod_count: present.stated(row, "pod_count", u32::MAX.into())?.unwrap_or(1) as u32,
-        cpu_milli: present.stated(row, "cpu_milli", i64::MAX as u64)?.unwrap_or(0) as i64,
-        memory_bytes: present.stated(row, "memory_bytes", i64::MAX as u64)?.unwrap_or(0) as i64,
+        submit_ms: present.stated(row, "submit_ms", (0, MAX_TIME_MS))?.unwrap_or(0),
+        duration_ms: time_ms("duration_ms")?,
+        estimate_ms: time_ms("estimate_ms")?,
+        start_ms: time_ms("start_ms")?,
+        pod_count: present.stated(row, "pod_count", (1, MAX_PODS.into()))?.unwrap_or(1) as u32,
+        cpu_milli: present.amount(row, "cpu_milli", MAX_CPU_MILLI)?,
+        memory_bytes: present.amount(row, "memory_bytes", MAX_MEMORY_BYTES)?,
         gpu_count,
-        gpu_milli: present.stated(row, "gpu_milli", 1000)?.unwrap_or(whole_gpus) as i64,
+        gpu_milli: present.stated(row, "gpu_milli", (0, 1000))?.unwrap_or(whole_gpus) as i64,
         gpu_models: models
             .map_or_else(Vec::new, |text| text.split('|').map(str::to_owned).collect()),
         user: present.text(row, "user")?,
@@ -185,11 +200,11 @@ fn job(present: &Present<'_>, row: RowView<'_>) -> Result<TraceJob, RowProblem> 
         model: present.text(row, "model")?,
         service_class: present.text(row, "service_class")?,
         priority: row.maybe(present.column("priority")).map_or(Ok(0), Cell::signed)?,
-        deadline_ms: present.whole(row, "deadline_ms", u64::MAX)?,
+        deadline_ms: time_ms("deadline_ms")?,
         stop_costs: StopCosts {
-            checkpoint_interval_ms: present.whole(row, "checkpoint_interval_ms", u64::MAX)?,
-            checkpoint_cost_ms: present.whole(row, "checkpoint_cost_ms", u64::MAX)?,
-            restart_cost_ms: present.whole(row, "restart_cost_ms", u64::MAX)?,
+            checkpoint_interval_ms: time_ms("checkpoint_interval_ms")?,
+            checkpoint_cost_ms: time_ms("checkpoint_cost_ms")?,
+            restart_cost_ms: time_ms("restart_cost_ms")?,
         },
         outcome: row.maybe(present.column("outcome")).map_or(Ok(Outcome::Unknown), outcome)?,
         cut: row.maybe(present.column("cut")).map_or(Ok(Cut::Nowhere), cut)?,

@@ -50,12 +50,12 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
         |row| {
             fields.check_numbers(row)?;
             let status = fields.cell(row, "status");
-            let outcome = match status.text {
-                "0" => Outcome::Failed,
-                "1" => Outcome::Completed,
-                "5" => Outcome::Killed,
-                "-1" => Outcome::Unknown,
-                "2" | "3" | "4" => {
+            let outcome = match status.signed() {
+                Ok(0) => Outcome::Failed,
+                Ok(1) => Outcome::Completed,
+                Ok(5) => Outcome::Killed,
+                Ok(-1) => Outcome::Unknown,
+                Ok(2..=4) => {
                     partial_runs += 1;
                     return Ok(None);
                 }
@@ -173,7 +173,7 @@ fn known<'a, T>(
     cell: Cell<'a>,
     read: impl Fn(Cell<'a>) -> Result<T, RowProblem>,
 ) -> Result<Option<T>, RowProblem> {
-    if cell.text == "-1" { Ok(None) } else { read(cell).map(Some) }
+    if cell.signed() == Ok(-1) { Ok(None) } else { read(cell).map(Some) }
 }
 
 /// CPU (thousandths of a core) and GPUs of so many processors.

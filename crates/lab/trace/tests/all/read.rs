@@ -101,10 +101,49 @@ fn refusals_of_other_formats() {
         ("b,1,2,500,,0,1", "column `gpu_milli`: `500` does not go"),
         ("b,1,0,,,0,1", "column `gpu_milli`: the cell is empty"),
         ("b,1,1,10,4,5,1", "column `start_ms`: `4` is before the submission"),
-        ("b,1,1,10,5,5,0", "column `pod_count`: `0` is out of range"),
+        ("b,1,1,10,5,5,0", "column `pod_count`: `0` is too small"),
     ] {
         let message = refusal(own, "a,,1,1000,,0,1", row);
         assert!(message.contains(".csv:3: ") && message.contains(part), "{row}: {message}");
+    }
+}
+
+/// Whatever is wrong with a number, the message says the one range that the column has.
+#[test]
+fn a_column_has_one_range() {
+    let century = "3162240000000";
+    let own = "job_id,duration_ms,gpu_count,submit_ms,pod_count,cpu_milli,memory_bytes,estimate_ms,start_ms,deadline_ms\n";
+    let job = ["b", "1", "1", "0", "1", "1", "1", "1", "1", "1"];
+    let machine = "node_name,cpu_milli,memory_bytes,gpu_count,gpu_memory_bytes\n";
+    let node = ["b", "1", "1", "1", "1"];
+    let openb = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n";
+    let pod = ["b", "1", "1", "1", "1000"];
+    let table = [
+        (own, &job[..], 1, "0", century),
+        (own, &job, 2, "0", "1000000"),
+        (own, &job, 3, "0", century),
+        (own, &job, 4, "1", "1000000"),
+        (own, &job, 5, "0", "1000000000"),
+        (own, &job, 6, "0", "9007199254740992"),
+        (own, &job, 7, "0", century),
+        (own, &job, 8, "0", century),
+        (own, &job, 9, "0", century),
+        (machine, &node, 1, "0", "1000000000"),
+        (machine, &node, 2, "0", "9007199254740992"),
+        (machine, &node, 3, "0", "1024"),
+        (machine, &node, 4, "1", "9007199254740992"),
+        (openb, &pod, 3, "0", "1000000"),
+        (openb, &pod, 4, "0", "1000000000"),
+    ];
+    for (header, row, column, lowest, highest) in table {
+        let beyond = (highest.parse::<u64>().expect("a limit") + 1).to_string();
+        for text in ["NaN", "x", "-1", "1.5", "0e999999999999", "18446744073709551616", &beyond] {
+            let mut cells = row.to_vec();
+            cells[column] = text;
+            let message = refusal(header, &row.join(",").replace('b', "a"), &cells.join(","));
+            let expected = format!("; expected a whole number from {lowest} to {highest}");
+            assert!(message.ends_with(&expected), "{header}{}: {message}", cells.join(","));
+        }
     }
 }
 
@@ -159,14 +198,17 @@ fn the_limits_of_a_whole_cluster_and_of_a_whole_job_hold() {
     for (row, part) in [
         ("b,1,1000000,2,0", "column `gpu_count`: `1000000` makes 2000000 for the pods together"),
         ("b,1,0,129,9007199254740992", "column `memory_bytes`: `9007199254740992` makes 11619"),
-        ("b,1,0,1,9007199254740993", "column `memory_bytes`: `9007199254740993` is out of range"),
-        ("b,3162240000001,0,1,0", "column `duration_ms`: `3162240000001` is out of range"),
+        ("b,1,0,1,9007199254740993", "column `memory_bytes`: `9007199254740993` is too large"),
+        ("b,3162240000001,0,1,0", "column `duration_ms`: `3162240000001` is too large"),
     ] {
         let message = refusal(own, "a,1,1,1,0", row);
         assert!(message.starts_with(&format!("jobs.csv:3: {part}")), "{message}");
     }
     let message = refusal(header, "a,1,1,1", "b,1,1,1025");
-    assert!(message.starts_with("nodes.csv:3: column `gpu_count`: `1025` is out of"), "{message}");
+    assert!(
+        message.starts_with("nodes.csv:3: column `gpu_count`: `1025` is too large"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -237,6 +279,12 @@ fn standard_workload_format() {
     assert_eq!((second.gpu_count, second.outcome), (4, Outcome::Killed));
     assert_eq!((second.duration_ms, second.start_ms, second.user.as_deref()), (None, None, None));
     assert_eq!(trace.notes.len(), 1);
+    // The same numbers, written with exponents.
+    let written =
+        SWF.replace(" -1 -1 5 -1", " -1 -1 50e-1 -1").replace(" 10 -1 -1", " 1e1 -1e0 -1");
+    assert_ne!(written, SWF);
+    let again = jobs(written.as_bytes(), &ReadOptions::default()).expect("jobs");
+    assert_eq!(again.jobs, trace.jobs);
     let with = |swf_processors| {
         let options = ReadOptions { swf_processors, ..ReadOptions::default() };
         let trace = jobs(SWF.as_bytes(), &options).expect("jobs");
