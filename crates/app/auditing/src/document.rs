@@ -520,8 +520,7 @@ fn formulas([month, so_far]: &[TimeByPrice; 2]) -> Option<String> {
 
 fn states(report: &AuditReport) -> Vec<StateOut> {
     let state = |(state, now): (&DeviceState, &i128)| {
-        // What is not known of the month to come is not the state's that is unknown now.
-        let month = report.by_state.get(state).copied().unwrap_or_default();
+        let month = report.month_of(state);
         let so_far = report.so_far.get(state).copied().unwrap_or_default();
         StateOut {
             state: state.name(),

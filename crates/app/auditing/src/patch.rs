@@ -34,7 +34,7 @@ const MOST_PODS: usize = 20;
 /// A change for which no patch is written, because it would do harm.
 #[derive(Debug, Serialize)]
 pub struct WithheldOut {
-    /// Pods that would lose the last node that they could use.
+    /// Pods that would lose the last node that they could use; none where it is other harm.
     pub unschedulable: Vec<Object>,
     pub unschedulable_pods: usize,
     /// What to do first.
@@ -53,6 +53,9 @@ impl WithheldOut {
 
     /// In a sentence.
     pub fn words(&self) -> String {
+        if self.unschedulable_pods == 0 {
+            return format!("no patch: {}", self.safe_order);
+        }
         let named: Vec<String> = self.unschedulable.iter().take(5).map(object_words).collect();
         let more = match self.unschedulable_pods.saturating_sub(named.len()) {
             0 => String::new(),

@@ -67,13 +67,15 @@ impl Document {
         self.measured.is_none() && self.headline.blind_share > 0.0
     }
 
-    /// GPUs that no pod has, and what they cost a month.
-    pub fn unallocated(&self) -> (f64, Option<i64>) {
-        let is_free =
-            |state: &&StateOut| state.state.starts_with("free") || state.state == "unavailable";
-        let free = || self.states.iter().filter(is_free);
-        let micros = free().map(|state| state.usd_micros_per_month).sum();
-        (free().map(|state| state.gpus).sum(), micros)
+    /// GPUs that are free, what they cost a month, and of how many that is: what is too recent has
+    /// no amount of a month. A GPU that is unavailable may have its pod.
+    pub fn unallocated(&self) -> (f64, Option<i64>, f64) {
+        let free = || self.states.iter().filter(|state| state.state.starts_with("free"));
+        let lasting = || free().filter(|state| state.usd_micros_per_month.is_some());
+        let micros = lasting().filter_map(|state| state.usd_micros_per_month);
+        let sum = |states: &mut dyn Iterator<Item = &StateOut>| states.map(|of| of.gpus).sum();
+        let micros = micros.reduce(|sum, micros| sum + micros);
+        (sum(&mut free()), micros, sum(&mut lasting()))
     }
 
     /// Whether no pods were read: then every GPU looks free, and none may be called so.
@@ -90,10 +92,14 @@ impl Document {
         let share = percent(head.waste_share);
         let unmeasured = percent(head.blind_share);
         if self.is_unmeasured() {
-            let (gpus, micros) = self.unallocated();
+            let (gpus, micros, of_gpus) = self.unallocated();
             let is_priced = head.bill_usd_micros_per_month.is_some_and(|bill| bill > 0);
             let cost = micros.filter(|micros| is_priced && *micros > 0);
-            let cost = cost.map(|cost| format!(", about {} a month", rounded_usd(cost)));
+            let of_them = match (gpus - of_gpus).abs() < 0.001 {
+                true => String::new(),
+                false => format!("{} of them ", count(of_gpus)),
+            };
+            let cost = cost.map(|cost| format!(", {of_them}about {} a month", rounded_usd(cost)));
             let cost = cost.unwrap_or_default();
             return match gpus {
                 0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),

@@ -60,12 +60,12 @@ pub struct UnjudgedPods {
     /// Their names, one behind the other.
     pub named: String,
     /// What shows more of it.
-    pub command: &'static str,
+    pub command: String,
 }
 
 /// Waiting pods that nobody can hold against nodes, by the reason.
 pub fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = UnjudgedPods> {
-    let mut reasons: BTreeMap<(&str, &'static str), Vec<String>> = BTreeMap::new();
+    let mut reasons: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for Unjudged { pod, reason, command } in unjudged {
         reasons.entry((reason, command)).or_default().push(pod.clone());
     }
@@ -75,7 +75,7 @@ pub fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = Unjudge
             counted,
             reason: plain_sentence(reason),
             named: all(pods.into_iter())?,
-            command,
+            command: command.to_owned(),
         })
     })
 }

@@ -96,6 +96,21 @@ impl ObjectFlags {
         if count > 10 {
             app.note(&format!("{count} objects left out; -o json lists them"));
         }
+        let is_file = self.server().is_none();
+        if is_file && !inventory.was_read("Node") && inventory.left_out().1 == 0 {
+            let text = format!(
+                "{} has no nodes, so which GPUs there are is unknown: add what `kubectl get nodes -o json` prints",
+                self.sources().join(", ")
+            );
+            return Err(BadInput(text).into());
+        }
+        if let Some(namespace) = inventory.only_namespace().filter(|_| is_file) {
+            app.note(&format!(
+                "all pods of the input are in namespace {namespace}: if others have pods (kubectl get pods -A), GPUs \
+                 that those have look free here",
+                namespace = plain(namespace)
+            ));
+        }
         let is_hidden = |kind: &&str| self.server().is_some() && !complete.contains(kind);
         let hidden = ["Node", "Pod"].into_iter().filter(is_hidden).collect();
         Ok(Read { inventory, sources: self.sources(), hidden })

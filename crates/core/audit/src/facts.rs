@@ -173,6 +173,9 @@ pub struct Workload {
     /// Whether its pods are scheduled all or none: a pod group, a queue that admits as a whole, a
     /// gang label.
     pub is_gang: bool,
+    /// Whether a scheduler made it to take a GPU off the device plugin for the pods that share it:
+    /// no person edits it.
+    pub reserves_for_others: bool,
     /// Whether it reports what GPUs do: dcgm-exporter and its like.
     pub exports_gpu_metrics: bool,
     /// How often its containers were killed for memory in the last seven days; `None` if nobody
@@ -216,9 +219,10 @@ impl Workload {
         needs
     }
 
-    /// Whether a pod of it holds GPUs.
+    /// Whether a pod of it holds GPUs, or a part of one.
     pub fn has_gpus(&self) -> bool {
-        !self.template.claimed_gpus.is_empty()
+        self.template.shares_gpus_by.is_some()
+            || !self.template.claimed_gpus.is_empty()
             || self
                 .template
                 .containers
@@ -282,6 +286,9 @@ pub struct PodTemplate {
     /// GPUs that a pod gets by resource claims (dynamic resource allocation), by the name that the
     /// vendor's device plugin would give them; its containers do not ask for these.
     pub claimed_gpus: BTreeMap<String, i64>,
+    /// The annotation by which a pod asks another scheduler for a part of a GPU, if it does: then
+    /// its containers ask for none.
+    pub shares_gpus_by: Option<&'static str>,
     /// Taints it accepts, as written by a person (not those that Kubernetes adds).
     pub tolerations: Vec<Toleration>,
     /// What nodes must satisfy: node selector and required node affinity.
@@ -291,6 +298,11 @@ pub struct PodTemplate {
     pub shared_memory: Option<SharedMemory>,
     /// Why no two of its pods may share a node, if so: the rule as written.
     pub keeps_apart_by: Option<String>,
+    /// Whether other pods decide where it may go: required affinity between pods, spread
+    /// constraints that must hold.
+    pub depends_on_pods: bool,
+    /// Whether its required anti-affinity keeps pods of other owners off its nodes.
+    pub keeps_others_off: bool,
     /// Annotations that keep its pods from being moved, as `key: value`. Each of them is enough.
     pub eviction_held_by: Vec<String>,
     /// Whether it has a volume that lives and dies with its node.
@@ -380,6 +392,21 @@ pub enum BudgetLimit {
     MaxUnavailable(u32),
     /// In percent of the replicas, rounded up.
     MaxUnavailablePercent(u32),
+}
+
+impl BudgetLimit {
+    /// Whether no pod of so many replicas may be evicted.
+    pub(crate) fn lets_nothing_go(self, replicas: u32) -> bool {
+        match self {
+            Self::MinAvailable(pods) => pods >= replicas,
+            Self::MinAvailablePercent(percent) => {
+                let pods = (u64::from(replicas) * u64::from(percent)).div_ceil(100);
+                pods >= u64::from(replicas)
+            }
+            Self::MaxUnavailable(pods) => pods == 0,
+            Self::MaxUnavailablePercent(percent) => percent == 0,
+        }
+    }
 }
 
 /// Something that changes the number of replicas by load.

@@ -1,6 +1,6 @@
 //! A check that triggered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalogue::Check;
 use crate::claim::Attribution;
@@ -29,6 +29,8 @@ pub struct Finding {
     pub examples: Vec<String>,
     /// Pods that would move, and where the engine puts them.
     pub moves: Vec<Move>,
+    /// Nodes that cannot be removed, because the engine finds no place for a pod that would move.
+    pub stays: BTreeSet<String>,
     /// Who ignores it, if somebody does. It leaves the list, not the total.
     pub suppressed: Option<Suppression>,
 }
@@ -64,6 +66,7 @@ impl Finding {
             remedies: Vec::new(),
             examples: Vec::new(),
             moves: Vec::new(),
+            stays: BTreeSet::new(),
             suppressed: None,
         }
     }
@@ -131,6 +134,7 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.claims.extend(finding.claims);
                 group.most_milli = group.most_milli.zip(finding.most_milli).map(|(a, b)| a + b);
                 group.moves.extend(finding.moves);
+                group.stays.extend(finding.stays);
                 for example in finding.examples {
                     if !group.examples.contains(&example) {
                         group.examples.push(example);
@@ -149,7 +153,7 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
     for finding in &mut grouped {
         finding.affected.sort();
         finding.affected.dedup();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         finding.evidence.retain(|evidence| seen.insert(evidence.clone()));
     }
     grouped.sort_by_key(|finding| std::cmp::Reverse(finding.check.severity));

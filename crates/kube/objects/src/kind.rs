@@ -165,6 +165,14 @@ impl Kind {
         self.names().plural
     }
 
+    /// The resource as kubectl takes it, with its group if it has one: `podgroups.scheduling.run.ai`.
+    pub fn resource(self) -> String {
+        match (self.plural(), self.group()) {
+            (plural, "") => plural.to_owned(),
+            (plural, group) => format!("{plural}.{group}"),
+        }
+    }
+
     /// The path of the list of all objects.
     pub fn list_path(self) -> String {
         let Names { group, version, plural, .. } = self.names();

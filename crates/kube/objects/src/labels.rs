@@ -6,6 +6,10 @@ pub use dovetail_model::labels::*;
 /// Annotations by which a pod asks KAI for a fraction of a device.
 pub const FRACTION: [&str; 2] = ["gpu-fraction", "gpu-memory"];
 
+/// KAI's label of pods that share a device, and of the pod that takes it off the device plugin for
+/// them.
+pub const KAI_DEVICE_GROUP: &str = "runai-gpu-group";
+
 /// Volcano's annotations with the name of a group; the first is what its admission writes.
 pub const VOLCANO_GROUP: [&str; 2] =
     ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"];

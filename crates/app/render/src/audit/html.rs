@@ -44,7 +44,7 @@ fn tiles(document: &Document) -> String {
     let share = percent(head.waste_share);
     match document.waste_usd_micros() {
         _ if document.is_unmeasured() => {
-            let (gpus, micros) = document.unallocated();
+            let (gpus, micros, _) = document.unallocated();
             let cost = |micros| format!("{} a month", rounded_usd(micros));
             let cost = micros.map_or_else(|| "no price is known".to_owned(), cost);
             tiles.push((rounded(gpus), "GPUs are allocated to no pod", cost));

@@ -25,6 +25,9 @@ pub(super) const RUNS: &[Run] = &[
 
 const MINUTE_MS: u64 = 60_000;
 
+/// Pods of a node that evidence names.
+const MOST_NAMED: usize = 3;
+
 fn held_on_half_empty_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let mut requested: BTreeMap<&str, i64> = BTreeMap::new();
     for workload in view.gpu_workloads() {
@@ -73,18 +76,13 @@ fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Ve
         let protects = view.gpu_workload_of(&budget.protects);
         let Some(workload) = protects.filter(|workload| workload.replicas > 0) else { continue };
         let replicas = workload.replicas;
-        let (blocks, limit) = match budget.limit {
-            BudgetLimit::MinAvailable(pods) => (pods >= replicas, format!("minAvailable {pods}")),
-            BudgetLimit::MinAvailablePercent(percent) => {
-                let pods = (u64::from(replicas) * u64::from(percent)).div_ceil(100);
-                (pods >= u64::from(replicas), format!("minAvailable {percent}%"))
-            }
-            BudgetLimit::MaxUnavailable(pods) => (pods == 0, format!("maxUnavailable {pods}")),
-            BudgetLimit::MaxUnavailablePercent(percent) => {
-                (percent == 0, format!("maxUnavailable {percent}%"))
-            }
+        let limit = match budget.limit {
+            BudgetLimit::MinAvailable(pods) => format!("minAvailable {pods}"),
+            BudgetLimit::MinAvailablePercent(percent) => format!("minAvailable {percent}%"),
+            BudgetLimit::MaxUnavailable(pods) => format!("maxUnavailable {pods}"),
+            BudgetLimit::MaxUnavailablePercent(percent) => format!("maxUnavailable {percent}%"),
         };
-        if blocks {
+        if budget.limit.lets_nothing_go(replicas) {
             let finding = Finding::new(check, &budget.object)
                 .with("limit", limit)
                 .mended_by(Change::LetOneGo)
@@ -96,12 +94,17 @@ fn budget_lets_nothing_go(view: &View<'_>, check: &'static Check, found: &mut Ve
 }
 
 fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for node in view.gpu_nodes() {
-        let Some(since_ms) = node.without_gpu_pods_since_ms else { continue };
+    let since = |node: &'_ Node| {
+        let since_ms = node.without_gpu_pods_since_ms?;
         let length_ms = view.facts.now_ms.saturating_sub(since_ms);
         // A cordoned node has a finding of its own, and stays until somebody decides.
         let is_long = length_ms > view.facts.thresholds.empty_node_minutes * MINUTE_MS;
-        if is_long && node.cordoned_since_ms.is_none() {
+        (is_long && node.cordoned_since_ms.is_none()).then_some((since_ms, length_ms))
+    };
+    let empty = view.gpu_nodes().filter(|node| since(node).is_some());
+    let stays = consolidation::stay_on(view.facts, &empty.map(|node| &*node.node.name).collect());
+    for node in view.gpu_nodes() {
+        if let Some((since_ms, length_ms)) = since(node) {
             let mut finding = Finding::new(check, &node.pool)
                 .with(
                     "without GPU pods",
@@ -110,6 +113,13 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                 .mended_by(Change::RemoveEmptyNodes)
                 .affecting([node_ref(node)]);
             finding.claims = free_since(node, since_ms, view.facts.period, &UNWANTED);
+            for pod in stays.get(&*node.node.name).into_iter().flatten().take(MOST_NAMED) {
+                finding = finding
+                    .with("cannot be moved from it", format!("{}/{}", pod.namespace, pod.name));
+            }
+            if stays.contains_key(&*node.node.name) {
+                finding.stays.insert(node.node.name.to_string());
+            }
             found.push(finding);
         }
     }

@@ -20,7 +20,7 @@ use super::trial::placed;
 use super::{UNWANTED, View, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{Class, ContainerKind, Facts, Node, Pod, Workload};
+use crate::facts::{BudgetLimit, Class, ContainerKind, Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Finding, Move};
 
 /// Resources that count whole GPUs.
@@ -78,21 +78,6 @@ pub(super) fn standing<'f>(facts: &'f Facts, resource: &str) -> Vec<Standing<'f>
     pods.collect()
 }
 
-/// Whether a pod starts again elsewhere without loss, as far as anybody can see.
-fn can_move(of: &Standing<'_>) -> bool {
-    let template = &of.workload.template;
-    let loses_work = matches!(of.workload.class, Some(Class::Training | Class::Batch));
-    of.workload.owner.kind != "Pod"
-        && template.eviction_held_by.is_empty()
-        && template.keeps_apart_by.is_none()
-        && template.claimed_gpus.is_empty()
-        && !template.has_local_data
-        && !template.has_lasting_volume
-        && (!loses_work || template.saves_progress)
-        && !of.pod.is_starting
-        && of.pod.should_be_gone_ms.is_none()
-}
-
 /// All nodes and pods, for one resource.
 pub(super) struct Cluster<'f> {
     facts: &'f Facts,
@@ -102,6 +87,8 @@ pub(super) struct Cluster<'f> {
     /// Pods by node, as places in `standing`.
     of_nodes: BTreeMap<&'f str, Vec<usize>>,
     used: BTreeMap<&'f str, i64>,
+    /// What disruption budgets allow, by whom they protect.
+    limits: BTreeMap<&'f ObjectRef, Vec<BudgetLimit>>,
 }
 
 impl<'f> Cluster<'f> {
@@ -123,7 +110,31 @@ impl<'f> Cluster<'f> {
                 }
             }
         }
-        Self { facts, resource, standing, nodes, of_nodes, used }
+        let mut limits: BTreeMap<&ObjectRef, Vec<BudgetLimit>> = BTreeMap::new();
+        for budget in &facts.budgets {
+            limits.entry(&budget.protects).or_default().push(budget.limit);
+        }
+        Self { facts, resource, standing, nodes, of_nodes, used, limits }
+    }
+
+    /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other pods
+    /// decide about is no part of the world that the engine is asked about.
+    fn can_move(&self, of: &Standing<'_>) -> bool {
+        let template = &of.workload.template;
+        let limits = self.limits.get(&of.workload.owner);
+        let is_held = |limit: &BudgetLimit| limit.lets_nothing_go(of.workload.replicas);
+        let loses_work = matches!(of.workload.class, Some(Class::Training | Class::Batch));
+        of.workload.owner.kind != "Pod"
+            && template.eviction_held_by.is_empty()
+            && !template.depends_on_pods
+            && !limits.is_some_and(|limits| limits.iter().any(is_held))
+            && template.claimed_gpus.is_empty()
+            && template.shares_gpus_by.is_none()
+            && !template.has_local_data
+            && !template.has_lasting_volume
+            && (!loses_work || template.saves_progress)
+            && !of.pod.is_starting
+            && of.pod.should_be_gone_ms.is_none()
     }
 
     fn pods_of(&self, node: &str) -> impl Iterator<Item = usize> + use<'_, 'f> {
@@ -166,7 +177,7 @@ impl<'f> Cluster<'f> {
                 *used > 0
                     && i128::from(*used) * 100 <= i128::from(self.offered(node)) * i128::from(half)
                     && node.scale_down_held_by.is_none()
-                    && pods.iter().all(|of| can_move(of))
+                    && pods.iter().all(|of| self.can_move(of))
                     && pods.iter().map(|of| of.gpus).sum::<i64>() == *used
             })
             .collect();
@@ -205,11 +216,14 @@ impl<'f> Cluster<'f> {
             true => 0,
             false => self.offered(node),
         };
+        let keeps_off = self.standing.iter().filter(|of| of.workload.template.keeps_others_off);
+        let keeps_off: BTreeSet<&str> = keeps_off.map(|of| of.node).collect();
         for (name, node) in self.nodes.iter().filter(|(name, _)| !gone.contains(*name)) {
             let mut model = node.node.clone();
             let device = Device::plain(self.model(node), 0);
             model.allocatable.extended.remove(self.resource);
             model.devices = vec![device; usize::try_from(offered(node)).unwrap_or(0)];
+            model.unschedulable |= !gone.is_empty() && keeps_off.contains(name);
             world.nodes.push(model);
             next.insert(name, 0);
         }
@@ -262,8 +276,9 @@ impl<'f> Cluster<'f> {
             _ => (DeviceRequest::None, BTreeSet::new()),
         };
         let mut tolerations = template.tolerations.clone();
-        if of.gpus > 0 {
-            // Kubernetes may add that of a taint that is named after the resource.
+        let taints = self.nodes.get(of.node).into_iter().flat_map(|node| &node.node.taints);
+        if of.gpus > 0 && taints.into_iter().any(|taint| taint.key == self.resource) {
+            // It got onto such a node, so Kubernetes adds the toleration to what asks for GPUs.
             let key = self.resource.to_owned();
             tolerations.push(Toleration { key, any_value: true, ..Toleration::default() });
         }
@@ -276,6 +291,35 @@ impl<'f> Cluster<'f> {
             ..Requirement::default()
         }
     }
+}
+
+/// Pods that keep nodes without GPU pods from being removed: those that lose something when they
+/// move, and those for which the engine finds no other node. By name of the node.
+pub(super) fn stay_on<'f>(
+    facts: &'f Facts,
+    empty: &BTreeSet<&'f str>,
+) -> BTreeMap<&'f str, BTreeSet<ObjectRef>> {
+    let mut stays: BTreeMap<&str, BTreeSet<ObjectRef>> = BTreeMap::new();
+    // These pods have no GPUs, so it does not matter which the world has.
+    let standing = standing(facts, labels::NVIDIA_GPU);
+    let cluster = Cluster::of(facts, labels::NVIDIA_GPU, &standing);
+    let with_pods: Vec<&str> =
+        empty.iter().copied().filter(|node| cluster.pods_of(node).next().is_some()).collect();
+    if with_pods.is_empty() {
+        return stays;
+    }
+    let placed = cluster.asked(&with_pods);
+    for node in with_pods {
+        let left = cluster
+            .pods_of(node)
+            .filter(|place| !placed.contains_key(place) || !cluster.can_move(&standing[*place]));
+        let left: BTreeSet<ObjectRef> =
+            left.map(|place| pod_ref(standing[place].workload, standing[place].pod)).collect();
+        if !left.is_empty() {
+            stays.insert(node, left);
+        }
+    }
+    stays
 }
 
 /// Free GPUs of each node that is ready, by model and then by number: the fullest nodes that still
@@ -343,6 +387,7 @@ fn findings(
                 *taken += count;
             }
             let pod = pod_ref(of.workload, of.pod);
+            finding = finding.with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
             finding.moves.push(Move { pod, from: (*name).to_owned(), to });
         }
         finding.claims = devices

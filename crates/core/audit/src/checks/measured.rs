@@ -309,6 +309,13 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
     }
 }
 
+/// Whether none of the replicas of a server computes, as far as it was measured.
+pub(super) fn is_idle_server(view: &View<'_>, workload: &Workload) -> bool {
+    let after_ms = view.facts.thresholds.idle_server_minutes * MINUTE_MS;
+    let placed = workload.pods.iter().filter(|pod| pod.node.is_some()).count();
+    placed > 0 && idle_pods(view, workload, after_ms).len() == placed
+}
+
 /// None of its replicas computes: nobody asks it.
 pub(super) fn idle_server(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let minutes = view.facts.thresholds.idle_server_minutes;

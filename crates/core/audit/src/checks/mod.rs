@@ -21,8 +21,10 @@ mod trial;
 mod view;
 mod visibility;
 
+use std::collections::BTreeSet;
+
 use crate::catalogue::check;
-use crate::facts::Facts;
+use crate::facts::{Facts, ObjectRef};
 use crate::finding::{Finding, group};
 use crate::moment::Moment;
 pub use scheduling::PLAIN_TAINT_VALUES;
@@ -42,6 +44,10 @@ pub(crate) fn audit_at(facts: &Facts, moment: &Moment) -> Vec<Finding> {
         let check = check(id).expect("every check that runs is in the catalogue");
         run(&view, check, &mut findings);
     }
+    // What a scheduler made for itself no person edits.
+    let reserves = facts.workloads.iter().filter(|workload| workload.reserves_for_others);
+    let reserves: BTreeSet<&ObjectRef> = reserves.map(|workload| &workload.owner).collect();
+    findings.retain(|finding| !reserves.contains(&finding.object));
     group(findings)
 }
 

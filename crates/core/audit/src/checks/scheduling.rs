@@ -6,6 +6,7 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Condition, FreeCause, Taint, TaintEffect, canonical_gpu_model};
 
+use super::measured::is_idle_server;
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
@@ -51,11 +52,14 @@ pub(super) fn tolerates(workload: &Workload, taint: &Taint) -> bool {
     workload.template.tolerations.iter().any(|toleration| toleration.accepts(taint))
 }
 
-/// Whether a taint keeps a workload from a resource: where its key is the name of the resource,
-/// Kubernetes may add the toleration to pods whose containers ask for that.
+/// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
+/// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that
+/// is there and pending was not given it.
 fn passes(workload: &Workload, resource: &str, taint: &Taint) -> bool {
     let is_claimed = workload.template.claimed_gpus.contains_key(resource);
-    taint.key == resource && !is_claimed || tolerates(workload, taint)
+    let is_placed =
+        || workload.pods.is_empty() || workload.pods.iter().any(|pod| pod.node.is_some());
+    taint.key == resource && !is_claimed && is_placed() || tolerates(workload, taint)
 }
 
 fn written(taint: &Taint) -> String {
@@ -307,7 +311,10 @@ fn inference_without_priority(view: &View<'_>, check: &'static Check, found: &mu
             }
         }
     }
-    let serves = |workload: &&Workload| workload.class == Some(Class::Inference);
+    // Work must not be preempted for a server that answers nothing.
+    let serves = |workload: &&Workload| {
+        workload.class == Some(Class::Inference) && !is_idle_server(view, workload)
+    };
     for workload in view.gpu_workloads().filter(serves) {
         let mut others = places(view, workload).into_iter();
         let other =

@@ -297,6 +297,7 @@ fn in_pieces(facts: &mut Facts, gpus: i64) {
     fill.replicas = 2;
     facts.workloads[SERVE].pods.clear();
     limits(facts, TRAIN, gpus);
+    facts.workloads[TRAIN].template.tolerations = vec![toleration(GPU)];
     facts.workloads[TRAIN].pods = vec![Pod { name: "train-0".into(), ..Pod::default() }];
     facts.workloads.push(fill);
 }

@@ -19,6 +19,9 @@ use crate::usage::GpuUse;
 const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 3_600_000;
 
+/// No state that is younger than this is taken for a month, however early a check reports it.
+const LEAST_MINUTES: u64 = 60;
+
 /// Since when something is as it is, and whether that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lasting {
@@ -34,6 +37,7 @@ impl Lasting {
 
     fn after(since_ms: Option<u64>, now_ms: u64, minutes: u64) -> Self {
         let length_ms = since_ms.map(|since_ms| now_ms.saturating_sub(since_ms));
+        let minutes = minutes.max(LEAST_MINUTES);
         Self { since_ms, goes_on: length_ms.is_none_or(|length| length >= minutes * MINUTE_MS) }
     }
 }

@@ -189,6 +189,8 @@ pub struct DeviceStates {
     /// For each node of [`Moment::nodes`], the time of the month to come of which nothing is known
     /// only because its state is too recent, or of a kind that ends by itself.
     pub open: Vec<i128>,
+    /// The part of it that is not free: it is in the month's unknown time of allocated GPUs.
+    pub open_held: Vec<i128>,
     /// For each device, the place of its node in [`Moment::nodes`].
     pub node_of: Vec<usize>,
     /// For each node of [`Moment::nodes`], its time by pod and state.
@@ -283,7 +285,9 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     let holders = numbers_of_pods(facts, moment);
     let gpus = vec![GpuTimes::new(); moment.nodes.len()];
     let open = vec![0; moment.nodes.len()];
-    let mut states = DeviceStates { contested, started, gpus, open, ..DeviceStates::default() };
+    let open_held = open.clone();
+    let mut states =
+        DeviceStates { contested, started, gpus, open, open_held, ..DeviceStates::default() };
     for (number, (gpus, parts)) in moment.nodes.iter().zip(parts).enumerate() {
         let Some(place) = places.get(&gpus.node) else { continue };
         let node = &mut facts.nodes[*place];
@@ -293,9 +297,12 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         for ((_, state), time) in gpu_times(&parts, month, |_| None) {
             *states.now.entry(state).or_default() += time;
         }
-        let ends = parts.iter().filter(|part| !part.lasting.goes_on);
-        let ends_milli: i64 = ends.map(|part| part.gpu_milli).sum();
-        states.open[number] = i128::from(ends_milli) * i128::from(MONTH_MS);
+        let ends = || parts.iter().filter(|part| !part.lasting.goes_on);
+        let is_held = |part: &&Part<'_>| !matches!(part.state, DeviceState::Free(_));
+        let of_month = |milli: i64| i128::from(milli) * i128::from(MONTH_MS);
+        states.open[number] = of_month(ends().map(|part| part.gpu_milli).sum());
+        let held = ends().filter(is_held).map(|part| part.gpu_milli);
+        states.open_held[number] = of_month(held.sum());
         states.gpus[number] = expected_times(&parts, month, |held| Some(holders[held]));
         for (held, devices) in cut(&parts, moment, first, month, &mut states) {
             let Held { workload, pod, .. } = &moment.held[held];

@@ -77,7 +77,8 @@ pub(super) fn parts_of<'m>(
     if condition == Condition::NotReady {
         return vec![plain(all_milli, DeviceState::Unavailable, times.unavailable(&node.node))];
     }
-    let unavailable_milli = node.unavailable_milli.clamp(0, all_milli);
+    let starts = condition == Condition::Starting && node.units.iter().all(|of| of.count == 0);
+    let unavailable_milli = if starts { 0 } else { node.unavailable_milli.clamp(0, all_milli) };
     let mut parts = vec![plain(unavailable_milli, DeviceState::Unavailable, Lasting::ALWAYS)];
     for units in &node.units {
         let mut taken = 0;
@@ -129,7 +130,9 @@ pub(super) fn parts_of<'m>(
     let rest = cause_of(condition).unwrap_or(FreeCause::LayoutRest);
     let lasting = times.free(&node.node, None, Some(rest));
     parts.push(plain(node.layout_rest_milli, DeviceState::Free(Some(rest)), lasting));
-    fill(parts, all_milli)
+    let unspoken = cause_of(condition).filter(|_| starts);
+    let lasting = times.free(&node.node, None, unspoken);
+    fill(parts, plain(all_milli, DeviceState::Free(unspoken), lasting))
 }
 
 /// What is free of a resource, by cause.
@@ -194,16 +197,9 @@ fn state_of(held: &Held, gang_waits: bool) -> DeviceState {
 
 /// Cuts off what is more than there is (a pod may still hold a broken GPU), and adds what nobody
 /// spoke of.
-fn fill(parts: Vec<Part<'_>>, all_milli: i64) -> Vec<Part<'_>> {
-    let mut left = all_milli;
-    let mut filled: Vec<Part<'_>> = Vec::with_capacity(parts.len() + 1);
-    let unspoken = Part {
-        gpu_milli: all_milli,
-        state: DeviceState::Free(None),
-        held: None,
-        used: None,
-        lasting: Lasting::ALWAYS,
-    };
+fn fill<'m>(parts: Vec<Part<'m>>, unspoken: Part<'m>) -> Vec<Part<'m>> {
+    let mut left = unspoken.gpu_milli;
+    let mut filled: Vec<Part<'m>> = Vec::with_capacity(parts.len() + 1);
     for mut part in parts.into_iter().chain([unspoken]) {
         part.gpu_milli = part.gpu_milli.clamp(0, left);
         left -= part.gpu_milli;

@@ -40,7 +40,22 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
             };
             Some(format!("the state in memory is lost, and {files}"))
         }
-        Change::Stop => Some("requests fail until it is started again".to_owned()),
+        Change::Stop if workload.is_some_and(|of| of.class == Some(Class::Inference)) => {
+            Some("requests fail until it is started again".to_owned())
+        }
+        Change::Stop if finding.object.kind == "Pod" => Some(
+            "the pod has no controller, so nothing creates it again: what runs in it ends, and its files are lost"
+                .to_owned(),
+        ),
+        Change::Stop => Some("what runs in its pods ends".to_owned()),
+        Change::Gpus { count: 0, .. } => Some(
+            "a container that does use GPUs, to compile or to warm up for example, fails without them"
+                .to_owned(),
+        ),
+        Change::LetOneGo if protects_one(facts, &finding.object) => Some(
+            "it has one replica: a drain then evicts it, and nothing answers until another one is ready; run two first"
+                .to_owned(),
+        ),
         Change::Prioritise { .. } => Some(
             "pods of a higher priority preempt others when GPUs run short, training without checkpoints included"
                 .to_owned(),
@@ -70,6 +85,14 @@ pub(super) fn of_created(object: &ObjectRef) -> Vec<String> {
         _ => return Vec::new(),
     };
     vec![risk.to_owned()]
+}
+
+fn protects_one(facts: &Facts, budget: &ObjectRef) -> bool {
+    let mut budgets = facts.budgets.iter().filter(|of| of.object == *budget);
+    budgets.any(|of| {
+        let protected = facts.workloads.iter().filter(|workload| workload.owner == of.protects);
+        protected.map(|workload| workload.replicas).sum::<u32>() == 1
+    })
 }
 
 fn trains(workload: &Workload) -> bool {

@@ -5,11 +5,12 @@
 //! holds it that no finding explains, and waiting work takes room once. What somebody ignores is
 //! not mended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::DeviceState;
 
 use super::amounts::Times;
+use super::needed::needed;
 use super::room::{Freed, waiting_work_takes};
 use crate::attribution::Taken;
 use crate::catalogue::Worth;
@@ -70,6 +71,8 @@ pub(super) fn brought(
     let freed = freed(states, &mended, &unexplained);
     let mut room = waiting_work_takes(facts, moment, &states.started, &freed);
     let mut all_returned = Times::new();
+    let needed = needed(moment);
+    let stays: BTreeSet<&String> = findings.iter().flat_map(|finding| &finding.stays).collect();
     for taken in mended {
         let waste = &taken.waste;
         let (node, holder) = (node_of(waste), waste.interval.holder);
@@ -77,10 +80,17 @@ pub(super) fn brought(
         let time = waste.time();
         // The engine checked all of them together: the node goes, what it held stays held.
         let is_verified = !findings[taken.finding].moves.is_empty();
-        let can_go = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
-        let is_removed = is_verified || can_go;
+        let name = &moment.nodes[node].node;
+        let is_empty = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
+        let can_go = is_empty && !stays.contains(name);
+        // Pending pods get a node that they need, and it stays.
+        let is_needed = needed.contains(name);
+        let is_removed = is_verified || can_go && !is_needed;
         let returned = if is_verified {
             of.gone_gpu_milli_ms += time;
+            time
+        } else if can_go && is_needed {
+            of.filled_gpu_milli_ms += if holder.is_none() { time } else { 0 };
             time
         } else if can_go {
             of.gone_gpu_milli_ms += time;

@@ -5,6 +5,7 @@ mod amounts;
 mod begins;
 mod brought;
 mod ladder;
+mod needed;
 mod room;
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,8 @@ pub struct AuditReport {
     pub blind: PricedTime,
     /// What is known of now and of no month: states that are too recent, or that end by itself.
     pub open: PricedTime,
+    /// The part of it that is not free.
+    pub open_held: PricedTime,
     /// The priced waste under the method used, and its range over the methods; `None` without
     /// prices.
     pub headline: Option<Headline>,
@@ -99,6 +102,18 @@ impl AuditReport {
         self.waste.gpu_milli_ms - claims.sum::<i128>()
     }
 
+    /// What a state costs in the month, without what is known of now and of no month: that is in no
+    /// state.
+    pub fn month_of(&self, state: &DeviceState) -> PricedTime {
+        let all = self.by_state.get(state).copied().unwrap_or_default();
+        let open = match state {
+            DeviceState::Unknown => self.open_held,
+            DeviceState::Free(None) => self.open - self.open_held,
+            _ => return all,
+        };
+        all - open.at_most(all.cost().unwrap_or(Money::ZERO))
+    }
+
     /// All waste until now in states that cannot be taken for a month.
     pub fn waste_so_far(&self) -> PricedTime {
         self.so_far.values().fold(PricedTime::default(), |sum, time| sum + *time)
@@ -143,7 +158,7 @@ pub fn report(
     let explained = explained(&states, &taken);
     let figures = Figures::of(&amounts, &priced, &returned, explained);
     let Amounts { installed, by_state, waste, blind, headline, .. } = amounts;
-    let open = open(&states, prices);
+    let (open, open_held) = (open(&states.open, prices), open(&states.open_held, prices));
     let blind = blind - open.at_most(blind.cost().unwrap_or(Money::ZERO));
     let allocated = by_state.iter().filter(|(state, _)| state.is_allocated());
     let allocated_gpu_milli_ms = allocated.map(|(_, time)| time.gpu_milli_ms).sum();
@@ -163,6 +178,7 @@ pub fn report(
         waste,
         blind,
         open,
+        open_held,
         headline,
         returned,
         removed,
@@ -200,9 +216,9 @@ fn since_and_price(
 }
 
 /// Time of the month of which nothing is known only because states do not last, with its price.
-fn open(states: &DeviceStates, prices: &[NodePrice]) -> PricedTime {
+fn open(times: &[i128], prices: &[NodePrice]) -> PricedTime {
     let mut open = PricedTime::default();
-    for (time, price) in states.open.iter().zip(prices) {
+    for (time, price) in times.iter().zip(prices) {
         open.add_time(*time, price.usd_micros_per_gpu_hour);
     }
     open

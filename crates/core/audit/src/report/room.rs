@@ -115,7 +115,7 @@ fn without(world: &Snapshot, leaving: &BTreeMap<(String, String), i64>) -> Snaps
 }
 
 /// Devices that waiting work would get in a world, by node.
-fn started_in(world: &Snapshot) -> BTreeMap<String, i64> {
+pub(super) fn started_in(world: &Snapshot) -> BTreeMap<String, i64> {
     // Who leaves makes no world that the engine does not take.
     let Ok(mut engine) = Engine::new(EngineConfig::default(), world) else {
         return BTreeMap::new();

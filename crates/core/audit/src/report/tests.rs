@@ -132,6 +132,41 @@ fn a_cordoned_node_costs_what_nobody_holds_of_it() {
     assert_eq!((last.waste.gpu_milli_ms, report.unexplained_gpu_milli_ms()), (0, 0));
 }
 
+/// A cordoned node that a pending pod needs is used once it accepts pods, and stays paid.
+#[test]
+fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
+    let removed = |gpus_wanted: u16| {
+        let (mut facts, mut moment) = cluster(&[(8, Condition::Cordoned, 0)]);
+        let device = DeviceRequest::Whole { count: gpus_wanted, same_island: false };
+        let requirement = Requirement { device, ..Requirement::default() };
+        let job = Job::single(JobId(7), "train", 0, requirement.into());
+        moment.demand[0].world.jobs.push(job);
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+        let found = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        let brought = found.findings[0].brought;
+        assert_eq!(found.findings[0].finding.check.id, "AUT-06");
+        assert_eq!(brought.returned.cost(), Some(Money::micros(5_760_000_000)));
+        brought.removed.cost()
+    };
+    assert_eq!(removed(8), Some(Money::ZERO));
+    // No node has so many.
+    assert_eq!(removed(16), Some(Money::micros(5_760_000_000)));
+}
+
+/// What ends by itself is in no state of the month.
+#[test]
+fn a_gang_that_waits_is_not_in_the_month_of_gpus_without_measurement() {
+    let (mut facts, mut moment) = cluster(&[(8, Condition::Ready, 8), (8, Condition::Ready, 8)]);
+    moment.held[1].gang = Some(crate::moment::Gang { min: 2, placed: 1, pending: 1 });
+    let states = device_states(&mut facts, &moment).unwrap();
+    let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+    let found = report(&facts, &moment, states, &[price; 2], &SuppressionPolicy::default());
+    let unmeasured = found.month_of(&DeviceState::Unknown);
+    assert_eq!(unmeasured.cost(), Some(Money::micros(5_760_000_000)));
+    assert_eq!(found.by_state[&DeviceState::Unknown].cost(), Some(Money::micros(11_520_000_000)));
+}
+
 #[test]
 fn what_was_measured_is_no_longer_blind_and_is_claimed_once() {
     let day = Span { from_ms: NOW_MS - 24 * HOUR_MS, to_ms: NOW_MS };

@@ -189,7 +189,7 @@ fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
     gathered.unjudged.extend(states.contested.iter().map(|pod| Unjudged {
         pod: pod.clone(),
         reason: format!("it {CONTESTED}"),
-        command: DESCRIBE_POD,
+        command: DESCRIBE_POD.to_owned(),
     }));
     spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings)?);
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings)?;

@@ -91,13 +91,12 @@ pub fn node_gpus(node: &Node, hami: Option<&str>) -> Option<NodeGpus> {
     let stated = stated(of, hami_gpus(hami), reader.single.is_some());
     let main = found.main_gpus();
     let is_offered = main + found.other_gpus > 0;
-    // What nobody offers is there only where discovery saw it: a node may come up without a plugin.
-    let trusted = |(by, _): &&(CountSource, i64)| is_offered || *by == CountSource::Discovery;
-    let first = stated.iter().find(trusted).cloned();
+    let first = stated.first().cloned();
     // A machine's type says how many GPUs a plugin shares out, and does not prove that some are
-    // lost that no label counts.
+    // lost that no label counts. Where nothing is offered, the machine has its GPUs all the same.
     let is_type = |by: &CountSource| matches!(by, CountSource::InstanceType(_));
-    let first = first.filter(|(by, said)| !is_type(by) || *said <= main || found.cut.is_some());
+    let first = first
+        .filter(|(by, said)| !is_offered || !is_type(by) || *said <= main || found.cut.is_some());
     let (by, counted) = match first {
         Some((by, counted)) if counted >= main => (by, counted),
         _ if found.cut.is_some() => (CountSource::Layouts, main),

@@ -1,7 +1,7 @@
 //! What a workload does, and whether its pods start together: as far as kinds, labels and images of
 //! known servers tell. Where they do not, nobody knows.
 
-use dovetail_audit::Class;
+use dovetail_audit::{Class, PodTemplate};
 use dovetail_objects::labels;
 
 use dovetail_objects::{Labels, owner_kind};
@@ -127,6 +127,12 @@ pub(super) fn exports_gpu_metrics(labels: &Labels, images: &[String]) -> bool {
 pub(super) fn is_gang(labels: &Labels, scheduler: &str, has_group_annotation: bool) -> bool {
     let by_label = GANG_LABELS.iter().any(|key| labels.get(key).is_some());
     by_label || has_group_annotation || GANG_SCHEDULERS.contains(&scheduler)
+}
+
+/// Whether KAI made the pod: of those that share a device it alone asks the device plugin for one.
+pub(super) fn reserves_for_others(labels: &Labels, template: &PodTemplate) -> bool {
+    labels.get(labels::KAI_DEVICE_GROUP).is_some()
+        && template.containers.iter().any(|container| container.gpu_limits().next().is_some())
 }
 
 #[cfg(test)]

@@ -64,8 +64,18 @@ pub(super) fn worlds(
         let untold = untold_of(resource, refused().map(|(pod, _)| pod), untold);
         let unjudged = refused().map(|(pod, reason)| {
             let pod = format!("{}/{}", pod.meta.namespace, pod.meta.name);
-            let command = shown_by::of(reason);
-            Unjudged { pod, reason: reason.to_string(), command }
+            match shown_by::not_read(reason, |kind| objects.was_read(kind)) {
+                Some(kind) => Unjudged {
+                    pod,
+                    reason: format!("{} objects were not read", kind.name()),
+                    command: format!("kubectl get {} -A -o json", kind.resource()),
+                },
+                None => Unjudged {
+                    pod,
+                    reason: reason.to_string(),
+                    command: shown_by::of(reason).to_owned(),
+                },
+            }
         });
         let unjudged: Vec<Unjudged> = unjudged.collect();
         let refused = objects.refused_by_their_own(resource, &world);
@@ -189,6 +199,8 @@ struct Objects {
     placed: Vec<Placed>,
     /// Namespaces and names of waiting pods for which there is no quota.
     without_quota: BTreeSet<(Box<str>, Box<str>)>,
+    /// Kinds of which a list was complete, by name.
+    complete: BTreeSet<String>,
     /// Whether a pod can matter to another one far away: by a rule of either, or by its queue.
     reaches_far: bool,
 }
@@ -209,7 +221,8 @@ struct Placed {
 
 impl Objects {
     fn of(inventory: Inventory) -> Self {
-        let Inventory { nodes, namespaces, pods, waiting: beside, others, .. } = inventory;
+        let Inventory { nodes, namespaces, pods, waiting: beside, others, complete, .. } =
+            inventory;
         let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
         let nodes = nodes.into_values().map(|node| Object::Node(Box::new(node)));
         lists.insert(Kind::Node, nodes.collect());
@@ -257,7 +270,13 @@ impl Objects {
             pod.between_pods.is_some() || !pod.spread.is_empty()
         };
         let reaches_far = lists.contains_key(&Kind::Queue) || waiting.iter().any(has_rules);
-        Self { lists, waiting, placed, without_quota, reaches_far }
+        Self { lists, waiting, placed, without_quota, complete, reaches_far }
+    }
+
+    /// Whether objects of a kind were handed over, or none is there.
+    fn was_read(&self, kind: Kind) -> bool {
+        self.lists.contains_key(&kind)
+            || [kind.name(), kind.bare_name()].iter().any(|name| self.complete.contains(*name))
     }
 
     /// Waiting jobs of a world of which their own scheduler says that they fit nowhere, with their

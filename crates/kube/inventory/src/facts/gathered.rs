@@ -12,16 +12,18 @@ use dovetail_objects::Pod;
 
 use super::claims::{Claimed, Doubts};
 use super::clamped::{Clamped, Said, beyond_the_node, cut_requests};
-use super::class::{class_of, exports_gpu_metrics, is_gang};
+use super::class::{class_of, exports_gpu_metrics, is_gang, reserves_for_others};
 use super::demand::worlds;
 use super::gangs::gangs;
 use super::inventory::Inventory;
 use super::lives::{PodLife, lives};
+use super::node::leave_to_slices;
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::share::by_cores;
 use super::source::Sources;
 use super::template::owned;
 use super::tenant::{Tenant, tenants};
+use super::to_come;
 use super::unjudged::Unjudged;
 use super::unmade::settle;
 use super::unread::UnknownGpus;
@@ -111,6 +113,9 @@ impl Inventory {
         let Self { nodes, read_nodes, pods, waiting, .. } = &mut self;
         let claimed = Claimed { nodes, read_nodes, pods, waiting };
         let Doubts { told: device_doubts, untold } = claimed.count(devices);
+        if !self.was_read("ResourceSlice") && self.has_claims() {
+            self.read_nodes.values_mut().for_each(leave_to_slices);
+        }
         let mut facts = Facts {
             now_ms: self.now_ms,
             scoring: self.cluster.scoring,
@@ -128,6 +133,12 @@ impl Inventory {
         (facts.workloads, of_group) = self.workloads();
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
+        if !self.was_read("Pod") {
+            // Whatever is offered may be held.
+            for units in gpus.iter_mut().flat_map(|of_node| &mut of_node.units) {
+                units.unknown = units.count;
+            }
+        }
         let unknown_gpus = unread.unknown_gpus(&self.pods, &self.nodes, &mut gpus);
         clamped.extend(beyond);
         let made_ms = self.made_ms(&facts, &held);
@@ -135,12 +146,13 @@ impl Inventory {
         let tenants = tenant_labels.map(|labels| tenants(&self, &of_group, labels));
         let lives = tenant_labels.map(|labels| lives(&self, labels));
         let cluster_uid = self.cluster_uid();
-        let (kinds, skipped) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.skipped));
+        let (kinds, skipped) = (self.kinds.clone(), std::mem::take(&mut self.skipped));
         let skipped_count = self.skipped_count;
         // The lives share the pods, which the worlds change.
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();
-        let (sources, reach) = (std::mem::take(&mut self.sources), reach(&self, &facts, &of_group));
+        let sources = std::mem::take(&mut self.sources);
+        let reach = reach(&self, &sources, &facts, &of_group);
         let resources = resources(&gpus);
         let (mut demand, unjudged) = worlds(self, &facts.nodes, &untold);
         unread.may_want(&mut demand);
@@ -167,6 +179,11 @@ impl Inventory {
             skipped,
             skipped_count,
         }
+    }
+
+    /// Whether pods ask for devices by claims.
+    fn has_claims(&self) -> bool {
+        self.pods.list.iter().any(|record| !record.claims.is_empty())
     }
 
     fn cluster_uid(&self) -> String {
@@ -208,6 +225,9 @@ impl Inventory {
     /// last of the pods that are still listed ended. Pods that are gone nobody sees, so it may be
     /// less long.
     fn mark_empty(&self, nodes: &mut [Node], held: &[Held]) {
+        if !self.was_read("Pod") {
+            return;
+        }
         let busy: BTreeSet<&str> = held.iter().map(|held| &*held.node).collect();
         for node in nodes.iter_mut().filter(|node| node.has_gpus()) {
             let name = &*node.node.name;
@@ -247,6 +267,7 @@ impl Inventory {
                     class: class_of(labels, kinds, &group.common.images),
                     is_gang: is_gang(labels, &pod.scheduler, group.common.has_group_annotation),
                     exports_gpu_metrics: exports_gpu_metrics(labels, &group.common.images),
+                    reserves_for_others: reserves_for_others(labels, &template),
                     template,
                     memory_kills: Some(0),
                     ..Workload::default()
@@ -364,7 +385,7 @@ impl Inventory {
 }
 
 /// What decides which nodes pods could use.
-fn reach(inventory: &Inventory, facts: &Facts, of_group: &[usize]) -> Reach {
+fn reach(inventory: &Inventory, sources: &Sources, facts: &Facts, of_group: &[usize]) -> Reach {
     let mut reach = Reach::default();
     let conditions: BTreeMap<&str, Condition> =
         facts.nodes.iter().map(|node| (&*node.node.name, node.node.condition)).collect();
@@ -379,6 +400,10 @@ fn reach(inventory: &Inventory, facts: &Facts, of_group: &[usize]) -> Reach {
         if let Some(first) = pods.first() {
             reach.take_group(&facts.workloads[*workload], first, pods.iter().copied());
         }
+    }
+    let owners: BTreeSet<&ObjectRef> = facts.workloads.iter().map(|of| &of.owner).collect();
+    for (object, text) in sources.texts().filter(|(object, _)| !owners.contains(object)) {
+        to_come::pods(object, text).iter().for_each(|pod| reach.take_pods_to_come(object, pod));
     }
     reach
 }

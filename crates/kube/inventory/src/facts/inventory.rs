@@ -69,6 +69,20 @@ impl Inventory {
         self.complete.insert(kind.to_owned());
     }
 
+    /// Whether objects of a kind were handed over, or none is there.
+    pub fn was_read(&self, kind: &str) -> bool {
+        self.kinds.contains_key(kind) || self.complete.contains(kind)
+    }
+
+    /// The namespace of all pods, where there is one alone and nobody says that these are all pods:
+    /// a cluster has pods of its own in another.
+    pub fn only_namespace(&self) -> Option<&str> {
+        let mut pods = self.pods.list.iter().map(|record| &*record.pod.meta.namespace);
+        let first = pods.next()?;
+        let is_alone = !self.complete.contains("Pod") && pods.all(|namespace| namespace == first);
+        is_alone.then_some(first)
+    }
+
     /// Objects that were left out: the first of them, and how many there are.
     pub fn left_out(&self) -> (&[Skipped], u64) {
         (&self.skipped, self.skipped_count)

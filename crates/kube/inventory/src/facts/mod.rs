@@ -28,6 +28,7 @@ mod shown_by;
 mod source;
 mod template;
 mod tenant;
+mod to_come;
 mod unjudged;
 pub(crate) mod unmade;
 mod unread;

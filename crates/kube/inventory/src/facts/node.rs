@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units};
 use dovetail_cluster::gpus::{self, GpuCount, model_label, node_gpus};
 use dovetail_cluster::translate::{NodeSetting, Rules, node as translated};
-use dovetail_model::{Condition, is_gpu_resource};
+use dovetail_model::{Condition, Parts, Slice, is_gpu_resource};
 use dovetail_objects::Node as Object;
 
 use super::clamped::{Clamped, ClampedOf, MOST_GPUS};
@@ -75,9 +75,14 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         .collect();
     let clamped = clamped(object);
     let read = node_gpus(object, detail.metadata.annotation(HAMI_GPUS));
-    // Where plugins offer something, what they do not offer is a lost device.
     let is_offered = |read: &gpus::NodeGpus| read.units.iter().any(|units| units.built_in > 0);
-    let uncounted_gpus = read.as_ref().filter(|read| is_offered(read)).map_or(0, |r| r.missing);
+    let uncounted_gpus = read.as_ref().map_or(0, |read| read.missing);
+    let waits_for_plugin = uncounted_gpus > 0 && !read.as_ref().is_some_and(is_offered);
+    // The driver and the plugin come up after the node does.
+    let age_ms = now_ms.saturating_sub(created_ms);
+    if waits_for_plugin && age_ms < STARTING_MS && node.condition == Condition::Ready {
+        node.condition = Condition::Starting;
+    }
     let layout_rest_milli = read.as_ref().map_or(0, |read| read.layout_rest_milli);
     ReadNode {
         count: read.as_ref().map(|read| read.count.clone()),
@@ -106,6 +111,24 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             node,
         },
     }
+}
+
+/// Leaves it open who holds the GPUs of a node that no plugin offers: resource slices may offer
+/// them, and these were not read.
+pub(super) fn leave_to_slices(read: &mut ReadNode) {
+    let Some(gpus) = read.gpus.as_mut().filter(|gpus| gpus.units.iter().all(|of| of.count == 0))
+    else {
+        return;
+    };
+    let count = std::mem::take(&mut read.node.uncounted_gpus);
+    gpus.unavailable_milli = (gpus.unavailable_milli - 1000 * count).max(0);
+    gpus.units.push(Units {
+        resource: labels::NVIDIA_GPU.to_owned(),
+        count,
+        parts: Parts::Equal(Slice { part: 1, of: 1 }),
+        is_shared: false,
+        unknown: count,
+    });
 }
 
 /// What the node says of GPUs that no machine has, one for each resource.

@@ -149,12 +149,15 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
     let PodTemplate {
         labels: _,
         claimed_gpus,
+        shares_gpus_by,
         containers,
         tolerations,
         node_conditions,
         priority_class,
         shared_memory,
         keeps_apart_by,
+        depends_on_pods,
+        keeps_others_off,
         eviction_held_by,
         has_local_data,
         has_lasting_volume,
@@ -163,12 +166,15 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         model,
     } = one;
     *claimed_gpus == other.claimed_gpus
+        && *shares_gpus_by == other.shares_gpus_by
         && *containers == other.containers
         && *tolerations == other.tolerations
         && *node_conditions == other.node_conditions
         && *priority_class == other.priority_class
         && *shared_memory == other.shared_memory
         && *keeps_apart_by == other.keeps_apart_by
+        && *depends_on_pods == other.depends_on_pods
+        && *keeps_others_off == other.keeps_others_off
         && *eviction_held_by == other.eviction_held_by
         && *has_local_data == other.has_local_data
         && *has_lasting_volume == other.has_lasting_volume

@@ -36,6 +36,11 @@ impl Sources {
         }
     }
 
+    /// Objects with their text, by what they are called.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&ObjectRef, &str)> {
+        self.texts.iter().map(|(object, (_, text))| (object, &**text))
+    }
+
     /// The API version of an object and its UID; `None` if it was not read.
     pub fn identity(&self, object: &ObjectRef) -> Option<(String, String)> {
         let (api_version, text) = self.texts.get(object)?;

@@ -48,11 +48,16 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
         containers: init.chain(main).collect(),
         // Slices and claims say it, when all of them are read.
         claimed_gpus: BTreeMap::new(),
+        shares_gpus_by: labels::FRACTION
+            .into_iter()
+            .find(|key| detail.metadata.annotation(key).is_some()),
         tolerations: pod.tolerations.iter().filter(written).cloned().collect(),
         node_conditions: node_conditions(pod),
         priority_class: Some(spec.priority_class_name.clone()).filter(|name| !name.is_empty()),
         shared_memory: shared_memory(detail),
         keeps_apart_by: keeps_apart_by(pod),
+        depends_on_pods: pod.between_pods.is_some() || !pod.spread.is_empty(),
+        keeps_others_off: keeps_others_off(pod),
         eviction_held_by: HELD_BY.iter().filter_map(held_by).collect(),
         has_local_data: spec.volumes.iter().any(is_local),
         has_lasting_volume: spec.volumes.iter().any(outlives_the_pod),
@@ -160,6 +165,13 @@ fn keeps_apart_by(pod: &Pod) -> Option<String> {
             && spread.selector.matches(&pod.meta.labels)
     });
     spread.map(|_| format!("topologySpreadConstraints on {HOST_NAME}, DoNotSchedule"))
+}
+
+/// Whether required anti-affinity is about pods of other owners, as far as labels say.
+fn keeps_others_off(pod: &Pod) -> bool {
+    let terms = pod.between_pods.as_deref().map(|between| &between.anti_affinity);
+    let mut terms = terms.into_iter().flatten();
+    terms.any(|term| !term.pods.selector.matches(&pod.meta.labels))
 }
 
 /// Whether a volume lives and dies with its node. What is in memory dies with the pod anyway.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::is_gpu_resource;
+use dovetail_objects::labels::FRACTION;
 
 use super::inventory::Inventory;
 
@@ -47,7 +48,8 @@ pub(super) fn tenants(
             workload: of_group[record.group],
             cpu_milli: amount(holds.cpu_milli),
             memory_bytes: amount(holds.memory_bytes),
-            has_gpus: holds.extended.iter().any(|(name, n)| *n > 0 && is_gpu_resource(name)),
+            has_gpus: holds.extended.iter().any(|(name, n)| *n > 0 && is_gpu_resource(name))
+                || FRACTION.iter().any(|key| meta.annotations.get(key).is_some()),
             labels: kept.collect(),
         }
     });

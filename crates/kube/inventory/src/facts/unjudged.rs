@@ -8,5 +8,5 @@ pub struct Unjudged {
     /// Why.
     pub reason: String,
     /// The command that shows more of that.
-    pub command: &'static str,
+    pub command: String,
 }

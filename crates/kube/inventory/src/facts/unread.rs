@@ -21,7 +21,7 @@ pub struct UnknownGpus {
     pub on_unread_nodes: i64,
     pub pods_on_unread_nodes: usize,
     pub nodes_not_read: BTreeSet<String>,
-    /// Asked for by pods that could not be read.
+    /// Asked for by pods that could not be read and are on no node that was.
     pub of_unread_pods: i64,
     /// Pods that could not be read and may hold GPUs, also those that say no number.
     pub unread_pods: usize,
@@ -114,8 +114,10 @@ impl Unread {
         let mut places: BTreeMap<String, &mut NodeGpus> =
             gpus.iter_mut().map(|of| (of.node.clone(), of)).collect();
         for pod in &self.pods {
-            unknown.of_unread_pods += pod.units.values().sum::<i64>();
             let node = pod.node.as_deref().and_then(|node| places.get_mut(node));
+            if node.is_none() {
+                unknown.of_unread_pods += pod.units.values().sum::<i64>();
+            }
             for of in node.into_iter().flat_map(|node| &mut node.units) {
                 of.unknown += pod.units.get(&of.resource).copied().unwrap_or(0);
             }

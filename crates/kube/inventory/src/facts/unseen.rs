@@ -1,5 +1,7 @@
 //! What could not be seen, what that hides, and the command that would show it.
 
+use std::collections::BTreeSet;
+
 use dovetail_objects::Labels;
 
 use super::inventory::Inventory;
@@ -108,6 +110,24 @@ pub(super) fn unseen(inventory: &Inventory) -> Vec<Unseen> {
         hides: (*hides).to_owned(),
         command: format!("kubectl get {plural} -A -o json"),
     }));
+    let groups = inventory.pods.groups.iter().filter(|group| group.common.has_group_annotation);
+    let volcano = "podgroups.scheduling.volcano.sh";
+    let resources: BTreeSet<&str> = groups
+        .map(|group| match &*inventory.pods.list[group.first].pod.scheduler {
+            "kai-scheduler" | "runai-scheduler" => "podgroups.scheduling.run.ai",
+            _ => volcano,
+        })
+        .collect();
+    if !resources.is_empty() && !seen(&"PodGroup") && !seen(&"PodGroup.scheduling.volcano.sh") {
+        let resources: Vec<&str> = resources.into_iter().collect();
+        unseen.push(Unseen {
+            what: "pod groups".to_owned(),
+            hides:
+                "GPUs that wait for the rest of a gang (SCH-15), and how many pods start together"
+                    .to_owned(),
+            command: format!("kubectl get {} -A -o json", resources.join(",")),
+        });
+    }
     if names_a_queue(inventory) && !seen(&"Workload") {
         unseen.push(Unseen {
             what: "workloads of Kueue".to_owned(),

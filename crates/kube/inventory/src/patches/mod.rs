@@ -7,6 +7,7 @@
 
 mod order;
 mod reach;
+mod rollout;
 mod template;
 mod trial;
 
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use dovetail_audit::{Facts, Finding, Form, ObjectRef, Patch, Source, patches};
 
 pub use reach::Reach;
+use rollout::NoRoom;
 use trial::Trial;
 
 /// A patch with the findings that it fixes, by their place in the list that was given.
@@ -25,7 +27,7 @@ pub struct SafePatch {
     pub findings: Vec<usize>,
 }
 
-/// A change that would take from pods the last node that they could use.
+/// A change that would take from pods the last node that they could use, or preempt others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
     /// The finding whose change it is.
@@ -127,13 +129,17 @@ impl Writer<'_> {
                 continue;
             };
             let harmed = trial.harmed_by(&patch);
-            if harmed.is_empty() {
-                kept = with;
-            } else {
-                self.withhold(*place, &patch, harmed, found);
+            let preempts = Some(NoRoom { preempts: true }) == trial.lacks_room(&patch);
+            match (harmed.is_empty(), preempts) {
+                (true, false) => kept = with,
+                (true, true) => {
+                    let order = rollout::safe_order(&patch);
+                    found.withheld.push(Withheld { finding: *place, pods: Vec::new(), order });
+                }
+                (false, _) => self.withhold(*place, &patch, harmed, found),
             }
         }
-        for patch in self.patches(&kept) {
+        for mut patch in self.patches(&kept) {
             let fixes = |place: &&usize| patch.checks.contains(&self.findings[**place].check.id);
             let findings: Vec<usize> = kept.iter().filter(fixes).copied().collect();
             // The object itself was judged above.
@@ -143,6 +149,9 @@ impl Writer<'_> {
             };
             match (harmed.is_empty(), findings.first()) {
                 (true, _) => {
+                    if trial.lacks_room(&patch).is_some() {
+                        patch.warnings.push(rollout::WAITS.to_owned());
+                    }
                     trial.apply(&patch);
                     found.write(patch, findings);
                 }

@@ -36,7 +36,7 @@ pub(super) struct PodGroup {
     pub(super) containers: Vec<String>,
     /// A pod of it, as far as nodes decide about it.
     pub(super) pod: Pod,
-    /// Every pod: its name, and the place of its node if it has one.
+    /// Every pod: its name, and the place of its node if it has one. A pod to come has no name.
     pub(super) pods: Vec<(String, Option<usize>)>,
     /// Whether each pod belongs to one node, and is lost with it.
     pub(super) is_daemon: bool,
@@ -90,6 +90,18 @@ impl Reach {
             containers: containers.map(|container| container.name.clone()).collect(),
             pod: of_nodes_alone(first, is_daemon),
             pods,
+            is_daemon,
+        });
+    }
+
+    /// Takes a template of an object that has no pods now and makes some later.
+    pub(crate) fn take_pods_to_come(&mut self, owner: &ObjectRef, template: &Pod) {
+        let is_daemon = owner.kind == "DaemonSet";
+        self.groups.push(PodGroup {
+            owner: owner.clone(),
+            containers: Vec::new(),
+            pod: of_nodes_alone(template, is_daemon),
+            pods: vec![(String::new(), None)],
             is_daemon,
         });
     }

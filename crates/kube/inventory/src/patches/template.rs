@@ -64,6 +64,11 @@ fn collect(before: &Json, after: &Json, replaces_pods: bool, found: &mut Vec<Cha
 }
 
 impl Change {
+    /// Whether pods get a priority class that they did not have.
+    pub(super) fn prioritises(&self) -> bool {
+        self.before.priority_class != self.after.priority_class
+    }
+
     /// A pod as it would be made from the changed template.
     pub(super) fn applied(&self, pod: &Pod) -> Pod {
         let (before, after) = (&*self.before, &*self.after);

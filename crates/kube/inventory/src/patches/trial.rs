@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use dovetail_audit::{NodeChange, ObjectRef, Patch};
 use dovetail_cluster::translate::pod as requirement_of;
-use dovetail_model::{Event, Node, Requirement, Snapshot};
+use dovetail_model::{Event, Node, Requirement, Resources, Snapshot};
 use dovetail_objects::Pod;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, Engine};
 
 use super::reach::{PodGroup, Reach, rules};
+use super::rollout::used;
 use super::template::{Change, changes};
 
 /// Pods of one owner that a patch would make unschedulable.
@@ -23,11 +24,13 @@ pub(super) struct Harmed {
 
 /// Nodes and pods with the patches so far.
 pub(super) struct Trial<'r> {
-    reach: &'r Reach,
+    pub(super) reach: &'r Reach,
     /// `None` where the engine does not take the nodes: then nothing is known to be harmless.
     engine: Option<Engine>,
-    nodes: Vec<Node>,
-    closed: Vec<bool>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) closed: Vec<bool>,
+    /// What pods hold of each node.
+    pub(super) used: Vec<Resources>,
     /// For each group what its pods are like: as they are, and as they will be once their owner
     /// makes new ones.
     variants: Vec<Vec<Pod>>,
@@ -44,6 +47,7 @@ impl<'r> Trial<'r> {
             engine: Engine::new(EngineConfig::default(), &snapshot).ok(),
             nodes: reach.nodes.clone(),
             closed: reach.closed.clone(),
+            used: used(reach),
             variants: reach.groups.iter().map(|group| vec![group.pod.clone()]).collect(),
             found: vec![vec![None]; reach.groups.len()],
         }
@@ -79,7 +83,7 @@ impl<'r> Trial<'r> {
     }
 
     /// What the patch changes of the templates that groups of pods are made from.
-    fn template_changes(&self, patch: &Patch) -> Vec<(usize, Change)> {
+    pub(super) fn template_changes(&self, patch: &Patch) -> Vec<(usize, Change)> {
         let Some(edited) = &patch.edited else { return Vec::new() };
         let of_owner = |(_, group): &(usize, &PodGroup)| group.owner == patch.object;
         let groups: Vec<(usize, &PodGroup)> =
@@ -184,7 +188,7 @@ impl<'r> Trial<'r> {
         (vec![[open.is_some(), any]; group.pods.len()], open)
     }
 
-    fn requirement(&self, pod: &Pod) -> Requirement {
+    pub(super) fn requirement(&self, pod: &Pod) -> Requirement {
         let rules = rules();
         requirement_of(pod, &self.reach.volumes, &rules).unwrap_or_else(|_| {
             // What keeps the pod from being translated, such as a share of a GPU, is no matter of
@@ -201,7 +205,7 @@ impl<'r> Trial<'r> {
         })
     }
 
-    fn fits(&mut self, requirement: &Arc<Requirement>, node: usize) -> bool {
+    pub(super) fn fits(&mut self, requirement: &Arc<Requirement>, node: usize) -> bool {
         let name = &self.nodes[node].name;
         let Some(engine) = &mut self.engine else { return false };
         let refusals = engine.ask().refusals(requirement, name);
@@ -252,7 +256,11 @@ fn lost(before: &[[bool; 2]], after: &[[bool; 2]]) -> BTreeSet<usize> {
 }
 
 fn of_group(group: &PodGroup, lost: &BTreeSet<usize>) -> Option<Harmed> {
-    let pod = |place: &usize| ObjectRef::new("Pod", &group.owner.namespace, &group.pods[*place].0);
+    let pod = |place: &usize| match group.pods[*place].0.as_str() {
+        // Pods to come are named by what makes them.
+        "" => group.owner.clone(),
+        name => ObjectRef::new("Pod", &group.owner.namespace, name),
+    };
     let pods: Vec<ObjectRef> = lost.iter().map(pod).collect();
     (!pods.is_empty()).then(|| Harmed { owner: group.owner.clone(), pods })
 }

@@ -17,6 +17,10 @@ pub(crate) const DRIVER: &str = "gpu.nvidia.com";
 
 pub(crate) fn gathered(objects: &[Value]) -> Gathered {
     let mut inventory = Inventory::new(NOW_MS);
+    if objects.iter().all(|object| object["kind"] != "Pod") {
+        // The cluster has none.
+        inventory.all_of("Pod");
+    }
     let list = json!({"kind": "List", "items": objects}).to_string();
     read_objects(list.as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
     let found = inventory.facts_and_tenants(BTreeSet::new(), Some(&BTreeSet::new()));

@@ -82,7 +82,7 @@ fn what_is_not_known_of_a_waiting_pod_comes_with_what_shows_it() {
             vec![node("n1"), slice("n1", 1, &[whole("gpu-0")]), pod("w-0", "", &["gpus=c"])];
         objects.extend(claim);
         let found = gathered(&objects).unjudged;
-        let commands: Vec<&str> = found.iter().map(|unjudged| unjudged.command).collect();
+        let commands: Vec<&str> = found.iter().map(|unjudged| &*unjudged.command).collect();
         assert_eq!(commands, [command], "{found:?}");
     }
 }

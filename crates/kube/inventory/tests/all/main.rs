@@ -5,6 +5,8 @@ mod device_demand;
 mod dump;
 mod facts;
 mod gang_kinds;
+mod harm;
+mod lacking;
 mod mig;
 mod patches;
 mod unmade;

@@ -31,3 +31,89 @@ fn a_node_whose_pods_fit_elsewhere_frees_as_many_gpus_as_it_has() {
     facts.workloads[SERVE].template.containers[0].requests.insert("memory".into(), 4 * GIB);
     assert!(audit(&facts).iter().all(|finding| finding.check.id != "AUT-07"));
 }
+
+/// What keeps a pod where it is keeps its node.
+#[test]
+fn a_pod_does_not_move_against_a_taint_a_budget_or_other_pods() {
+    let moves = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = healthy();
+        one_server_on_each_node(&mut facts);
+        change(&mut facts);
+        audit(&facts).iter().any(|finding| finding.check.id == "AUT-07")
+    };
+    assert!(moves(&|_| {}));
+    // The servers stand on nodes without a taint and tolerate none: the tainted ones are closed.
+    let open = |facts: &mut Facts, names: &[&str]| {
+        let named = facts.nodes.iter_mut().filter(|node| names.contains(&&*node.node.name));
+        named.for_each(|node| node.node.taints.clear());
+    };
+    assert!(moves(&|facts| open(facts, &["g2", "g3"])));
+    assert!(!moves(&|facts| {
+        open(facts, &["g2"]);
+        facts.workloads[SERVE].pods[1].node = Some("g2".into());
+    }));
+    assert!(!moves(&|facts| facts.budgets[0].limit = BudgetLimit::MaxUnavailable(0)));
+    assert!(!moves(&|facts| facts.workloads[SERVE].template.depends_on_pods = true));
+    assert!(!moves(&|facts| {
+        let mut keeper = facts.workloads[WEB].clone();
+        keeper.owner.name = "keeper".into();
+        keeper.template.keeps_others_off = true;
+        let on = |node: &str| Pod { name: node.into(), node: Some(node.into()), ..Pod::default() };
+        keeper.pods = vec![on("g1"), on("g2"), on("g3")];
+        facts.workloads.push(keeper);
+    }));
+}
+
+/// A node without GPU pods is removed only if its other pods find another node.
+#[test]
+fn an_empty_node_stays_with_a_pod_that_fits_nowhere_else() {
+    let finding = |change: &dyn Fn(&mut Facts)| {
+        let mut facts = healthy();
+        let mut empty = gpu_node("g2", "H100");
+        empty.devices = (8..16).collect();
+        empty.node.taints.clear();
+        empty.without_gpu_pods_since_ms = Some(NOW_MS - 9 * HOUR_MS);
+        add_node(&mut facts, empty);
+        facts.workloads[WEB].pods[0].node = Some("g2".into());
+        change(&mut facts);
+        let found = audit(&facts);
+        found.into_iter().find(|finding| finding.check.id == "AUT-03").expect("it is found")
+    };
+    let stays = |change: &dyn Fn(&mut Facts)| {
+        let finding = finding(change);
+        let named = finding.evidence.iter().any(|of| of.what == "cannot be moved from it");
+        assert_eq!(named, !finding.stays.is_empty());
+        named
+    };
+    assert!(!stays(&|_| {}));
+    assert!(stays(&|facts| requests(facts, WEB, "memory", 2_000 * GIB)));
+    assert!(stays(&|facts| {
+        let term = SelectorTerm {
+            key: dovetail_model::node::NAME_LABEL.into(),
+            operator: requirement::Operator::In,
+            values: vec!["g2".into()],
+        };
+        let pinned = NodeCondition::node_affinity(vec![vec![term]]);
+        facts.workloads[WEB].template.node_conditions = vec![pinned];
+    }));
+    assert!(stays(&|facts| {
+        facts.budgets.push(Budget {
+            object: ObjectRef::new("PodDisruptionBudget", "prod", "web"),
+            protects: facts.workloads[WEB].owner.clone(),
+            limit: BudgetLimit::MaxUnavailable(0),
+        });
+    }));
+}
+
+/// A pending pod without the toleration was not given it.
+#[test]
+fn a_pending_pod_that_lacks_the_toleration_of_its_resource_is_found() {
+    let found = |node: Option<&str>| {
+        let mut facts = healthy();
+        let pods = &mut facts.workloads[TRAIN].pods;
+        pods.iter_mut().for_each(|pod| pod.node = node.map(str::to_owned));
+        audit(&facts).iter().any(|finding| finding.check.id == "SCH-04")
+    };
+    assert!(found(None));
+    assert!(!found(Some("g1")));
+}

@@ -72,6 +72,10 @@ impl UntoldPod {
     }
 
     pub(in crate::facts) fn told(&self) -> Unjudged {
-        Unjudged { pod: self.pod.clone(), reason: self.reason.clone(), command: self.command }
+        Unjudged {
+            pod: self.pod.clone(),
+            reason: self.reason.clone(),
+            command: self.command.to_owned(),
+        }
     }
 }

@@ -1,0 +1,153 @@
+//! Patches that would harm pods that no list of running pods shows: pods of fractions of GPUs, pods
+//! to come, pods that a roll-out preempts.
+
+use dovetail_audit::{Finding, ObjectRef, audit, device_states};
+use dovetail_inventory::facts::Gathered;
+use dovetail_inventory::patches::{SafePatches, safe_patches};
+use serde_json::{Value, json};
+
+use crate::facts::{gathered, node, pod};
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// An audit of these objects: findings as `CHECK Kind/name`, and the patches.
+fn audited(objects: &[Value]) -> (Vec<String>, SafePatches, Gathered) {
+    let mut found = gathered(objects);
+    device_states(&mut found.facts, &found.moment).expect("an engine that takes the cluster");
+    let findings: Vec<Finding> = audit(&found.facts);
+    let named = findings.iter().map(|finding| {
+        format!("{} {}/{}", finding.check.id, finding.object.kind, finding.object.name)
+    });
+    let (named, findings) = (named.collect(), findings.iter().collect::<Vec<_>>());
+    let source_of = |object: &ObjectRef| found.sources.source(object);
+    let safe = safe_patches(&found.facts, &found.reach, &findings, &source_of);
+    (named, safe, found)
+}
+
+fn plain_node(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True"}]}})
+}
+
+/// KAI: the pod asks for half a GPU by an annotation, and another pod takes the GPU for it.
+#[test]
+fn a_pod_with_a_fraction_of_a_gpu_is_a_gpu_pod() {
+    let mut half = pod("lab-0", "StatefulSet/lab", 0, "g1");
+    half["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": "lab", "namespace": "research", "resourceVersion": "1"},
+        "spec": {"replicas": 1, "template": {"spec": half["spec"].clone()}}});
+    let without = audited(&[node("g1", 8), plain_node("c1"), half.clone(), set.clone()]).0;
+    assert!(without.contains(&"SCH-02 StatefulSet/lab".to_owned()), "{without:?}");
+    half["metadata"]["annotations"] = json!({"gpu-fraction": "0.5"});
+    half["metadata"]["labels"] = json!({"runai-gpu-group": "g"});
+    let mut reserves = pod("reserves", "", 1, "g1");
+    reserves["metadata"]["labels"] = json!({"runai-gpu-group": "g"});
+    let (findings, safe, _) = audited(&[node("g1", 8), plain_node("c1"), half, set, reserves]);
+    let about = |name: &str| findings.iter().filter(|of| of.ends_with(name)).collect::<Vec<_>>();
+    assert!(!findings.iter().any(|of| of.starts_with("SCH-02") || of.starts_with("SCH-03")));
+    assert!(about("Pod/reserves").is_empty(), "{findings:?}");
+    assert!(safe.written.iter().all(|safe| safe.patch.object.name != "lab"), "{safe:?}");
+}
+
+/// Nothing of these runs now, and each loses its only node when the nodes get a taint.
+#[test]
+fn a_taint_is_not_written_while_pods_to_come_lack_the_toleration() {
+    let mut open = node("g1", 8);
+    open["spec"]["taints"] = json!([]);
+    let pool = json!({"apiVersion": "karpenter.sh/v1", "kind": "NodePool",
+        "metadata": {"name": "h100", "resourceVersion": "1"},
+        "spec": {"template": {"spec": {}}}});
+    let runs = pod("runs-0", "StatefulSet/runs", 8, "g1");
+    let objects = [open, plain_node("c1"), pool, runs];
+    let is_tainted = |more: &[Value]| {
+        let all: Vec<Value> = objects.iter().chain(more).cloned().collect();
+        let (_, safe, _) = audited(&all);
+        let withheld: Vec<String> =
+            safe.withheld.iter().flat_map(|of| &of.pods).map(|of| of.name.clone()).collect();
+        let pool = |safe: &dovetail_inventory::patches::SafePatch| safe.patch.nodes.is_some();
+        (safe.written.iter().any(pool), withheld)
+    };
+    assert_eq!(is_tainted(&[]), (true, vec![]));
+    let resources = |gpus: u32| match gpus {
+        0 => json!({"requests": {"cpu": "1"}}),
+        gpus => json!({"requests": {"cpu": "1"}, "limits": {GPU: gpus.to_string()}}),
+    };
+    let template = |gpus: u32, tolerations: Value| {
+        json!({"spec": {"nodeSelector": {"karpenter.sh/nodepool": "h100"}, "tolerations": tolerations,
+            "containers": [{"name": "m", "image": "i", "resources": resources(gpus)}]}})
+    };
+    let owner = |kind: &str, name: &str, spec: Value| {
+        json!({"apiVersion": "apps/v1", "kind": kind, "spec": spec,
+            "metadata": {"name": name, "namespace": "research"}})
+    };
+    let cron = |gpus, tolerations| {
+        let job = json!({"spec": {"template": template(gpus, tolerations)}});
+        owner("CronJob", "nightly", json!({"schedule": "0 1 * * *", "jobTemplate": job}))
+    };
+    let none = || json!([]);
+    let nightly = (false, vec!["nightly".to_owned()]);
+    assert_eq!(is_tainted(&[cron(0, none())]), nightly);
+    assert_eq!(is_tainted(&[cron(1, none())]), nightly);
+    let tolerates = json!([{"key": GPU, "operator": "Exists"}]);
+    assert_eq!(is_tainted(&[cron(1, tolerates)]), (true, vec![]));
+    let asleep = json!({"replicas": 0, "template": template(1, none())});
+    let asleep = owner("Deployment", "asleep", asleep);
+    assert_eq!(is_tainted(&[asleep]), (false, vec!["asleep".to_owned()]));
+    // A Job that is over makes no pod any more.
+    let mut over = owner("Job", "over", json!({"template": template(1, none())}));
+    over["status"] = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+    assert_eq!(is_tainted(&[over]), (true, vec![]));
+}
+
+/// A server with four GPUs and training with the rest: the extra pod of a rolling update would
+/// preempt training once it has a priority.
+#[test]
+fn a_priority_is_not_written_where_its_roll_out_would_preempt_others() {
+    let withheld = |node_gpus: u32, strategy: Value| {
+        let mut serve = pod("serve-1", "Deployment/serve", 4, "g1");
+        serve["metadata"]["labels"] = json!({"dovetail.dev/class": "inference"});
+        let mut train = pod("train-0", "Job/train", 4, "g1");
+        train["metadata"]["labels"] = json!({"dovetail.dev/class": "training"});
+        let mut spec = serve["spec"].clone();
+        spec.as_object_mut().expect("a map").remove("nodeName");
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "serve", "namespace": "research", "resourceVersion": "1"},
+            "spec": {"replicas": 1, "strategy": strategy, "template": {"spec": spec}}});
+        let (findings, safe, _) = audited(&[node("g1", node_gpus), serve, train, deployment]);
+        assert!(findings.contains(&"SCH-11 Deployment/serve".to_owned()), "{findings:?}");
+        let orders: Vec<String> = safe.withheld.into_iter().map(|of| of.order).collect();
+        let patch = safe.written.iter().find(|safe| safe.patch.object.name == "serve");
+        let sets_priority = patch.is_some_and(|safe| safe.patch.checks.contains(&"SCH-11"));
+        assert_ne!(sets_priority, orders.iter().any(|order| order.contains("preempts running")));
+        !sets_priority
+    };
+    assert!(withheld(8, json!(null)));
+    assert!(!withheld(8, json!({"type": "Recreate"})));
+    let in_place = json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
+    assert!(!withheld(8, in_place));
+    // There is room for one more.
+    assert!(!withheld(12, json!(null)));
+}
+
+/// A list of a kind that nobody read is not empty.
+#[test]
+fn a_pod_group_that_was_not_read_is_not_called_missing() {
+    let mut pending = pod("w-0", "Job/train", 4, "");
+    pending["spec"]["schedulerName"] = json!("volcano");
+    pending["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "train"});
+    let (_, _, found) = audited(&[node("g1", 8), pending.clone()]);
+    let [unjudged] = &found.unjudged[..] else { panic!("{:?}", found.unjudged) };
+    assert_eq!(unjudged.reason, "PodGroup.scheduling.volcano.sh objects were not read");
+    let command = "kubectl get podgroups.scheduling.volcano.sh -A -o json";
+    assert_eq!(unjudged.command, command);
+    let unseen = found.unseen.iter().find(|of| of.what == "pod groups").expect("it is named");
+    assert_eq!(unseen.command, command);
+    let other = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "other", "namespace": "research"}, "spec": {"minMember": 1}});
+    let (_, _, found) = audited(&[node("g1", 8), pending, other]);
+    assert!(found.unjudged[0].reason.ends_with("research/train does not exist: create it"));
+    assert!(found.unseen.iter().all(|of| of.what != "pod groups"));
+}
