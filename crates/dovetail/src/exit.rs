@@ -27,7 +27,7 @@ Exit codes:
   2  wrong usage: an unknown flag, a value that does not exist, a bad setting
   3  bad input data: the message names file, line and column
   4  an invariant was violated (a bug, which the check found), or a replay of a recording diverged
-  5  an audit found something as bad as --fail-on says, or worse";
+  5  an audit found something at or above the severity of --fail-on";
 
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;

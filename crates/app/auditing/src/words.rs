@@ -187,7 +187,7 @@ impl Document {
     fn returned_words(&self) -> String {
         let returned = &self.headline.returned;
         if returned.gpu_hours_per_month < LEAST_HOURS {
-            return "return no money by themselves".to_owned();
+            return "do not lower the bill by themselves".to_owned();
         }
         let all = figure_words(returned);
         let removed = self.headline.removed_usd_micros_per_month.unwrap_or(0);

@@ -60,12 +60,11 @@ pub struct CollectFlags {
     prometheus: ServerChoice,
     #[command(flatten)]
     way: WayFlags,
-    /// Ask this GPU exporter itself every --step, where no Prometheus keeps its series:
-    /// http://HOST:PORT; repeatable
+    /// GPU exporter to scrape every --step, for clusters without Prometheus: http://HOST:PORT;
+    /// repeatable
     #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporter: Vec<String>,
-    /// Ask the GPU exporters of this namespace themselves, through the API server of the cluster;
-    /// can be given several times
+    /// Namespace whose GPU exporters to scrape, through the API server of the cluster; repeatable
     #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporters_in: Vec<String>,
     /// How far back the ledger is filled where it has nothing: when it is new, and where it was not

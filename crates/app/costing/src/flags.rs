@@ -46,7 +46,7 @@ pub struct AccountFlags {
     exporters: ExporterFlags,
     #[command(flatten)]
     pub split: SplitFlags,
-    /// Who pays for the parts of nodes that no pod uses
+    /// How to charge unused capacity of nodes
     #[arg(long, value_enum, value_name = "WHO", default_value = "shown")]
     pub unused: UnusedFlag,
     /// Name of the cluster [default: the identity of its namespace kube-system]

@@ -27,7 +27,7 @@ pub enum LookError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The server cannot be asked which kinds it has.
-    #[error("the API server does not say which kinds of objects it has")]
+    #[error("cannot list the API resources of the server")]
     Kinds(#[source] kube::Error),
     /// Kinds may not be listed.
     #[error(

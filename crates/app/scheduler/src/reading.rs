@@ -106,7 +106,7 @@ impl Reading {
     fn tell_failure(&self, is_due: bool, what: &str, problem: &str) {
         if is_due {
             let server = &self.shared.server;
-            warn!(server, "cannot list and watch {what}; it is tried again: {problem}");
+            warn!(server, "cannot list and watch {what}, retrying: {problem}");
         }
     }
 

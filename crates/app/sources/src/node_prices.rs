@@ -362,8 +362,8 @@ fn estimated_in_words(([model, source], gpus): (&[String; 2], &i64)) -> String {
 
 fn homeless_in_words((model, gpus): (&String, &i64)) -> String {
     plain_sentence(&format!(
-        "{} of model {model} on nodes of no cloud that dovetail knows have no price: amounts leave them out; \
-         --gpu-price MODEL=USD or --gpu-price RESOURCE=USD (amd.com/gpu=2.10) says what an hour of them costs",
+        "{} of model {model} on nodes without a known cloud provider have no price: amounts leave them out; \
+         --gpu-price MODEL=USD or --gpu-price RESOURCE=USD (amd.com/gpu=2.10) sets their hourly price",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
     ))
 }
@@ -399,7 +399,7 @@ fn machines_of_nothing(book: &PriceBook, owned: &BTreeSet<String>) -> Vec<String
     let note = |(model, place): (&str, &str)| {
         plain_sentence(&format!(
             "{place}: no node here is this machine ({model}), so it prices nothing; it is for nodes that `provider` and \
-             `nodes` name, and without them for nodes of no cloud that dovetail knows"
+             `nodes` name, and without them for nodes without a known cloud provider"
         ))
     };
     unused.map(note).collect()

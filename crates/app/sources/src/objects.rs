@@ -146,8 +146,7 @@ impl ObjectFlags {
         }
         let objects = read_paths(&self.from, sink).map_err(told)?;
         if objects == 0 {
-            let text =
-                "--from: it contains no object: write it with `kubectl get nodes,pods -A -o json`";
+            let text = "--from: it has no Kubernetes objects: write it with `kubectl get nodes,pods -A -o json`";
             return Err(BadInput(text.to_owned()).into());
         }
         Ok(Vec::new())

@@ -100,7 +100,7 @@ fn price_book(
 /// Rates of flags beside others.
 ///
 /// # Errors
-/// A text that is no rate, or two for one currency.
+/// A text that is not an exchange rate, or two for one currency.
 fn exchange_of(mut exchange: Exchange, texts: &[String]) -> Result<Exchange> {
     refuse_twice("--exchange", texts.iter().filter_map(|text| Some(text.split_once('=')?.0)))?;
     for text in texts {

@@ -50,7 +50,7 @@ const DAY_MS: u64 = 86_400_000;
 pub struct ServerFlags {
     #[command(flatten)]
     way: WayFlags,
-    /// Period to read: a length back from now (24h, 14d), a day (2026-10-14), a month (2026-10), or
+    /// Period to read: a duration before now (24h, 14d), a day (2026-10-14), a month (2026-10), or
     /// START..END of days, months or times (2026-10-01T08:00:00Z..2026-10-14), in UTC [default:
     /// 24h]
     #[arg(long, value_name = "PERIOD")]

@@ -156,7 +156,7 @@ fn known_step_ms(samples: &UsageSamples, source: &str) -> Result<u64> {
     let step_ms = step_ms(samples).ok_or_else(|| {
         let file = plain(source);
         BadInput(format!(
-            "{file}: no GPU of a pod has two samples, so the time of a sample is unknown"
+            "{file}: at least two samples of a GPU are needed to know the time of a sample"
         ))
     })?;
     if step_ms > MOST_STEP_MS {

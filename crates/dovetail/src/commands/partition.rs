@@ -20,7 +20,7 @@ use dovetail_sources::prices::PriceFlags;
 /// Commands for GPUs that several pods share.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Plan MIG layouts for pending pods: what each GPU would become, who would be served
+    /// Plan MIG layouts for pending pods: what each GPU would become, which pods would fit
     Plan(Box<PlanFlags>),
     /// Compute how few GPUs of a model hold a list of MIG instances
     Size(Box<SizeFlags>),

@@ -401,7 +401,7 @@ fn what_cannot_be_audited_is_told() {
     folder.write("cut.json", &folder.read("dump.json")[..500]);
     told("audit --from cut.json", 3, "cut.json:1:500: EOF while parsing");
     folder.write("empty.json", r#"{"kind": "List", "items": []}"#);
-    told("audit --from empty.json", 3, "it contains no object");
+    told("audit --from empty.json", 3, "it has no Kubernetes objects");
     folder.write("spoilt.json", r#"{"kind": "List", "items": [{"kind": "Node", "metadata": {}}]}"#);
     let spoilt = folder.call("audit --from spoilt.json").out;
     assert!(spoilt.contains("No node offers GPUs, and 1 object could not be read"), "{spoilt}");

@@ -143,7 +143,11 @@ fn what_cannot_be_told_is_said() {
     let folder = folder();
     for (name, code, said) in [
         ("train", 2, "2 jobs are called `train`: `Job nlp/train`, `Job vision/train`"),
-        ("tarin", 2, "no job called `tarin` had a GPU: most was held by `Job vision/train`"),
+        (
+            "tarin",
+            2,
+            "no job called `tarin` had a GPU: most GPU-hours were used by `Job vision/train`",
+        ),
         ("tune -n vision", 2, "no job called `tune` in namespace `vision`"),
         // The others were not measured.
         ("tune", 3, "Job nlp/tune: GPU use was not measured in its 720.0 GPU-hours"),

@@ -51,7 +51,7 @@ impl Exchange {
             return Err("everything is in USD: leave its rate out".to_owned());
         }
         let bad = |why: &str| format!("`{usd}` {why}: write USD for one {currency}, such as 1.08");
-        let usd_pico = decimal_pico(usd).ok_or_else(|| bad("is no rate"))?;
+        let usd_pico = decimal_pico(usd).ok_or_else(|| bad("is not an exchange rate"))?;
         match usd_pico {
             0 => return Err(bad("makes everything free")),
             usd_pico if usd_pico > MOST_USD_PER_UNIT * PICO => {
@@ -79,7 +79,7 @@ impl Exchange {
     pub fn with_text(self, text: &str, source: &str) -> Result<Self, String> {
         let (currency, rate) = text.split_once('=').ok_or_else(|| {
             format!(
-                "`{text}` is no rate: write the currency and USD for one of it, such as EUR=1.08"
+                "`{text}` is not an exchange rate: write the currency and USD for one of it, such as EUR=1.08"
             )
         })?;
         let (usd, as_of) = rate.split_once('@').map_or((rate, None), |(usd, day)| (usd, Some(day)));
@@ -157,9 +157,9 @@ mod tests {
             ("EURO", "1", "`EURO` is no code"),
             ("USD", "1", "everything is in USD"),
             ("EUR", "0", "`0` makes everything free"),
-            ("EUR", "0.0000000000001", "`0.0000000000001` is no rate"),
+            ("EUR", "0.0000000000001", "`0.0000000000001` is not an exchange rate"),
             ("EUR", "1,08", "write USD for one EUR, such as 1.08"),
-            ("EUR", "-1", "`-1` is no rate"),
+            ("EUR", "-1", "`-1` is not an exchange rate"),
             ("EUR", "1000.1", "`1000.1` is above 1000"),
         ] {
             let error = one(currency, usd).unwrap_err();

@@ -67,9 +67,9 @@ pub enum TraceError {
         /// What the file should hold.
         expected: String,
     },
-    /// The header belongs to no known format.
+    /// The header is of no known format.
     #[error(
-        "{file}:1: the header `{header}` belongs to no known format; expected one of: {known}; \
+        "{file}:1: the header `{header}` is of no known format; expected one of: {known}; \
          name the format if you know it"
     )]
     UnknownFormat {

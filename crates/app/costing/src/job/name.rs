@@ -108,7 +108,7 @@ impl Wanted<'_> {
         let place = self.namespace.map(|space| format!(" in namespace `{}`", plain(space)));
         let known = match names.is_empty() {
             true => "no job did at all".to_owned(),
-            false => format!("most was held by {}", names.join(", ")),
+            false => format!("most GPU-hours were used by {}", names.join(", ")),
         };
         let text = format!(
             "no job called `{}`{} had a GPU: {known}; `dovetail cost --by job` lists all",

@@ -51,7 +51,7 @@ pub fn write(folder: &Path, document: &Document) -> Result<usize> {
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))
     };
     let mut index = format!(
-        "# Patches\n\nFrom the audit of {}. Apply them in this order: any first part of the list leaves every pod a node \
+        "# Patches\n\nFrom the audit of {}. Apply them in this order: any prefix of the list leaves every pod a node \
          that it can use. Read a patch before you apply it; commands are for this folder. If the server refuses a patch \
          (conflict, test failed), its object has changed since: audit again. `.yaml` is the part of the object's own \
          source that changes, `null` in it removes a field.\n",

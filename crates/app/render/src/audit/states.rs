@@ -7,7 +7,7 @@ use dovetail_units::amount::rounded_usd;
 pub(crate) fn state_words(name: &str) -> String {
     let words = match name {
         "active_useful" => "active",
-        "active_not_separable" => "active (work not separable)",
+        "active_not_separable" => "active",
         "active_checkpointing" => "active, writing checkpoints",
         "active_repeated" => "active, repeating lost work",
         "gang_wait" => "waiting for the rest of a gang",
@@ -20,7 +20,7 @@ pub(crate) fn state_words(name: &str) -> String {
         "free_taint" => "free, blocked by a taint",
         "free_type_mismatch" => "free, not the model that pending pods need",
         "free_topology" => "free, blocked by a topology rule",
-        "free_stranded_by_cpu" => "free, no CPU left on the node",
+        "free_stranded_by_cpu" => "free, not enough CPU on the node",
         "free_stranded_by_memory" => "free, no memory left on the node",
         "free_stranded_by_other" => "free, another resource is used up",
         "free_fragmented" => "free, in fragments too small",

@@ -129,7 +129,7 @@ fn parts(document: &Document) -> String {
     let cost = usd(document.cost_usd_micros);
     let all = [brief(document.gpu_hours), percent(1.0), cost, String::new(), String::new()];
     rows.push(["total".to_owned()].into_iter().chain(all).collect());
-    table(&["part", "GPU-hours", "share", "cost", "sure", "evidence (means)"], rows)
+    table(&["part", "GPU-hours", "share", "cost", "confidence", "evidence (means)"], rows)
 }
 
 /// What the words of the table mean, for whoever sees them for the first time.
@@ -151,17 +151,17 @@ fn legend(document: &Document) -> String {
         );
     }
     text + &wrapped(
-        "sure, of most of a part's time: very where events or two signals say it, fairly where one signal does, little \
-         where it is shorter than two samples. amid: means of the time around it.",
+        "confidence, of most of a part's time: high where events or two signals show it, medium where one signal does, \
+         low where it is shorter than two samples. near: means of the time around it.",
         0,
     )
 }
 
 fn confidence(confidence: Confidence) -> &'static str {
     match confidence {
-        Confidence::Low => "little",
-        Confidence::Medium => "fairly",
-        Confidence::High => "very",
+        Confidence::Low => "low",
+        Confidence::Medium => "medium",
+        Confidence::High => "high",
     }
 }
 
@@ -197,7 +197,7 @@ fn evidence(part: &PartOut) -> String {
     match (told.is_empty(), part.phase) {
         (true, Phase::Unknown) => "nothing was read".to_owned(),
         (true, _) => "events".to_owned(),
-        (false, _) if part.placed_share == 0.0 => format!("amid {}", told.join(", ")),
+        (false, _) if part.placed_share == 0.0 => format!("near {}", told.join(", ")),
         (false, _) => told.join(", "),
     }
 }

@@ -79,7 +79,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-06",
         severity: Severity::Warning,
-        title: "deleted pod still holds GPUs",
+        title: "pod that is stuck in termination has GPUs",
         explanation: "Its grace period is over for longer than `overdue_minutes` and it is still there: a finalizer without a controller, or a process that \
                       cannot be killed. No other pod gets its GPUs.",
         evidence: "pods and minutes since they should be gone",

@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-04",
         severity: Severity::Warning,
-        title: "pod uses fewer GPUs than it holds",
+        title: "pod uses fewer GPUs than it requests",
         explanation: "Some of the GPUs of each pod were never active while they were measured. A program that cannot use several \
                       GPUs gets no faster with them; pending pods could use them.",
         evidence: "GPUs of one pod, GPUs of it that were ever active, period",
@@ -63,7 +63,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-05",
         severity: Severity::Warning,
-        title: "workload holds GPUs and never used them",
+        title: "workload never used its GPUs",
         explanation: "None of its GPUs was active for as long as they were measured: the work runs on the CPU, waits \
                       for something that does not come, or is forgotten.",
         evidence: "pods whose GPUs were never active, period",

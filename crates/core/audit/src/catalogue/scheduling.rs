@@ -207,7 +207,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-15",
         severity: Severity::Warning,
-        title: "gang holds GPUs and waits for its pending pods",
+        title: "gang is only partially scheduled",
         explanation: "Its PodGroup needs more pods than have a node. Those that run hold GPUs and cannot work without the \
                       others. Free GPUs for the pending pods, or delete the job until all of its pods fit. Where the program \
                       runs with fewer pods, lower minMember.",

@@ -91,7 +91,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SHR-07",
         severity: Severity::Info,
-        title: "MIG layout leaves a part of its GPUs over",
+        title: "MIG layout leaves part of its GPUs unusable",
         explanation: "The instances that a GPU is cut into do not use all of it, and no pod can ask for the rest. Another layout \
                       has room for more instances, or larger ones.",
         evidence: "GPUs left over on each node",

@@ -105,7 +105,7 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
             let requirement = job.pod_sets.first().map(|set| &set.requirement);
             let models = requirement.map(|of| &of.gpu_models).into_iter().flatten();
             let models: Vec<&str> = models.map(|model| &**model).collect();
-            let only = if models.is_empty() { "other nodes".to_owned() } else { models.join(", ") };
+            let only = if models.is_empty() { labels_asked(job) } else { models.join(", ") };
             let mut finding = Finding::new(check, &owner(view, job)).with("accepts only", only);
             (finding.claims, finding.most_milli) = taken_by(view, demand, job, &plan);
             found.push(finding);
@@ -142,6 +142,18 @@ fn free_for(view: &View<'_>, resource: &str, cause: FreeCause) -> Vec<Attributio
     let nodes = view.facts.nodes.iter().filter(has_it);
     let states = [DeviceState::Free(Some(cause))];
     nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect()
+}
+
+/// The node labels that a job's selectors and affinity name, each with its values.
+fn labels_asked(job: &Job) -> String {
+    let requirements = job.pod_sets.iter().map(|set| &set.requirement);
+    let alternatives = requirements.flat_map(|of| &of.node_conditions).flat_map(|of| &of.any_of);
+    let texts = alternatives.flatten().map(|term| match term.values.as_slice() {
+        [] => term.key.clone(),
+        values => format!("{} {}", term.key, values.join(" or ")),
+    });
+    let texts: BTreeSet<String> = texts.collect();
+    format!("nodes by label: {}", texts.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 /// What is free of the wrong kind on the nodes that a plan gives to a job, and how much of it the

@@ -135,7 +135,7 @@ pub(super) fn created(
             let named = ObjectRef::new("PriorityClass", "", class);
             let fields = Json::object([
                 ("value", Json::Integer(*value)),
-                ("description", "Answers that people wait for, on GPUs".into()),
+                ("description", "Latency-sensitive inference on GPUs".into()),
             ]);
             made.push((named, "scheduling.k8s.io/v1", fields));
         }

@@ -26,7 +26,7 @@ pub(crate) struct ReplayFlags {
     /// What `sim run --record` or `scheduler --record` wrote, plain or gzip
     #[arg(value_name = "FILE")]
     recording: PathBuf,
-    /// Show what another policy would have chosen at each decision, the cluster being as it was
+    /// Show what another policy would have chosen at each decision, with the cluster as it was
     #[arg(long, value_name = "POLICY", value_parser = policy::names())]
     policy: Option<String>,
 }

@@ -23,7 +23,7 @@ use crate::input::trace_file::RowFlags;
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
-    /// Pods arrive one by one, none leaves, what does not fit is dropped (USENIX ATC 2023)
+    /// Pods arrive one by one, none leaves, pods that do not fit are dropped (USENIX ATC 2023)
     Fgd,
     /// Jobs are submitted, wait, run and end
     Timed,

@@ -74,7 +74,7 @@ const OF_CLAIMS: [(&str, &str, &str, &str); 2] = [
     (
         "ResourceClaim",
         "claims of devices",
-        "who holds and who waits for GPUs by dynamic resource allocation",
+        "which pods have or need GPUs by dynamic resource allocation",
         "resourceclaims,resourceclaimtemplates,deviceclasses",
     ),
 ];

@@ -3,7 +3,7 @@
 //! Every patch is applied to the objects that were read, translated, and the engine is asked: a
 //! patch that takes from a pod, running or pending, the last node that it could use is not written.
 //! What is written instead is the list of those pods and a safe order. Each patch is judged after
-//! all patches before it, so that any first part of the list is harmless too.
+//! all patches before it, so that any prefix of the list is harmless too.
 
 mod order;
 mod reach;

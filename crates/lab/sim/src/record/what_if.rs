@@ -1,4 +1,4 @@
-//! What another policy would have chosen at each recorded decision, the cluster being as it was.
+//! What another policy would have chosen at each recorded decision, with the cluster as it was.
 //!
 //! The other policy is asked before each decision; then the recorded one is carried out: who
 //! starts, for whom others are stopped, what is kept, and what is given back or up. So both stand

@@ -153,7 +153,7 @@ fn bad_headers() {
         |text: &str| jobs(text.as_bytes(), &ReadOptions::default()).expect_err(text).to_string();
     for (text, part) in [
         ("", "no usable row"),
-        ("a,b\n1,2\n", "belongs to no known format"),
+        ("a,b\n1,2\n", "is of no known format"),
         ("job_id,submit_s,duration_s,num_gpu\n", "no usable row"),
         ("job_id,submit_s,num_gpu\na,1,1\n", "column `duration_s`: is missing"),
         ("job_id,submit_s,duration_s,service_s,num_gpu\n", "repeats duration_s"),

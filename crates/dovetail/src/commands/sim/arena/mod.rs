@@ -36,7 +36,7 @@ const LEFT_OUT: &str = "random";
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ArenaFlags {
-    /// Regimes or families of regimes, joined with commas [default: all whose data is there]
+    /// Regimes or families of regimes, joined with commas [default: all with available data]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     regimes: Vec<String>,
     /// Policies, joined with commas [default: all but random]

@@ -105,7 +105,7 @@ impl DeviceObjects {
             let hidden = match kind.as_str() {
                 "ResourceSlice" => "GPUs that they offer are in no count",
                 "DeviceClass" => "which GPUs they are for is unknown",
-                _ => "who holds and who waits for GPUs by them is unknown",
+                _ => "which pods have or need GPUs by them is unknown",
             };
             format!(
                 "{count} of kind {kind} of {version} were not read: {hidden}; get them as {}",
