@@ -82,8 +82,8 @@ impl Job {
         self.pod_sets.iter().map(|set| set.requirement.gpu_milli() * i64::from(set.min)).sum()
     }
 
-    /// How long an attempt that starts now is expected to take: what is left of the work, the time to
-    /// come back and the checkpoints.
+    /// How long an attempt that starts now is expected to take: what is left of the work, the time
+    /// to come back and the checkpoints.
     pub fn expected_attempt_ms(&self) -> Option<u64> {
         let work_ms = self.estimate?.p50_ms.saturating_sub(self.history.saved_ms);
         Some(self.interruption.attempt_ms(work_ms, self.history.is_empty()))

@@ -197,7 +197,7 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
     if let Some(flag) = uncharged {
         let name = order.name();
         let text = format!(
-            "{flag}: --order {name} stops jobs at no cost, as published: add --charge-baselines"
+            "{flag}: --order {name} preempts jobs at no cost, as published: add --charge-baselines"
         );
         return Err(UsageError(text).into());
     }

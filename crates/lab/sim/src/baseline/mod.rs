@@ -21,9 +21,9 @@
 //!   job whose expected completion is reached has ended. This is what the published simulation
 //!   does.
 //!
-//! Beside what was published, any of them can charge for stops ([`BaselineJob::charged`]): work since
-//! the last checkpoint is done again, and a restart takes time. `las-placed` is the order of `las` on
-//! real nodes.
+//! Beside what was published, any of them can charge for stops ([`BaselineJob::charged`]): work
+//! since the last checkpoint is done again, and a restart takes time. `las-placed` is the order of
+//! `las` on real nodes.
 
 mod attained;
 mod attempt;

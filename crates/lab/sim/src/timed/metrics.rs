@@ -12,7 +12,7 @@ pub struct JobOutcome {
     pub end_ms: Option<u64>,
     /// Times it was preempted or lost with a machine, and started again.
     pub restarts: u32,
-    /// How many of them were preemptions.
+    /// Starts again after a preemption, among `restarts`.
     #[serde(default)]
     pub preemptions: u32,
     /// GPU time spent on work that was lost, in milli-GPU·ms.
