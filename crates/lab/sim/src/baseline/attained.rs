@@ -1,6 +1,6 @@
 //! Least attained service in three queues (Tiresias, NSDI 2019; constants of the Muri artefact).
 
-use super::{BaselineCluster, BaselineError, MICROS_PER_SECOND, replay::Replay};
+use super::{BaselineCluster, BaselineError, MICROS_PER_SECOND, placed::Nodes, replay::Replay};
 
 /// A job leaves the first and the second queue when it has attained this many GPU-seconds.
 const DEMOTION_GPU_SECONDS: [u64; 2] = [3_250, 7_200];
@@ -11,7 +11,14 @@ const LAST_QUEUE: usize = DEMOTION_GPU_SECONDS.len();
 /// ones, each group keeping its order. A job demotes one queue per event, in order of arrival, once
 /// its running time × GPUs (start overhead included) reaches the queue's limit; beside arrivals and
 /// completions an event is due when the running time reaches `ceil(limit / GPUs)` whole seconds.
-pub(super) fn run(replay: &mut Replay<'_>, cluster: &BaselineCluster) -> Result<(), BaselineError> {
+///
+/// `is_placed`: each job that is chosen has a place on nodes, too.
+pub(super) fn run(
+    replay: &mut Replay<'_>,
+    cluster: &BaselineCluster,
+    is_placed: bool,
+) -> Result<(), BaselineError> {
+    let mut nodes = is_placed.then(|| Nodes::new(cluster, replay.jobs_in_total()));
     let mut queues = Queues::new(replay.jobs_in_total());
     let mut next_demotion_us: Option<u64> = None;
     while let Some(event_us) = replay.next_event_us().into_iter().chain(next_demotion_us).min() {
@@ -21,8 +28,14 @@ pub(super) fn run(replay: &mut Replay<'_>, cluster: &BaselineCluster) -> Result<
         let arrivals = replay.take_arrivals();
         queues.enter(arrivals);
         let mut free = cluster.total_gpus();
+        if let Some(nodes) = &mut nodes {
+            nodes.begin(replay.running());
+        }
         let chosen = queues.choose(|job| {
             let num_gpu = replay.num_gpu(job);
+            if let Some(nodes) = &mut nodes {
+                return nodes.take(job, num_gpu);
+            }
             let fits = num_gpu <= free;
             free -= if fits { num_gpu } else { 0 };
             fits
@@ -33,7 +46,7 @@ pub(super) fn run(replay: &mut Replay<'_>, cluster: &BaselineCluster) -> Result<
     Ok(())
 }
 
-pub(super) struct Queues {
+struct Queues {
     queues: [Vec<u32>; LAST_QUEUE + 1],
     queue_of: Vec<usize>,
     attained_us: Vec<u64>,
@@ -41,7 +54,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    pub(super) fn new(jobs: usize) -> Self {
+    fn new(jobs: usize) -> Self {
         Self {
             queues: Default::default(),
             queue_of: vec![0; jobs],
@@ -50,13 +63,13 @@ impl Queues {
         }
     }
 
-    pub(super) fn remove_ended(&mut self, replay: &Replay<'_>) {
+    fn remove_ended(&mut self, replay: &Replay<'_>) {
         for queue in &mut self.queues {
             queue.retain(|&job| !replay.has_ended(job));
         }
     }
 
-    pub(super) fn demote(&mut self, replay: &Replay<'_>, elapsed_us: u64) {
+    fn demote(&mut self, replay: &Replay<'_>, elapsed_us: u64) {
         for &job in replay.running() {
             let number = job as usize;
             self.attained_us[number] += elapsed_us;
@@ -74,12 +87,12 @@ impl Queues {
         }
     }
 
-    pub(super) fn enter(&mut self, arrivals: std::ops::Range<u32>) {
+    fn enter(&mut self, arrivals: std::ops::Range<u32>) {
         self.queues[0].extend(arrivals);
     }
 
     /// The jobs that `fits` takes, asked for one after the other in the order of the queues.
-    pub(super) fn choose(&mut self, mut fits: impl FnMut(u32) -> bool) -> Vec<u32> {
+    fn choose(&mut self, mut fits: impl FnMut(u32) -> bool) -> Vec<u32> {
         let mut chosen = Vec::new();
         let waiting = &mut self.waiting;
         for queue in &mut self.queues {
@@ -98,7 +111,7 @@ impl Queues {
         chosen
     }
 
-    pub(super) fn next_demotion_us(&self, replay: &Replay<'_>) -> Option<u64> {
+    fn next_demotion_us(&self, replay: &Replay<'_>) -> Option<u64> {
         let due_us = |&job: &u32| {
             let number = job as usize;
             let limit = DEMOTION_GPU_SECONDS.get(self.queue_of[number])?;

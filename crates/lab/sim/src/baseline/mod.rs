@@ -76,8 +76,8 @@ pub fn replay_baseline(
     match order {
         BaselineOrder::Srtf => shortest::run(&mut replay, cluster, Shortness::RemainingTime)?,
         BaselineOrder::Srsf => shortest::run(&mut replay, cluster, Shortness::RemainingService)?,
-        BaselineOrder::Las => attained::run(&mut replay, cluster)?,
-        BaselineOrder::LasPlaced => placed::run(&mut replay, cluster)?,
+        BaselineOrder::Las => attained::run(&mut replay, cluster, false)?,
+        BaselineOrder::LasPlaced => attained::run(&mut replay, cluster, true)?,
     }
     let (preemptions, lost_gpu_us) = replay.stops();
     let (outcomes, held_gpu_us) = replay.into_outcomes();

@@ -1,33 +1,14 @@
 //! Least attained service on real nodes: a job that runs on stays where it is.
 
-use super::{BaselineCluster, BaselineError, attained::Queues, replay::Replay};
-
-/// As `las`, but each job that is chosen has a place. A job that runs keeps its nodes unless one
-/// before it took them. One that waits goes where nobody runs if there is room, and else to the
-/// place of jobs behind it.
-pub(super) fn run(replay: &mut Replay<'_>, cluster: &BaselineCluster) -> Result<(), BaselineError> {
-    let mut queues = Queues::new(replay.jobs_in_total());
-    let mut nodes = Nodes::new(cluster, replay.jobs_in_total());
-    let mut next_demotion_us: Option<u64> = None;
-    while let Some(event_us) = replay.next_event_us().into_iter().chain(next_demotion_us).min() {
-        let elapsed_us = replay.advance_to(event_us);
-        queues.remove_ended(replay);
-        queues.demote(replay, elapsed_us);
-        let arrivals = replay.take_arrivals();
-        queues.enter(arrivals);
-        nodes.begin(replay.running());
-        let chosen = queues.choose(|job| nodes.take(job, replay.num_gpu(job)));
-        replay.run_only(chosen)?;
-        next_demotion_us = queues.next_demotion_us(replay);
-    }
-    Ok(())
-}
+use super::BaselineCluster;
 
 /// GPUs by node.
 type Places = Vec<(usize, u32)>;
 
-/// Which job holds what, while the running set is chosen.
-struct Nodes<'a> {
+/// Which job holds what, while the running set is chosen. A job that runs keeps its nodes unless
+/// one before it took them. One that waits goes where nobody runs if there is room, and else to the
+/// place of jobs behind it.
+pub(super) struct Nodes<'a> {
     capacity: &'a [u32],
     largest_node: u32,
     /// Beside the jobs that were chosen so far.
@@ -41,7 +22,7 @@ struct Nodes<'a> {
 }
 
 impl<'a> Nodes<'a> {
-    fn new(cluster: &'a BaselineCluster, jobs: usize) -> Self {
+    pub(super) fn new(cluster: &'a BaselineCluster, jobs: usize) -> Self {
         let capacity = cluster.gpus_per_node();
         Self {
             capacity,
@@ -54,7 +35,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Nobody is chosen; these run.
-    fn begin(&mut self, running: &[u32]) {
+    pub(super) fn begin(&mut self, running: &[u32]) {
         for (free, capacity) in self.free.iter_mut().zip(self.capacity) {
             *free = i64::from(*capacity);
         }
@@ -68,7 +49,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Gives a job its place, if there is one.
-    fn take(&mut self, job: u32, num_gpu: u32) -> bool {
+    pub(super) fn take(&mut self, job: u32, num_gpu: u32) -> bool {
         let number = job as usize;
         if std::mem::take(&mut self.holds[number]) {
             let places = &self.places[number];
