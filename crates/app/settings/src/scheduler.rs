@@ -223,6 +223,7 @@ fn order_name(order: Order) -> String {
         Order::FifoSkip => "fifo-skip",
         Order::ShortestFirst => "shortest-first",
         Order::DominantShare => "dominant-share",
+        Order::Dovetail => "dovetail",
     };
     name.to_owned()
 }

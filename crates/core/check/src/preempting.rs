@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{Action, DeviceAmount, HeldDevices, JobId, NodeName, Place, PodId, Resources};
+use dovetail_model::{
+    Action, DeviceAmount, HeldDevices, JobId, NodeName, Place, PodId, PreemptReason, Resources,
+};
 
 use crate::limits::{judge_kept_quota, judge_limits_later};
 use crate::node_books::{Held, Holder, NodeBooks, axes};
@@ -15,7 +17,9 @@ impl World {
     /// Judges an order to stop pods, and notes what is kept from now on. Other actions are not its
     /// business.
     pub(crate) fn preempt(&mut self, action: &Action, found: &mut Vec<Violation>) {
-        let Action::Preempt { job, victims, places, cost, until_ms } = action else { return };
+        let Action::Preempt { job, victims, places, cost, until_ms, reason } = action else {
+            return;
+        };
         let job = *job;
         let Some(booked) = self.jobs.get(&job) else {
             return found.push(Violation::UnknownJob { job });
@@ -31,7 +35,7 @@ impl World {
         }
         let victims = set.iter();
         found.extend(victims.filter_map(|pod| {
-            let problem = victim_problem(self, *pod, priority, &set)?;
+            let problem = victim_problem(self, *pod, (priority, *reason), &set)?;
             Some(Violation::Victim { job, pod: *pod, problem })
         }));
         self.ending.extend(set.iter().map(|pod| (Holder::Pod(*pod), Some(*until_ms))));
@@ -68,14 +72,14 @@ impl World {
 fn victim_problem(
     world: &World,
     pod: PodId,
-    priority: i32,
+    (priority, reason): (i32, PreemptReason),
     victims: &BTreeSet<PodId>,
 ) -> Option<VictimProblem> {
     let booked = world.jobs.get(&pod.job);
     let Some(booked) = booked.filter(|b| b.pods.contains_key(&(pod.pod_set, pod.ordinal))) else {
         return Some(VictimProblem::HoldsNothing);
     };
-    if booked.job.priority >= priority {
+    if booked.job.priority >= priority && !makes_place(booked, (priority, reason), world.now_ms) {
         return Some(VictimProblem::Priority);
     }
     if booked.job.preemption.is_protected {
@@ -85,6 +89,19 @@ fn victim_problem(
         return Some(VictimProblem::EndsAnyway);
     }
     is_broken_by(world, booked, victims).then_some(VictimProblem::PartOfGang)
+}
+
+/// Whether a job of equal priority may make place for a better standing: it has written a checkpoint
+/// in this attempt, has run for as long as it must, and was not preempted too often.
+fn makes_place(booked: &BookedJob, of: (i32, PreemptReason), now_ms: u64) -> bool {
+    let (job, rules) = (&booked.job, booked.job.preemption);
+    let Some(start_ms) = job.start_ms else { return false };
+    let ran_ms = now_ms.saturating_sub(start_ms);
+    let did = job.interruption.stopped_after(ran_ms, job.history.is_empty());
+    of == (job.priority, PreemptReason::Order)
+        && did.saved_ms > 0
+        && ran_ms >= rules.min_run_ms.unwrap_or(0)
+        && rules.max_preemptions.is_none_or(|most| job.history.preemptions < most)
 }
 
 /// Whether a job would go on below its smallest size.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::node::DrainWindow;
 use dovetail_model::{
-    Condition, Event, Holding, Job, JobId, MigTable, Node, NodeName, Owner, Phase, Place, PodId,
-    Queue, QueueName, ReservationId, Snapshot, Topology,
+    Condition, Event, History, Holding, HowEnded, Job, JobId, MigTable, Node, NodeName, Owner,
+    Phase, Place, PodId, Queue, QueueName, ReservationId, Snapshot, Topology,
 };
 
 use crate::node_books::{Held, Holder, NodeBooks};
@@ -31,6 +31,8 @@ pub(crate) struct World {
     reserved: BTreeMap<ReservationId, Vec<(NodeName, Holder)>>,
     /// Selector → node → pods it counts there.
     pub(crate) counts: BTreeMap<String, BTreeMap<NodeName, i64>>,
+    /// How often those ran and were preempted that are to run again.
+    pub(crate) away: BTreeMap<JobId, History>,
     /// Jobs that lost a node and must be given up by the next plan.
     pub(crate) must_be_lost: BTreeSet<JobId>,
     /// Where jobs are to go for which room is kept.
@@ -80,6 +82,7 @@ impl World {
         for job in &snapshot.jobs {
             world.jobs.insert(job.id, BookedJob { job: job.clone(), pods: BTreeMap::new() });
         }
+        world.away = snapshot.away.iter().copied().collect();
         world.claims = snapshot.claims.iter().map(|c| (c.job, c.places.clone())).collect();
         let of_claim = |number| snapshot.claims.iter().any(|c| Some(c.reservation) == number);
         let own = |holding: &&Holding| {
@@ -159,8 +162,12 @@ impl World {
                 self.queues.remove(name);
             }
             Event::Submitted(job) => {
-                let booked = BookedJob { job: Job::clone(job), pods: BTreeMap::new() };
-                self.jobs.insert(job.id, booked);
+                let mut job = Job::clone(job);
+                if let Some(history) = self.away.remove(&job.id) {
+                    job.history = history;
+                }
+                let booked = BookedJob { job, pods: BTreeMap::new() };
+                self.jobs.insert(booked.job.id, booked);
             }
             Event::JobChanged(job) => {
                 if let Some(booked) = self.jobs.get_mut(&job.id) {
@@ -187,7 +194,16 @@ impl World {
                 }
             }
             Event::HeldChanged(holding) => self.change_held(holding),
-            Event::Ended { job, .. } => self.end_job(*job),
+            Event::Ended { job, how } => {
+                let booked = self.jobs.get(job).filter(|booked| booked.runs() && how.runs_again());
+                if let Some(booked) = booked {
+                    let mut history = booked.job.history;
+                    history.attempts += 1;
+                    history.preemptions += u32::from(*how == HowEnded::Preempted);
+                    self.away.insert(*job, history);
+                }
+                self.end_job(*job);
+            }
             Event::Ending { job, expected_end_ms } => {
                 let pods = self.jobs.get(job).into_iter().flat_map(|booked| booked.pods.keys());
                 let pods = pods.map(|(pod_set, ordinal)| PodId {

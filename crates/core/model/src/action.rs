@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::holding::HeldDevices;
 use crate::ids::{JobId, NodeName, PodId};
-use crate::preemption::{Place, PreemptionCost};
+use crate::preemption::{Place, PreemptReason, PreemptionCost};
 
 /// The decisions of one step, in the order in which they were taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub enum Action {
         /// What scores read from now on, as named fixed-point integers.
         values: Vec<(String, i64)>,
     },
-    /// Stop pods of lower priority, so that a job can start in their place. What they free is kept
+    /// Stop pods of lower priority, or of a worse standing, so that a job can start in their place. What they free is kept
     /// for it until it has started, or until [`Action::GivenBack`].
     Preempt {
         job: JobId,
@@ -46,6 +46,8 @@ pub enum Action {
         cost: PreemptionCost,
         /// When it is given back at the latest.
         until_ms: u64,
+        #[serde(default, skip_serializing_if = "PreemptReason::is_priority")]
+        reason: PreemptReason,
     },
     /// What was kept for a job is free for everybody: others left too late or took the room,
     /// somebody of higher priority needs it, or the job is not what it was.

@@ -19,6 +19,7 @@
 //! | [`ids`], [`labels`] | names of things |
 
 pub mod action;
+pub mod cohort;
 pub mod device;
 pub mod digits;
 pub mod event;
@@ -67,7 +68,7 @@ pub use mig_layout::Layout;
 pub use mig_rules::MigTableError;
 pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
-pub use preemption::{Budget, Claim, Place, PreemptionCost, PreemptionRules};
+pub use preemption::{Budget, Claim, Place, PreemptReason, PreemptionCost, PreemptionRules};
 pub use preference::{Preference, Preferred};
 pub use proportion::in_proportion;
 pub use quantity::Quantity;

@@ -23,6 +23,26 @@ pub struct PreemptionRules {
     pub min_run_ms: Option<u64>,
 }
 
+/// Why pods may be preempted for a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PreemptReason {
+    /// The job has a higher priority than all of them.
+    #[default]
+    Priority,
+    /// Of equal priority, it is expected to end so much sooner that this is worth the work lost.
+    Order,
+}
+
+impl PreemptReason {
+    /// Whether it is the reason of whoever states none.
+    // The form that serde asks for.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    pub fn is_priority(&self) -> bool {
+        *self == Self::Priority
+    }
+}
+
 /// How many of the pods that a selector counts may be stopped now.
 ///
 /// A pod is counted if the name is among its holding's selectors

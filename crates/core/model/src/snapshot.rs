@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::action::PendingReason;
+use crate::cohort::Cohorts;
 use crate::device::MigTable;
 use crate::history::History;
 use crate::holding::Holding;
@@ -43,6 +44,9 @@ pub struct Snapshot {
     /// What preempted jobs have behind them that were not submitted again yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub away: Vec<(JobId, History)>,
+    /// What order `dovetail` has learnt; `None` with other orders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cohorts: Option<Cohorts>,
     /// Reasons already given to waiting jobs; each is said once until it changes.
     pub reasons: Vec<(JobId, PendingReason)>,
     /// Random numbers drawn so far, for nodes and for devices; policies that draw none leave both

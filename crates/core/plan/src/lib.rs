@@ -25,6 +25,7 @@ mod gang;
 pub mod index;
 mod learn;
 pub mod naive;
+pub mod order;
 pub mod policy;
 pub mod preemption;
 mod queue;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use dovetail_model::{Action, Event, Place, PodId};
+use dovetail_model::{Action, Event, Place, PodId, PreemptReason};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -47,7 +47,7 @@ impl EventLog {
                 }
                 written
             }
-            Action::Preempt { job, victims, places, cost, until_ms } => {
+            Action::Preempt { job, victims, places, cost, until_ms, reason } => {
                 let mut written = write!(line, "preempt {} until {until_ms} {cost:?}", job.0);
                 for pod in victims {
                     let PodId { job, pod_set, ordinal } = pod;
@@ -55,6 +55,9 @@ impl EventLog {
                 }
                 for Place { pod, node, .. } in places {
                     written = written.and(write!(line, " +{}.{}@{node}", pod.pod_set, pod.ordinal));
+                }
+                if *reason != PreemptReason::Priority {
+                    written = written.and(write!(line, " for {reason:?}"));
                 }
                 written
             }

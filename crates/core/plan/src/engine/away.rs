@@ -21,8 +21,18 @@ impl Away {
     }
 
     /// Keeps what a job has behind it that ends and is to run again. It held so much while it ran.
-    pub(crate) fn leave(&mut self, job: &Job, gpu_milli: i64, how: HowEnded, now_ms: u64) {
-        self.0.retain(|_, history| history.last_end_ms.saturating_add(KEPT_MS) > now_ms);
+    /// Returns who has been away for too long and is forgotten.
+    pub(crate) fn leave(
+        &mut self,
+        job: &Job,
+        gpu_milli: i64,
+        how: HowEnded,
+        now_ms: u64,
+    ) -> Vec<JobId> {
+        let is_late = |history: &History| history.last_end_ms.saturating_add(KEPT_MS) <= now_ms;
+        let late = self.0.iter().filter(|(_, history)| is_late(history));
+        let late: Vec<JobId> = late.map(|(job, _)| *job).collect();
+        self.0.retain(|_, history| !is_late(history));
         let mut history = job.history;
         if let Some(start_ms) = job.start_ms {
             let held_ms = now_ms.saturating_sub(start_ms);
@@ -36,6 +46,7 @@ impl Away {
         if !history.is_empty() {
             self.0.insert(job.id, history);
         }
+        late
     }
 
     /// Gives a job back what was kept of it, unless it brings its own history.

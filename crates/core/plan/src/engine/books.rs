@@ -14,7 +14,8 @@ use super::placement::Placement;
 use super::queues::Capacity;
 use crate::cause::Help;
 use crate::gang::{Gang, PlacedPod};
-use crate::preemption::{Bounded, Claims, Survey};
+use crate::order::TurnBook;
+use crate::preemption::{Bounded, Claims, Preemptor, Survey};
 use crate::queue::quota::Quota;
 use crate::queue::{ClassKey, OrderKey};
 use crate::view::View;
@@ -30,6 +31,8 @@ pub(crate) struct Books {
     pub(crate) survey: Survey,
     /// Whether any job may preempt others.
     pub(crate) preempts: bool,
+    /// Standings, with order `dovetail`.
+    pub(crate) turns: Option<TurnBook>,
 }
 
 impl Books {
@@ -64,7 +67,8 @@ impl Books {
     pub(crate) fn join(&mut self, job: JobId, plan: &mut Plan) {
         let record = &self.jobs.records[&job];
         let key = self.class_key(&record.job, &record.gang);
-        let (place, class) = self.jobs.pending.push(&record.job, key);
+        let value = self.order_value(&record.job);
+        let (place, class) = self.jobs.pending.push(&record.job, value, key);
         let record = self.jobs.records.get_mut(&job).expect("looked up above");
         record.place = Some((place, class));
         self.say_if_asleep(job, class, plan);
@@ -97,7 +101,53 @@ impl Books {
         let may = self.preempts && !record.job.preemption.never_preempts;
         may && (self.jobs.running.first().is_some_and(|(lowest, _)| *lowest < priority)
             || self.claims.below(&self.jobs, priority).next().is_some()
-            || self.foreign.has_room_below(priority))
+            || self.foreign.has_room_below(priority)
+            || Preemptor::of(record).might_take(self.turns.as_ref()))
+    }
+
+    /// What a waiting job's place rests on beside its priority: the smallest goes first.
+    pub(crate) fn order_value(&self, job: &Job) -> u64 {
+        match &self.turns {
+            Some(turns) => turns.standing(job),
+            None => self.jobs.pending.value(job),
+        }
+    }
+
+    /// When a standing changes even if nothing else happens. That concerns those who wait alone.
+    pub(crate) fn turn_due_ms(&self) -> Option<u64> {
+        let turns = self.turns.as_ref().filter(|_| self.jobs.pending.len() > 0)?;
+        turns.due_ms()
+    }
+
+    /// Takes in what time and ends changed of standings.
+    pub(crate) fn turn(&mut self) {
+        let Some(turns) = &mut self.turns else { return };
+        let mut about = turns.due(self.placement.now_ms);
+        about.extend(turns.refresh());
+        while !about.is_empty() {
+            about.into_iter().for_each(|job| self.turn_one(job));
+            about = self.turns.as_mut().map(TurnBook::refresh).unwrap_or_default();
+        }
+    }
+
+    fn turn_one(&mut self, job: JobId) {
+        let (Some(turns), Some(record)) = (&mut self.turns, self.jobs.records.get_mut(&job)) else {
+            return;
+        };
+        let Some((place, class)) = record.place else {
+            if turns.run(&record.job, self.placement.now_ms) {
+                self.jobs.note_others_of(&mut self.placement.state, job);
+            }
+            return;
+        };
+        let standing = turns.standing(&record.job);
+        if standing != place.1 {
+            let new = self.jobs.pending.replace(place, standing, class);
+            record.place = Some((new, class));
+            if standing < place.1 && self.jobs.pending.asleep(class).is_some() {
+                self.jobs.pending.wake(class);
+            }
+        }
     }
 
     /// Where a gang would be placed as if these holdings were gone, under a view; nothing changes.
@@ -189,6 +239,9 @@ impl Books {
             plan.actions.push(Action::Bind { pod: pod.pod, node, devices: pod.devices });
         }
         self.quota.add(&record.job.queue, &record.counted, 1);
+        if let Some(turns) = &mut self.turns {
+            turns.run(&record.job, *now_ms);
+        }
         self.jobs.note_running(job);
     }
 

@@ -28,6 +28,7 @@ enum Tried {
 impl Engine {
     /// Starts whatever can start now; the decisions go to the plan.
     pub(super) fn cycle(&mut self, plan: &mut Plan) {
+        self.books.turn();
         self.books.settle_claims(plan);
         self.preemption.begin_cycle(match self.books.placement.state.helped.meets(Help::SEARCH) {
             true => self.books.jobs.pending.asleep_wanting(Help::SEARCH).into_iter().collect(),

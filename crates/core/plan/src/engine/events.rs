@@ -34,8 +34,10 @@ impl Books {
         }
         let id = job.id;
         self.jobs.away.rejoin(&mut job);
+        self.turns.iter_mut().for_each(|turns| turns.submit(&job, self.placement.now_ms));
         self.jobs.records.insert(id, JobRecord::new(job, gang));
         self.join(id, plan);
+        self.turn();
         Ok(())
     }
 
@@ -95,6 +97,11 @@ impl Books {
             }
         }
         self.quota.add(&queue, &self.jobs.records[&job_id].counted, 1);
+        if let Some(turns) = &mut self.turns {
+            let (job, now_ms) = (&self.jobs.records[&job_id].job, self.placement.now_ms);
+            turns.submit(job, now_ms);
+            turns.run(job, now_ms);
+        }
         self.jobs.note_running(job_id);
         Ok(())
     }
@@ -106,17 +113,33 @@ impl Books {
         how: HowEnded,
         plan: &mut Plan,
     ) -> Result<(), EngineError> {
-        if how.runs_again()
-            && let Some(record) = self.jobs.records.get(&job)
-        {
-            let (held, now_ms) = (record.counted.gpu_milli, self.placement.now_ms);
-            self.jobs.away.leave(&record.job, held, how, now_ms);
+        let now_ms = self.placement.now_ms;
+        let record = self.jobs.records.get(&job).ok_or(EngineError::UnknownJob { job })?;
+        let (did, saved_ms) = (record.job.attempt_at(now_ms), record.job.history.saved_ms);
+        let has_run = record.job.start_ms.is_some();
+        let ran_ms = saved_ms.saturating_add(did.saved_ms).saturating_add(did.unsaved_ms);
+        let forgotten = match how.runs_again() {
+            true => self.jobs.away.leave(&record.job, record.counted.gpu_milli, how, now_ms),
+            false => Vec::new(),
+        };
+        if let Some(turns) = &mut self.turns {
+            match how.runs_again() {
+                true => turns.pause(job),
+                false => turns.end(job, has_run.then_some(ran_ms)),
+            }
+            forgotten.into_iter().for_each(|job| turns.end(job, None));
         }
-        self.end(job, plan)
+        self.free(job, plan)
     }
 
-    /// A job is over, and all that it holds is free.
+    /// A job is over, and nobody knows how.
     pub(super) fn end(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
+        self.turns.iter_mut().for_each(|turns| turns.end(job, None));
+        self.free(job, plan)
+    }
+
+    /// All that a job holds is free.
+    fn free(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
         let record = self.jobs.records.remove(&job).ok_or(EngineError::UnknownJob { job })?;
         self.jobs.running.remove(&(record.job.priority, job));
         self.give_back(job, plan);
@@ -142,7 +165,7 @@ impl Books {
             placement.policy.observe_end(&placement.state, shape, ran_ms);
         }
         match self.free_pod(pod)? {
-            true => self.end(pod.job, plan),
+            true => self.end_as(pod.job, HowEnded::Completed, plan),
             false => Ok(()),
         }
     }
@@ -156,6 +179,7 @@ impl Books {
         record.job.start_ms = None;
         record.reason = None;
         self.jobs.running.remove(&(record.job.priority, pod.job));
+        self.turns.iter_mut().for_each(|turns| turns.pause(pod.job));
         self.join(pod.job, plan);
         Ok(())
     }

@@ -44,6 +44,7 @@ use thiserror::Error;
 
 use crate::gang::UnknownLevel;
 use crate::learn::Learnt;
+use crate::order::Turns;
 use crate::policy::Policy;
 use crate::policy::named::{PolicySpec, UnknownPolicy};
 use crate::preemption::{Preemption, PreemptionConfig, SearchEffort};
@@ -69,6 +70,15 @@ pub struct EngineConfig {
     /// Whether jobs stop others of lower priority.
     #[serde(default)]
     pub preemption: PreemptionConfig,
+    /// Weights of order `dovetail`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub turns: Turns,
+}
+
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_default(turns: &Turns) -> bool {
+    *turns == Turns::default()
 }
 
 impl Default for EngineConfig {
@@ -80,6 +90,7 @@ impl Default for EngineConfig {
             record_decisions: false,
             max_index_bytes: crate::index::DEFAULT_MAX_BYTES,
             preemption: PreemptionConfig::default(),
+            turns: Turns::default(),
         }
     }
 }
@@ -225,7 +236,7 @@ impl Engine {
     pub fn due_ms(&self) -> Option<u64> {
         match self.preemption.is_postponed() {
             true => Some(self.now_ms()),
-            false => self.books.claims.due_ms(),
+            false => self.books.claims.due_ms().into_iter().chain(self.books.turn_due_ms()).min(),
         }
     }
 

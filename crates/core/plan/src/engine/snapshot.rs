@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use dovetail_model::cohort::Cohorts;
 use dovetail_model::snapshot::Sleeping;
 use dovetail_model::{
     Budget, Holding, Job, JobId, NodeId, NodeName, Owner, PodSet, Snapshot, TopologyRequest,
@@ -17,10 +18,11 @@ use super::{
 };
 use crate::cause::Help;
 use crate::gang::{Gang, GangSet, UnknownLevel};
+use crate::order::TurnBook;
 use crate::policy::named;
 use crate::preemption::{Claims, Preemption, Survey};
 use crate::queue::quota::Quota;
-use crate::queue::{ClassKey, Pending, Sleep};
+use crate::queue::{ClassKey, Order, Pending, Sleep};
 use crate::state::State;
 
 impl State {
@@ -72,6 +74,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
     let mut preemption = Preemption::new(config.preemption);
     preemption.budgets =
         snapshot.budgets.iter().map(|b| (b.name.clone(), b.disruptions_allowed)).collect();
+    let learnt = Cohorts::default();
     let empty = Books {
         placement: Placement { state, policy, finder, now_ms: snapshot.now_ms },
         jobs: Jobs {
@@ -86,6 +89,8 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         capacity: Capacity::default(),
         survey: Survey::default(),
         preempts: config.preemption.enabled,
+        turns: (config.order == Order::Dovetail)
+            .then(|| TurnBook::new(config.turns, snapshot.cohorts.as_ref().unwrap_or(&learnt))),
     };
     let books = with_jobs(empty, &config, snapshot)?;
     Ok(Engine { books, preemption, drains, decisions: Vec::new(), config })
@@ -119,9 +124,16 @@ fn with_jobs(
             policy.observe_arrival(state, set.shape, set.min);
         }
         let mut record = JobRecord::new(job.clone(), gang);
+        if let Some(turns) = &mut books.turns {
+            turns.submit(job, snapshot.now_ms);
+            if !waits(job) && !turns.has_running(job.id) {
+                turns.run(job, snapshot.now_ms);
+            }
+        }
         if waits(job) {
             let key = books.class_key(job, &record.gang);
-            record.place = Some(books.jobs.pending.push(job, key));
+            let value = books.order_value(job);
+            record.place = Some(books.jobs.pending.push(job, value, key));
         }
         books.jobs.records.insert(job.id, record);
         books.jobs.note_running(job.id);
@@ -242,6 +254,7 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
             .map(|(key, sleep)| sleeping(state, key, sleep))
             .collect(),
         away: known.away.iter().collect(),
+        cohorts: engine.books.turns.as_ref().map(TurnBook::plain),
         helped: state.helped.bits(),
         helped_nodes: state.helped_nodes.iter().filter_map(name).collect(),
     }

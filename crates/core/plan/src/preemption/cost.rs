@@ -12,12 +12,19 @@ use super::units::Unit;
 pub(super) struct Tally {
     /// By number of the selector.
     allowed: Rc<BTreeMap<u32, i64>>,
+    /// Whether work that is lost weighs more than how many pods are stopped.
+    by_work: bool,
     taken: BTreeMap<u32, i64>,
 }
 
 impl Tally {
-    pub(super) fn new(allowed: BTreeMap<u32, i64>) -> Self {
-        Self { allowed: Rc::new(allowed), taken: BTreeMap::new() }
+    pub(super) fn new(allowed: BTreeMap<u32, i64>, by_work: bool) -> Self {
+        Self { allowed: Rc::new(allowed), by_work, taken: BTreeMap::new() }
+    }
+
+    /// The same, with every part of the cost told.
+    pub(super) fn in_full(&self) -> Self {
+        Self { by_work: false, ..self.clone() }
     }
 
     /// Whether a pod that these selectors count is in any budget.
@@ -66,8 +73,10 @@ pub(super) fn of<'u>(
         } else if priority == cost.highest_priority {
             cost.longest_run_ms = cost.longest_run_ms.max(run_ms);
         }
-        cost.priorities += (priority - i64::from(i32::MIN)).unsigned_abs() * pods;
-        cost.pods += pods;
+        if !tally.by_work {
+            cost.priorities += (priority - i64::from(i32::MIN)).unsigned_abs() * pods;
+            cost.pods += pods;
+        }
         cost.work_lost_gpu_milli_ms =
             cost.work_lost_gpu_milli_ms.saturating_add(unit.work_lost_gpu_milli_ms);
     }

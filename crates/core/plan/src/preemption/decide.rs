@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     Action, Claim, DeviceAmount, DeviceRequest, HoldingId, JobId, NodeId, Owner, PendingReason,
-    Phase, Place, Plan,
+    Phase, Place, Plan, PodId, PreemptReason,
 };
 
 use super::PreemptionConfig;
 use super::cost::Tally;
+use super::relation::Preemptor;
 use super::search::{Found, Search};
 use super::survey::Survey;
 use super::units::Prey;
@@ -146,6 +147,16 @@ impl Preemption {
         PreemptOutcome::Claimed
     }
 
+    /// The reason that all victims have; the weaker one where they differ.
+    fn reason(books: &Books, job: JobId, victims: &[PodId]) -> PreemptReason {
+        let preemptor = Preemptor::of(&books.jobs.records[&job]);
+        let by_order = victims.iter().any(|pod| {
+            let victim = books.jobs.records.get(&pod.job);
+            victim.is_some_and(|victim| victim.job.priority >= preemptor.priority)
+        });
+        if by_order { PreemptReason::Order } else { PreemptReason::Priority }
+    }
+
     fn postpone(&mut self) -> PreemptOutcome {
         self.is_postponed = true;
         PreemptOutcome::Postponed
@@ -186,7 +197,8 @@ impl Preemption {
         leaving: &[HoldingId],
         rooms: &[HoldingId],
     ) -> Option<Found> {
-        let priority = books.jobs.records[&job].job.priority;
+        let preemptor = Preemptor::of(&books.jobs.records[&job]);
+        let priority = preemptor.priority;
         let own = books.room_held_for(job);
         let holdings = &books.placement.state.holdings;
         let kept = books.claims.iter().flat_map(|claim| holdings.kept_by(claim.reservation));
@@ -203,7 +215,7 @@ impl Preemption {
         let beside: Vec<JobId> =
             all.filter(|job| lower.iter().all(|claim| claim.job != *job)).collect();
         let gang = books.jobs.records[&job].gang.at_smallest();
-        let tally = Tally::new(self.disruptions_allowed(books));
+        let tally = Tally::new(self.disruptions_allowed(books), books.turns.is_some());
         let shortage = books.bounded().shortage(job, leaving);
         let helped = books.placement.state.helped;
         let draws = books.placement.draws();
@@ -211,14 +223,15 @@ impl Preemption {
         beside
             .into_iter()
             .for_each(|other| books.claims.fill(other, &mut books.placement.state, &books.jobs));
-        let Books { placement, jobs, quota, survey, .. } = &mut *books;
+        let Books { placement, jobs, quota, survey, turns, .. } = &mut *books;
         let mut search = Search {
             state: &mut placement.state,
             policy: &mut *placement.policy,
             finder: placement.finder.finder(),
             prey: Prey {
                 jobs: &jobs.records,
-                priority,
+                preemptor,
+                turns: turns.as_ref(),
                 now_ms: placement.now_ms,
                 running: &jobs.running,
                 quota,
@@ -274,7 +287,8 @@ impl Preemption {
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
         let (cost, of_claim) = (found.cost, places.clone());
-        plan.actions.push(Action::Preempt { job, victims, places, cost, until_ms });
+        let reason = Self::reason(books, job, &victims);
+        plan.actions.push(Action::Preempt { job, victims, places, cost, until_ms, reason });
         books.keep_places(job, (of_claim, awaited), until_ms, plan);
         let (_, class) = books.jobs.records[&job].place.expect("it still waits");
         let reason = PendingReason::WaitingForReservation;
@@ -339,7 +353,8 @@ fn might_go(books: &Books, record: &JobRecord, holding: &HoldingRecord) -> bool 
     match &holding.owner {
         _ if matches!(holding.phase, Phase::Releasing { .. }) => true,
         Owner::Pod(pod) => books.jobs.records.get(&pod.job).is_none_or(|other| {
-            other.job.priority < record.job.priority && !other.job.preemption.is_protected
+            let (turns, now_ms) = (books.turns.as_ref(), books.placement.now_ms);
+            Preemptor::of(record).reason(turns, other, now_ms).is_some()
         }),
         Owner::Foreign(_) => {
             matches!(holding.phase, Phase::Kept { priority } if priority < record.job.priority)

@@ -10,6 +10,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `relation` | who may preempt whom, and for which reason |
 //! | `units` | what can be stopped on a node, and how important it is |
 //! | `node_plan` | the cheapest way to make one pod fit on one node |
 //! | `survey` | what is known of each node for one more pod |
@@ -34,6 +35,7 @@ mod decide;
 mod kept;
 mod lower_claims;
 mod node_plan;
+mod relation;
 mod rooms;
 mod search;
 mod shortage;
@@ -46,6 +48,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use claims::Claims;
 pub use decide::SearchEffort;
 pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};
+pub(crate) use relation::Preemptor;
 pub(crate) use shortage::Bounded;
 pub(crate) use survey::Survey;
 

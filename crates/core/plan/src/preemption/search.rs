@@ -93,7 +93,9 @@ impl Search<'_> {
                 }
             }
         }
-        best.filter(|_| self.operations_left > 0)
+        let mut best = best.filter(|_| self.operations_left > 0)?;
+        best.cost = cost::of(best.units.iter(), &tally.in_full(), self.prey.now_ms);
+        Some(best)
     }
 
     /// Sets of units without which the gang may start and fits, maybe more than need go.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use dovetail_model::{NodeId, PreemptionCost};
 
 use super::node_plan::NodePlan;
+use super::relation::Preemptor;
 use crate::state::shapes::ShapeId;
 
 /// What is known of a node for one more pod.
@@ -20,10 +21,10 @@ pub(super) enum Outlook {
     Way(NodePlan),
 }
 
-/// Outlooks for pods of one shape and priority.
+/// Outlooks for pods of one shape, of jobs that may preempt the same others.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    about: Option<(ShapeId, i32)>,
+    about: Option<(ShapeId, Preemptor)>,
     pub(super) nodes: BTreeMap<NodeId, Outlook>,
 }
 
@@ -39,9 +40,9 @@ impl Survey {
     }
 
     /// Starts anew, unless it is about the same pods.
-    pub(super) fn turn_to(&mut self, shape: ShapeId, priority: i32) {
-        if self.about != Some((shape, priority)) {
-            (self.about, self.nodes) = (Some((shape, priority)), BTreeMap::new());
+    pub(super) fn turn_to(&mut self, shape: ShapeId, preemptor: Preemptor) {
+        if self.about != Some((shape, preemptor)) {
+            (self.about, self.nodes) = (Some((shape, preemptor)), BTreeMap::new());
         }
     }
 }

@@ -8,8 +8,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::cost::Tally;
+use super::relation::Preemptor;
 use super::shortage::{Repays, Shortage};
 use crate::engine::JobRecord;
+use crate::order::TurnBook;
 use crate::queue::quota::Quota;
 use crate::state::State;
 
@@ -59,8 +61,9 @@ impl Unit {
 #[derive(Clone, Copy)]
 pub(super) struct Prey<'e> {
     pub(super) jobs: &'e FxHashMap<JobId, JobRecord>,
-    /// Of whom is asked: everybody below.
-    pub(super) priority: i32,
+    pub(super) preemptor: Preemptor,
+    /// Standings, with the order that knows them.
+    pub(super) turns: Option<&'e TurnBook>,
     pub(super) now_ms: u64,
     /// Jobs that run and may be stopped, by priority.
     pub(super) running: &'e BTreeSet<(i32, JobId)>,
@@ -72,9 +75,7 @@ pub(super) struct Prey<'e> {
 impl Prey<'_> {
     fn may_stop(&self, job: JobId) -> Option<&JobRecord> {
         let record = self.jobs.get(&job)?;
-        let rules = record.job.preemption;
-        let may = record.place.is_none() && !rules.is_protected;
-        (may && record.job.priority < self.priority).then_some(record)
+        self.preemptor.reason(self.turns, record, self.now_ms).map(|_| record)
     }
 
     /// Nodes on which a job holds something.
@@ -120,7 +121,9 @@ impl Prey<'_> {
     /// pods.
     pub(super) fn that_repay(&self, state: &State, tally: &Tally) -> Vec<Unit> {
         let mut units = Vec::new();
-        let below = self.running.range(..(self.priority, JobId(0)));
+        let highest =
+            (self.preemptor.priority, JobId(if self.turns.is_some() { u64::MAX } else { 0 }));
+        let below = self.running.range(..highest);
         for record in below.filter_map(|(_, job)| self.may_stop(*job)) {
             if self.shortage.is_of(self.quota, &record.job.queue) {
                 let pods: Vec<PodId> =
@@ -193,6 +196,8 @@ impl Prey<'_> {
         let job = &record.job;
         let start_ms = job.start_ms.unwrap_or(self.now_ms);
         let lost_ms = job.attempt_at(self.now_ms).unsaved_ms;
+        let restart_ms = if self.turns.is_some() { job.interruption.restart_ms(false) } else { 0 };
+        let lost_ms = lost_ms.saturating_add(restart_ms);
         let shapes = held
             .iter()
             .map(|(pod, _)| state.shapes.get(record.gang.sets[usize::from(pod.pod_set)].shape));

@@ -34,6 +34,9 @@ pub enum Order {
     /// Jobs of the queue with the smallest weighted dominant share first, by submission order
     /// within it; whatever does not fit is passed over.
     DominantShare,
+    /// The best standing first, as the preset says ([`crate::order`]); whatever does not fit is
+    /// passed over.
+    Dovetail,
 }
 
 /// Place of a job in the order; the smallest goes first.
@@ -97,16 +100,27 @@ impl Pending {
     }
 
     /// Adds a job; returns its place and its class.
-    pub(crate) fn push(&mut self, job: &Job, key: ClassKey) -> (OrderKey, usize) {
-        let value = match self.order {
-            Order::Fifo | Order::FifoSkip | Order::DominantShare => 0,
-            Order::ShortestFirst => job.estimate.map_or(u64::MAX, |estimate| estimate.p50_ms),
-        };
+    pub(crate) fn push(&mut self, job: &Job, value: u64, key: ClassKey) -> (OrderKey, usize) {
         let place = (Reverse(job.priority), value, job.id);
         let number = self.class(key);
         self.change(number, |class| class.jobs.insert(place));
         self.waiting += 1;
         (place, number)
+    }
+
+    /// What a job's place rests on beside its priority, where the order knows no standings.
+    pub(crate) fn value(&self, job: &Job) -> u64 {
+        match self.order {
+            Order::Fifo | Order::FifoSkip | Order::DominantShare | Order::Dovetail => 0,
+            Order::ShortestFirst => job.estimate.map_or(u64::MAX, |estimate| estimate.p50_ms),
+        }
+    }
+
+    /// Gives a job of a class another value; its new place.
+    pub(crate) fn replace(&mut self, place: OrderKey, value: u64, class: usize) -> OrderKey {
+        let new = (place.0, value, place.2);
+        self.change(class, |class| class.jobs.remove(&place) && class.jobs.insert(new));
+        new
     }
 
     /// The number of a class; a new one is awake and has no jobs.

@@ -33,6 +33,7 @@ impl Twins {
             record_decisions: false,
             max_index_bytes: [1 << 20, 1][usize::from(recipe.config[5] % 2)],
             preemption: recipe::preempting(recipe),
+            turns: drive::turns(recipe),
         };
         let engine = |naive| {
             Engine::new(EngineConfig { naive, ..config.clone() }, &start).expect("a good world")

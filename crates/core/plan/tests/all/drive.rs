@@ -8,6 +8,7 @@ use dovetail_model::{
     NodeName, Owner, Phase, PodId, Requirement, ReservationId, Resources, Snapshot, Topology,
 };
 use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::order::{PRESETS, Turns};
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_plan::{Engine, Learnt, Order, PolicySpec, TargetPod};
 
@@ -68,8 +69,22 @@ fn whole_devices(node: &Node, first: usize) -> Holding {
 
 /// The order of a recipe.
 pub(crate) fn order(recipe: &Recipe) -> Order {
-    let orders = [Order::FifoSkip, Order::ShortestFirst, Order::DominantShare, Order::Fifo];
-    orders[usize::from(recipe.config[7] % 4)]
+    let orders = [
+        Order::FifoSkip,
+        Order::ShortestFirst,
+        Order::DominantShare,
+        Order::Fifo,
+        Order::Dovetail,
+        Order::Dovetail,
+    ];
+    orders[usize::from(recipe.config[7] % 6)]
+}
+
+/// The weights of order `dovetail` of a recipe: any preset, and one that preempts at once.
+pub(crate) fn turns(recipe: &Recipe) -> Turns {
+    let at = usize::from(recipe.config[7] / 6) % (PRESETS.len() + 1);
+    let eager = Turns { size: 1_000, age: 0, preempts: true, advantage: 100 };
+    PRESETS.get(at).map_or(eager, |(.., turns)| *turns)
 }
 
 /// The policy of a recipe, by name or chosen by its bytes.

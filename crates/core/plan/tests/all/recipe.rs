@@ -10,9 +10,10 @@ use dovetail_model::requirement::Operator;
 use dovetail_model::topology::Level;
 use dovetail_model::{
     Attachment, Bounds, Condition, ConditionCause, CounterRule, CounterScope, Device,
-    DeviceRequest, Estimate, Images, Job, JobId, Knowledge, MigProfile, MigTable, Node,
-    NodeCondition, PodSet, PreemptionRules, Preference, Preferred, Queue, Requirement, Resources,
-    RuleCause, RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology, TopologyRequest,
+    DeviceRequest, Estimate, Images, InterruptionCost, Job, JobId, Knowledge, MigProfile, MigTable,
+    Node, NodeCondition, PodSet, PreemptionRules, Preference, Preferred, Queue, Requirement,
+    Resources, RuleCause, RuleKind, SelectorTerm, Taint, TaintEffect, Toleration, Topology,
+    TopologyRequest,
 };
 use dovetail_plan::PreemptionConfig;
 use proptest::prelude::*;
@@ -531,6 +532,12 @@ pub(crate) fn job(
         job.pod_sets.push(set);
     }
     job.preemption = preemption(choose);
+    job.interruption = InterruptionCost {
+        checkpoint_interval_ms: choose.among(&[None, Some(1), Some(2), Some(10)]),
+        checkpoint_cost_ms: choose.among(&[None, Some(1)]),
+        restart_cost_ms: choose.among(&[None, Some(2)]),
+        last_checkpoint_ms: None,
+    };
     job
 }
 
@@ -540,7 +547,8 @@ fn preemption(choose: &mut Choices<'_>) -> PreemptionRules {
         never_preempts: kind == 6,
         is_protected: kind == 7,
         grace_ms: choose.among(&[None, Some(3)]),
-        ..PreemptionRules::default()
+        max_preemptions: choose.among(&[None, None, Some(1)]),
+        min_run_ms: choose.among(&[None, Some(4)]),
     }
 }
 

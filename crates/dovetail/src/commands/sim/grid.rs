@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
+use dovetail_plan::order::Turns;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_sim::baseline::StartOverheads;
 use dovetail_sim::timed::Estimates;
@@ -295,6 +296,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
                 cluster_events: cluster_events.clone(),
                 faults: flags.faults.model(seed),
                 preemption: false,
+                turns: Turns::default(),
                 stop_costs: StopCosts::default(),
                 charges_baselines: false,
                 check: flags.check,

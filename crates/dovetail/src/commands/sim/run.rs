@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use dovetail_console::app::App;
 use dovetail_console::places::refuse_shared;
+use dovetail_plan::order::PRESETS;
 use dovetail_settings::errors::UsageError;
 use dovetail_sources::prices::PriceFlags;
 
@@ -39,6 +41,12 @@ impl Protocol {
     }
 }
 
+/// The presets of order dovetail, for the command line.
+fn preset_names() -> PossibleValuesParser {
+    let values = PRESETS.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(values)
+}
+
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
@@ -60,6 +68,9 @@ pub(crate) struct RunFlags {
     /// timed: in which order waiting jobs start
     #[arg(long, value_enum, value_name = "NAME", required_if_eq("protocol", "timed"))]
     pub(crate) order: Option<OrderName>,
+    /// timed: what order dovetail is for [default: fair]
+    #[arg(long, value_name = "NAME", value_parser = preset_names())]
+    pub(crate) preset: Option<String>,
     /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
@@ -101,6 +112,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
                 &[
                     ("--jobs", flags.jobs.is_some()),
                     ("--order", flags.order.is_some()),
+                    ("--preset", flags.preset.is_some()),
                     ("--start-overhead", flags.start_overhead.is_some()),
                     ("--estimates", flags.estimates.is_some()),
                     ("--preemption", flags.preemption),

@@ -6,6 +6,7 @@ use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
 use dovetail_console::style::Stream;
 use dovetail_console::table::{facts, percent, whole};
+use dovetail_plan::order::Turns;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
@@ -192,6 +193,10 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         let overhead = flags.start_overhead.as_ref().map(|_| "--start-overhead");
         (overhead, "starts jobs without overhead; it goes with srtf, srsf and las")
     };
+    if flags.preset.is_some() && order != OrderName::Dovetail {
+        let text = format!("--preset: --order {} has no presets: leave it out", order.name());
+        return Err(UsageError(text).into());
+    }
     let is_charged = order == OrderName::LasPlaced || flags.stops.charges_baselines();
     let uncharged = flags.stops.given().filter(|_| order.is_preemptive() && !is_charged);
     if let Some(flag) = uncharged {
@@ -221,6 +226,7 @@ fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
         cluster_events: flags.faults.events(cluster)?,
         faults: flags.faults.model(seed),
         preemption: flags.preemption,
+        turns: flags.preset.as_deref().and_then(Turns::preset).unwrap_or_default(),
         stop_costs: flags.stops.costs(),
         charges_baselines: flags.stops.charges_baselines(),
         check: flags.check,

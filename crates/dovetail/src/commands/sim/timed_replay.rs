@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
 use dovetail_model::{Event, Plan};
+use dovetail_plan::order::Turns;
 use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec, PreemptionConfig};
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
@@ -37,6 +38,8 @@ pub(crate) enum OrderName {
     FifoSkip,
     /// Queue with the smallest dominant share first, as live; queues of the trace weigh the same
     DominantShare,
+    /// Best standing first, as --preset says: run times learnt from jobs that came together
+    Dovetail,
     /// Shortest job first by its true run time; what does not fit is passed over
     Sjf,
     /// Shortest remaining time first; preemptive, as published
@@ -65,6 +68,7 @@ impl OrderName {
             Self::Fifo => "fifo",
             Self::FifoSkip => "fifo-skip",
             Self::DominantShare => "dominant-share",
+            Self::Dovetail => "dovetail",
             Self::Sjf => "sjf",
             Self::Srtf => "srtf",
             Self::Srsf => "srsf",
@@ -83,6 +87,7 @@ impl OrderName {
             Self::Fifo => Kind::Engine(Order::Fifo, Estimates::Trace),
             Self::FifoSkip => Kind::Engine(Order::FifoSkip, Estimates::Trace),
             Self::DominantShare => Kind::Engine(Order::DominantShare, Estimates::Trace),
+            Self::Dovetail => Kind::Engine(Order::Dovetail, Estimates::Trace),
             Self::Sjf => Kind::Engine(Order::ShortestFirst, Estimates::Truth),
             Self::Srtf => Kind::Published(BaselineOrder::Srtf),
             Self::Srsf => Kind::Published(BaselineOrder::Srsf),
@@ -105,6 +110,8 @@ pub(crate) struct TimedPlan {
     pub(crate) faults: Option<FaultModel>,
     /// Whether jobs of higher priority stop others.
     pub(crate) preemption: bool,
+    /// Weights of order `dovetail`.
+    pub(crate) turns: Turns,
     /// What stops cost where the trace does not say.
     pub(crate) stop_costs: StopCosts,
     /// Whether published orders pay for stops, too.
@@ -163,8 +170,10 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
     if policy.name == "fgd" {
         policy.target_mix = Simulation::target_mix(&trace.jobs);
     }
-    let preemption = PreemptionConfig { enabled: plan.preemption, ..PreemptionConfig::default() };
-    let engine = EngineConfig { policy, order, preemption, ..EngineConfig::default() };
+    let enabled = plan.preemption || (order == Order::Dovetail && plan.turns.preempts);
+    let preemption = PreemptionConfig { enabled, ..PreemptionConfig::default() };
+    let turns = plan.turns;
+    let engine = EngineConfig { policy, order, preemption, turns, ..EngineConfig::default() };
     let estimates = plan.estimates.unwrap_or(estimates);
     TimedConfig { engine, estimates, faults: plan.faults, stop_costs: plan.stop_costs }
 }

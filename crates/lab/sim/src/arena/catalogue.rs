@@ -215,6 +215,7 @@ fn order_name(order: Order) -> &'static str {
         Order::FifoSkip => "fifo-skip",
         Order::ShortestFirst => "sjf",
         Order::DominantShare => "dominant-share",
+        Order::Dovetail => "dovetail",
     }
 }
 

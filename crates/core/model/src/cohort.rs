@@ -1,0 +1,36 @@
+//! Run times of jobs that came together, as plain data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::JobId;
+
+/// What the order of jobs rests on that has been learnt from run times.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cohorts {
+    /// Tables of all jobs, of kinds and of cohorts, by number.
+    pub tables: Vec<CohortTable>,
+    /// Kinds by their GPUs: the numbers of their tables.
+    pub kinds: Vec<(u32, u32)>,
+    /// Cohorts that take new jobs: by kind, with their table and their newest submission.
+    pub open: Vec<(u32, u32, u64)>,
+    /// Jobs that have not ended: their cohort, and the length that they have reached.
+    pub members: Vec<(JobId, u32, u8)>,
+    /// Jobs that run: their standing, when it changes next, and whether they make place for others.
+    pub running: Vec<(JobId, u64, u64, bool)>,
+    /// Cohorts that are to be computed again.
+    pub stale: Vec<u32>,
+}
+
+/// How many jobs ended at which length.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CohortTable {
+    pub number: u32,
+    /// The wider group that it falls back on.
+    pub parent: Option<u32>,
+    /// Jobs by length, in millionths, without those of none.
+    pub ended: Vec<(u8, u64)>,
+    /// What was computed of it when it last changed, in ms by length.
+    pub inverse_index_ms: Vec<u64>,
+}
