@@ -82,3 +82,35 @@ pub(super) fn of<'u>(
     }
     cost
 }
+
+/// Of more units than this, not every set is tried.
+const MOST_UNITS: usize = 10;
+
+/// Every set of units that costs less than this, the cheapest first, where work weighs most. Of a
+/// job that goes nothing stays.
+pub(super) fn cheaper_sets(
+    units: &[Unit],
+    than: &PreemptionCost,
+    tally: &Tally,
+    now_ms: u64,
+) -> Vec<Vec<bool>> {
+    if !tally.by_work || units.len() > MOST_UNITS {
+        return Vec::new();
+    }
+    let mut sets: Vec<(PreemptionCost, u32)> = Vec::new();
+    for set in 1..1_u32 << units.len() {
+        let goes = |at: usize| set >> at & 1 == 1;
+        let is_torn = units.iter().enumerate().any(|(at, unit)| {
+            let others = units.iter().enumerate().filter(|(_, other)| other.job == unit.job);
+            goes(at) && unit.is_rest && others.clone().any(|(other, _)| !goes(other))
+        });
+        let chosen = units.iter().enumerate().filter(|(at, _)| goes(*at)).map(|(_, unit)| unit);
+        let cost = of(chosen, tally, now_ms);
+        if !is_torn && cost < *than {
+            sets.push((cost, set));
+        }
+    }
+    sets.sort_unstable();
+    let places = |set: u32| (0..units.len()).map(|at| set >> at & 1 == 1).collect();
+    sets.into_iter().map(|(_, set)| places(set)).collect()
+}

@@ -45,8 +45,26 @@ impl Search<'_> {
         if !fits {
             return None;
         }
-        let mut stays = stays.into_iter();
-        units.retain(|_| !stays.next().unwrap_or(false));
+        let mut goes: Vec<bool> = stays.iter().map(|stays| !stays).collect();
+        let of_greedy = cost::of(chosen(&units, &goes), tally, self.prey.now_ms);
+        // What is put back in the order of importance is no more than need be, but others may cost
+        // less together.
+        for set in cost::cheaper_sets(&units, &of_greedy, tally, self.prey.now_ms) {
+            let leaving: Vec<Unit> = chosen(&units, &set).cloned().collect();
+            if !self.might_fit(&demand, node, &leaving) {
+                continue;
+            }
+            let mark = self.state.begin();
+            leaving.iter().for_each(|unit| drop(self.release_on(&demand, node, unit)));
+            let fits = self.fits(shape, node);
+            self.state.rollback(mark);
+            if fits {
+                goes = set;
+                break;
+            }
+        }
+        let mut goes = goes.into_iter();
+        units.retain(|_| goes.next().unwrap_or(false));
         let cost = cost::of(units.iter(), tally, self.prey.now_ms);
         let is_allowed = !self.respect_budgets || cost.budget_violations == 0;
         (is_allowed && self.operations_left > 0).then_some(NodePlan { cost, units })
@@ -152,6 +170,11 @@ impl Search<'_> {
         self.operations_left = self.operations_left.saturating_sub(1);
         self.state.fits(shape, node)
     }
+}
+
+/// The units that go.
+fn chosen<'u>(units: &'u [Unit], goes: &'u [bool]) -> impl Iterator<Item = &'u Unit> {
+    units.iter().zip(goes).filter(|(_, goes)| **goes).map(|(unit, _)| unit)
 }
 
 /// Places of units in the order in which it is tried whether they can stay: those that would

@@ -17,6 +17,7 @@ mod forgetting;
 mod images;
 mod kept_room;
 mod many_shapes;
+mod order_preemption;
 mod preemption;
 mod preemption_by_hand;
 mod preemption_effort;

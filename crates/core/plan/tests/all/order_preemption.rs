@@ -1,0 +1,106 @@
+//! With order `dovetail` the victims are those that lose the least work: every set is tried on small
+//! worlds.
+
+use std::sync::Arc;
+
+use dovetail_model::{
+    Action, DeviceRequest, Event, InterruptionCost, Job, JobId, Node, Requirement, Resources,
+    Snapshot,
+};
+use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{Engine, Order, PolicySpec, PreemptionConfig};
+use proptest::prelude::*;
+
+const NODE_GPUS: u16 = 6;
+
+fn job(id: u64, gpus: u16, priority: i32, interval_ms: Option<u64>) -> Job {
+    let requirement = Requirement {
+        resources: Resources::pod(10, 10),
+        device: DeviceRequest::Whole { count: gpus, same_island: false },
+        ..Requirement::default()
+    };
+    Job {
+        priority,
+        interruption: InterruptionCost {
+            checkpoint_interval_ms: interval_ms,
+            checkpoint_cost_ms: None,
+            restart_cost_ms: Some(7),
+            last_checkpoint_ms: None,
+        },
+        ..Job::single(JobId(id), "job", 0, Arc::new(requirement))
+    }
+}
+
+fn engine(nodes: usize) -> Engine {
+    let node = |at: usize| Node::plain(&format!("n{at}"), 64_000, 1000, usize::from(NODE_GPUS), "");
+    let snapshot = Snapshot { nodes: (0..nodes).map(node).collect(), ..Snapshot::default() };
+    let config = EngineConfig {
+        policy: PolicySpec::named("first-fit"),
+        order: Order::Dovetail,
+        preemption: PreemptionConfig { enabled: true, ..PreemptionConfig::default() },
+        ..EngineConfig::default()
+    };
+    Engine::new(config, &snapshot).expect("a good world")
+}
+
+/// A running job: its node, GPUs and what stopping it would lose, in milli-GPU x ms.
+type Running = (String, u16, u64);
+
+/// The least loss that frees so many GPUs of one node, over every set of its jobs.
+fn least_loss(running: &[Running], nodes: usize, gpus: u16) -> Option<u64> {
+    let on_node = |at: usize| {
+        let name = format!("n{at}");
+        let here: Vec<&Running> = running.iter().filter(|(node, ..)| *node == name).collect();
+        let free = NODE_GPUS - here.iter().map(|(_, gpus, _)| gpus).sum::<u16>();
+        let sets = 0..1_u32 << here.len();
+        let of = |set: u32| {
+            let gone = || here.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
+            let freed = free + gone().map(|(_, (_, gpus, _))| gpus).sum::<u16>();
+            (freed >= gpus).then(|| gone().map(|(_, (.., loss))| loss).sum::<u64>())
+        };
+        sets.filter_map(of).min()
+    };
+    (0..nodes).filter_map(on_node).min()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn victims_lose_the_least_work_of_all_sets(
+        nodes in 1..3_usize,
+        jobs in prop::collection::vec(
+            (1..=3_u16, 0..50_u64, prop_oneof![Just(None), Just(Some(3_u64)), Just(Some(20)), Just(Some(90))]),
+            1..12,
+        ),
+        gpus in 1..=NODE_GPUS,
+    ) {
+        let mut engine = engine(nodes);
+        let (mut running, mut now_ms) = (Vec::new(), 0);
+        let mut placed = Vec::new();
+        for (id, (gpus, after_ms, interval_ms)) in (1..).zip(&jobs) {
+            now_ms += after_ms;
+            let job = job(id, *gpus, 0, *interval_ms);
+            let plan = engine.step(Event::Submitted(Box::new(job)), now_ms).expect("a new job");
+            for action in &plan.actions {
+                if let Action::Bind { pod, node, .. } = action {
+                    placed.push((pod.job, node.to_string(), *gpus, now_ms, *interval_ms));
+                }
+            }
+        }
+        now_ms += 40;
+        for (_, node, gpus, start_ms, interval_ms) in &placed {
+            let ran_ms = now_ms - start_ms;
+            let unsaved_ms = interval_ms.map_or(ran_ms, |interval_ms| ran_ms % interval_ms);
+            running.push((node.clone(), *gpus, (unsaved_ms + 7) * u64::from(*gpus) * 1_000));
+        }
+        let urgent = job(99, gpus, 1, None);
+        let plan = engine.step(Event::Submitted(Box::new(urgent)), now_ms).expect("a new job");
+        let found = plan.actions.iter().find_map(|action| match action {
+            Action::Preempt { cost, .. } => Some(cost.work_lost_gpu_milli_ms),
+            Action::Bind { pod, .. } if pod.job == JobId(99) => Some(0),
+            _ => None,
+        });
+        prop_assert_eq!(found, least_loss(&running, nodes, gpus), "{:?}", plan);
+    }
+}
