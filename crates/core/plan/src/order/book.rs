@@ -99,7 +99,8 @@ impl TurnBook {
         let is_open = opens_ms.is_some_and(|opens_ms| opens_ms <= now_ms);
         let waits_ms = job.interruption.restart_ms(job.history.is_empty()) - did.restart_ms;
         let next_length = self.cohorts.lengths.end_ms(length).map(|end_ms| end_ms - done_ms);
-        let next_length = next_length.map(|in_ms| now_ms.saturating_add(in_ms + waits_ms));
+        let next_length =
+            next_length.map(|in_ms| now_ms.saturating_add(in_ms).saturating_add(waits_ms));
         let next = [next_length, opens_ms.filter(|opens_ms| *opens_ms > now_ms)];
         let due_ms = next.into_iter().flatten().min().unwrap_or(u64::MAX);
         self.note(job.id, Running { standing, due_ms, is_open });
