@@ -8,8 +8,6 @@ mod autoscale;
 mod extremes;
 #[path = "all/fgd_published.rs"]
 mod fgd_published;
-#[path = "all/order_dovetail.rs"]
-mod order_dovetail;
 #[path = "all/preemption.rs"]
 mod preemption;
 #[path = "all/queues.rs"]
