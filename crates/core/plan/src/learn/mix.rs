@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn sizes_that_nobody_asks_for_keep_a_hundredth_each() {
         // All that ever came, long ago and now, is a pod that only one node in nine can hold: rare,
-        // so that it counts eight times.
+        // so that it counts four times.
         let kind = |cpu_milli: i64, gpu_count: u16| PodKind {
             cpu_milli,
             memory_bytes: 0,

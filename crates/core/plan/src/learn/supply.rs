@@ -15,7 +15,7 @@ const DIGITS: u32 = 8;
 pub(crate) const PLENTY: i64 = 1 << 10;
 /// A kind of pod counts as at most so many times as scarce as one that every node can be filled
 /// with.
-const MOST_SCARCE: i64 = 8;
+const MOST_SCARCE: i64 = 4;
 
 /// Devices per model, and what the nodes with devices have beside them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +86,19 @@ impl Supply {
             0 => PLENTY,
             usable => (all * PLENTY / usable).min(MOST_SCARCE * PLENTY),
         }
+    }
+
+    /// Mean over all devices of what a function says of their node's CPU and of the most that a
+    /// node has; 0 without devices.
+    pub(crate) fn mean_part_of_largest(&self, part: fn(i64, i64) -> i64) -> i64 {
+        let most_milli = rounded_up(self.largest_cpu_milli).max(1);
+        let (mut devices, mut sum) = (0, 0);
+        for (class, nodes) in &self.classes {
+            let of_class = class.devices.values().sum::<i64>() * nodes;
+            devices += of_class;
+            sum += of_class * part(class.cpu_milli, most_milli);
+        }
+        sum / devices.max(1)
     }
 
     /// As named integers.
@@ -167,11 +180,12 @@ impl Supply {
     pub(crate) fn of_nodes(nodes: &[(i64, i64, i64)]) -> Self {
         let class = |(cpu_milli, gpus, count): &(i64, i64, i64)| {
             let devices = BTreeMap::from([("A100".to_owned(), *gpus)]);
-            let (cpu_milli, memory_bytes) = (*cpu_milli, 1 << 40);
+            let (cpu_milli, memory_bytes) = (rounded_up(*cpu_milli), 1 << 40);
             (NodeClass { cpu_milli, memory_bytes, devices, ..NodeClass::default() }, *count)
         };
         Self {
             largest_gpu_count: nodes.iter().map(|node| node.1).max().unwrap_or(0),
+            largest_cpu_milli: nodes.iter().map(|node| node.0).max().unwrap_or(0),
             cpu_milli_per_gpu: 8_000,
             classes: nodes.iter().map(class).collect(),
             ..Self::default()
@@ -194,23 +208,23 @@ mod tests {
 
     #[test]
     fn a_kind_is_as_scarce_as_few_devices_are_open_to_it() {
-        // 24 nodes of 8 devices, 8 of which have the memory; 32 nodes of 2 devices: 256 devices.
+        // 24 nodes of 8 devices, 12 of which have the memory; 32 nodes of 2 devices: 256 devices.
         let classes = vec![
-            (class(96_000, 400, 8), 16),
-            (class(96_000, 800, 8), 8),
+            (class(96_000, 400, 8), 12),
+            (class(96_000, 800, 8), 12),
             (class(16_000, 100, 2), 32),
         ];
         let supply = Supply { classes, ..Supply::default() };
         let times = |cpu, memory, gpus| supply.scarcity(&kind(cpu, memory, gpus));
         assert_eq!(times(8_000, 50, 1), 1024, "fills every node");
         assert_eq!(times(64_000, 300, 8), 256 * 1024 / 192, "every node of eight");
-        assert_eq!(times(64_000, 700, 8), 256 * 1024 / 64, "eight nodes");
+        assert_eq!(times(64_000, 700, 8), 256 * 1024 / 96, "twelve nodes");
         assert_eq!(
-            times(48_000, 300, 1),
-            256 * 1024 / (16 + 2 * 8),
+            times(24_000, 150, 1),
+            256 * 1024 / (2 * 12 + 4 * 12),
             "as many as CPU and memory carry"
         );
-        assert_eq!(times(96_000, 800, 1), 8 * 1024, "at most eight times");
+        assert_eq!(times(96_000, 800, 1), 4 * 1024, "at most four times");
         assert_eq!(times(96_001, 0, 1), 1024, "no node can hold it");
     }
 
