@@ -64,7 +64,10 @@ pub(crate) fn timed_figures<'v>(
 ) -> RunFigures {
     let mut waits = Waits::default();
     let mut delivered_milli_ms = 0;
+    let (mut restarts, mut repeated_milli_ms) = (0, 0);
     for view in jobs {
+        restarts += u64::from(view.outcome.restarts);
+        repeated_milli_ms += view.outcome.repeated_gpu_milli_ms;
         delivered_milli_ms += delivered(&view, window);
         if (window.from_ms..window.until_ms).contains(&view.outcome.submit_ms) {
             waits.add(&view, window.end_ms);
@@ -73,6 +76,9 @@ pub(crate) fn timed_figures<'v>(
     let mut figures = waits.figures();
     let hours = delivered_milli_ms as f64 / 1000.0 / HOUR_MS;
     figures.insert(DELIVERED.to_owned(), hours);
+    figures.insert("restarts".to_owned(), restarts as f64);
+    let repeated_hours = repeated_milli_ms as f64 / 1000.0 / HOUR_MS;
+    figures.insert("repeated_gpu_hours".to_owned(), repeated_hours);
     let span_ms = u128::from(window.end_ms - window.from_ms);
     let capacity = (cluster_milli * span_ms) as f64 / 1000.0 / HOUR_MS;
     figures.insert(ALLOCATION.to_owned(), 100.0 * hours / capacity);
@@ -192,7 +198,12 @@ mod tests {
         let jobs = [job(8, 3), job(1, 2), job(2, 9), job(4, 1)];
         let outcomes = [
             outcome(1, Some(1), Some(4)), // before the window: no wait, two of its three hours
-            outcome(2, Some(4), Some(6)), // waits 2 h
+            // Waits 2 h; stopped twice before its last start, after half an hour in all.
+            JobOutcome {
+                restarts: 2,
+                repeated_gpu_milli_ms: 1000 * u128::from(HOUR / 2),
+                ..outcome(2, Some(4), Some(6))
+            },
             outcome(3, Some(6), None),    // waits 3 h and runs beyond the end: four hours
             outcome(6, None, None),       // never starts: waits 4 h
         ];
@@ -220,6 +231,8 @@ mod tests {
         // 8 * 2 + 1 * 2 + 2 * 4 GPU-hours of the 8 * 8 there are.
         is(DELIVERED, 26.0);
         is(ALLOCATION, 100.0 * 26.0 / 64.0);
+        is("restarts", 2.0);
+        is("repeated_gpu_hours", 0.5);
     }
 
     #[test]

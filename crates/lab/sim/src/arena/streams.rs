@@ -102,14 +102,18 @@ pub(crate) fn in_order(mut jobs: Vec<TraceJob>) -> Vec<TraceJob> {
     jobs
 }
 
-/// Jobs of a published trace between a start drawn by seed and so many days later, on a clock that
-/// begins there.
+/// Jobs of a published trace from one that is drawn by seed until so many days later, on a clock
+/// that begins there. Drawn from the jobs, not from the calendar, because the first weeks of some
+/// traces hold next to nothing.
 pub(crate) fn window(random: &mut Random, jobs: &[TraceJob], days: u32) -> Vec<TraceJob> {
     let length_ms = u64::from(days) * DAY_MS;
     let first_ms = jobs.iter().map(|job| job.submit_ms).min().unwrap_or(0);
     let last_ms = jobs.iter().map(|job| job.submit_ms).max().unwrap_or(0);
-    let spare_ms = (last_ms - first_ms).saturating_sub(length_ms);
-    let from_ms = first_ms + random.below(spare_ms as usize + 1) as u64;
+    let latest_ms = first_ms.max(last_ms.saturating_sub(length_ms));
+    let mut starts: Vec<u64> =
+        jobs.iter().map(|job| job.submit_ms).filter(|submit_ms| *submit_ms <= latest_ms).collect();
+    starts.sort_unstable();
+    let from_ms = if starts.is_empty() { 0 } else { starts[random.below(starts.len())] };
     let inside = jobs.iter().filter(|job| (from_ms..from_ms + length_ms).contains(&job.submit_ms));
     inside.map(|job| TraceJob { submit_ms: job.submit_ms - from_ms, ..job.clone() }).collect()
 }
@@ -183,6 +187,23 @@ mod tests {
             assert!((load - 0.9).abs() < 0.005, "{tide:?}: {load}");
             assert!(jobs.iter().all(|job| job.submit_ms < end_ms));
         }
+    }
+
+    #[test]
+    fn a_window_begins_where_there_are_jobs() {
+        // Ten days with a job a day, then ten with a hundred.
+        let at = |submit_ms| TraceJob { submit_ms, ..TraceJob::default() };
+        let few = (0..10).map(|day| at(day * DAY_MS));
+        let many = (0..1_000).map(|number| at(10 * DAY_MS + number * DAY_MS / 100));
+        let jobs: Vec<TraceJob> = few.chain(many).collect();
+        let full = (0..50).filter(|seed| {
+            let mut random = Random::new(*seed, Purpose::Arrivals);
+            let window = window(&mut random, &jobs, 5);
+            assert_eq!(window[0].submit_ms, 0, "its clock begins with a job");
+            window.len() >= 500
+        });
+        assert!(full.count() >= 45);
+        assert!(window(&mut Random::new(1, Purpose::Arrivals), &[], 5).is_empty());
     }
 
     #[test]
