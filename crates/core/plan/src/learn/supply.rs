@@ -88,19 +88,6 @@ impl Supply {
         }
     }
 
-    /// Mean over all devices of what a function says of their node's CPU and of the most that a
-    /// node has; 0 without devices.
-    pub(crate) fn mean_part_of_largest(&self, part: fn(i64, i64) -> i64) -> i64 {
-        let most_milli = rounded_up(self.largest_cpu_milli).max(1);
-        let (mut devices, mut sum) = (0, 0);
-        for (class, nodes) in &self.classes {
-            let of_class = class.devices.values().sum::<i64>() * nodes;
-            devices += of_class;
-            sum += of_class * part(class.cpu_milli, most_milli);
-        }
-        sum / devices.max(1)
-    }
-
     /// As named integers.
     pub(crate) fn values(&self) -> impl Iterator<Item = (String, i64)> {
         let models = self.milli_by_model.iter().map(|(m, milli)| (format!("supply {m}"), *milli));
@@ -180,12 +167,11 @@ impl Supply {
     pub(crate) fn of_nodes(nodes: &[(i64, i64, i64)]) -> Self {
         let class = |(cpu_milli, gpus, count): &(i64, i64, i64)| {
             let devices = BTreeMap::from([("A100".to_owned(), *gpus)]);
-            let (cpu_milli, memory_bytes) = (rounded_up(*cpu_milli), 1 << 40);
+            let (cpu_milli, memory_bytes) = (*cpu_milli, 1 << 40);
             (NodeClass { cpu_milli, memory_bytes, devices, ..NodeClass::default() }, *count)
         };
         Self {
             largest_gpu_count: nodes.iter().map(|node| node.1).max().unwrap_or(0),
-            largest_cpu_milli: nodes.iter().map(|node| node.0).max().unwrap_or(0),
             cpu_milli_per_gpu: 8_000,
             classes: nodes.iter().map(class).collect(),
             ..Self::default()

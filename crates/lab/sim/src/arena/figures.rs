@@ -204,8 +204,8 @@ mod tests {
                 repeated_gpu_milli_ms: 1000 * u128::from(HOUR / 2),
                 ..outcome(2, Some(4), Some(6))
             },
-            outcome(3, Some(6), None),    // waits 3 h and runs beyond the end: four hours
-            outcome(6, None, None),       // never starts: waits 4 h
+            outcome(3, Some(6), None), // waits 3 h and runs beyond the end: four hours
+            outcome(6, None, None),    // never starts: waits 4 h
         ];
         let since = [None, None, Some(6 * HOUR), None];
         let views = jobs.iter().zip(&outcomes).zip(since);
