@@ -84,7 +84,10 @@ impl World {
         }
         world.away = snapshot.away.iter().copied().collect();
         world.claims = snapshot.claims.iter().map(|c| (c.job, c.places.clone())).collect();
-        let of_claim = |number| snapshot.claims.iter().any(|c| Some(c.reservation) == number);
+        let reserved = snapshot.reserved.iter().map(|reserved| &reserved.claim);
+        let kept: BTreeSet<_> =
+            snapshot.claims.iter().chain(reserved).map(|claim| claim.reservation).collect();
+        let of_claim = |number: Option<_>| number.is_some_and(|number| kept.contains(&number));
         let own = |holding: &&Holding| {
             holding.owner == Owner::Reservation && of_claim(holding.reservation)
         };

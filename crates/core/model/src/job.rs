@@ -10,6 +10,7 @@ use crate::ids::{JobId, QueueName};
 use crate::interruption::{AttemptTime, InterruptionCost};
 use crate::preemption::PreemptionRules;
 use crate::requirement::Requirement;
+use crate::run_time::RunProfile;
 
 /// One or more pod sets that start together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct Job {
     /// Expected run time; `None` is unknown.
     #[serde(default)]
     pub estimate: Option<Estimate>,
+    /// What else is known of jobs like it, to learn their run times from.
+    #[serde(default, skip_serializing_if = "RunProfile::is_empty")]
+    pub profile: RunProfile,
     /// When it started; `None` while it waits.
     #[serde(default)]
     pub start_ms: Option<u64>,
@@ -68,6 +72,7 @@ impl Job {
             pod_sets: vec![PodSet::fixed("main", requirement, 1)],
             topology: TopologyRequest::default(),
             estimate: None,
+            profile: RunProfile::default(),
             start_ms: None,
             deadline_ms: None,
             interruption: InterruptionCost::default(),

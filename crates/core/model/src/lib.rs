@@ -47,6 +47,7 @@ pub mod queue;
 pub mod requirement;
 pub mod resources;
 pub mod rule;
+pub mod run_time;
 pub mod snapshot;
 pub mod topology;
 
@@ -68,7 +69,9 @@ pub use mig_layout::Layout;
 pub use mig_rules::MigTableError;
 pub use money::Money;
 pub use node::{Condition, Knowledge, Node, Taint, TaintEffect};
-pub use preemption::{Budget, Claim, Place, PreemptReason, PreemptionCost, PreemptionRules};
+pub use preemption::{
+    Budget, Claim, Place, PreemptReason, PreemptionCost, PreemptionRules, Reserved,
+};
 pub use preference::{Preference, Preferred};
 pub use proportion::in_proportion;
 pub use quantity::Quantity;
@@ -78,5 +81,6 @@ pub use requirement::{
 };
 pub use resources::Resources;
 pub use rule::{CounterRule, CounterScope, RuleCause, RuleKind};
+pub use run_time::{RunProfile, RunTimeCounts, RunTimeGroup, RunTimeTables};
 pub use snapshot::Snapshot;
 pub use topology::Topology;

@@ -1,5 +1,7 @@
 //! Preemption: who may be stopped for whom, and what is kept for whoever is to start instead.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::holding::{HeldDevices, Owner};
@@ -79,6 +81,16 @@ pub struct Claim {
     pub awaited: Vec<Owner>,
     /// It is given back if they have not left by then.
     pub until_ms: u64,
+}
+
+/// What is reserved for the job that is next in its queue, from when others are expected to have
+/// ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// Where it is to start, and who is expected to have ended by then (`until_ms`).
+    pub claim: Claim,
+    /// Running jobs that were let into its room until then.
+    pub lent: BTreeSet<JobId>,
 }
 
 /// What a preemption costs; the smallest is chosen, compared field by field from the first to the

@@ -12,8 +12,9 @@ use crate::holding::Holding;
 use crate::ids::{JobId, NodeName, QueueName, ReservationId};
 use crate::job::{Job, PodSet, TopologyRequest};
 use crate::node::Node;
-use crate::preemption::{Budget, Claim};
+use crate::preemption::{Budget, Claim, Reserved};
 use crate::queue::Queue;
+use crate::run_time::RunTimeTables;
 use crate::topology::Topology;
 
 /// Everything a decision may depend on, besides the policy and its version.
@@ -38,6 +39,16 @@ pub struct Snapshot {
     /// What is kept for jobs until others have left; the holdings themselves are among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
+    /// What is reserved for jobs that are next; the holdings are among the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reserved: Vec<Reserved>,
+    /// Jobs for which no time was found at which they could start, each with how many allocations
+    /// without a known end there were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hopeless: Vec<(JobId, u64)>,
+    /// The latest expected end of a job that ended before it since reservations were last settled.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub freed_until_ms: u64,
     /// How many pods may be stopped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub budgets: Vec<Budget>,
@@ -58,6 +69,14 @@ pub struct Snapshot {
     pub helped: u64,
     /// Nodes on which something was freed since then.
     pub helped_nodes: Vec<NodeName>,
+    /// What was learned about run times; `None` where the engine does not learn them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_times: Option<RunTimeTables>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// A class of jobs that ask for the same, found not to fit.
@@ -70,6 +89,10 @@ pub struct Sleeping {
     /// What is kept for the only one of them.
     #[serde(default)]
     pub claim: Option<ReservationId>,
+    /// How long they are expected to run (p90, by bucket), where that decides whether they may
+    /// start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p90_ms: Option<u64>,
     /// Under which names room is held for the only one of them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub kept_room: BTreeSet<String>,

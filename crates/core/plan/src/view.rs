@@ -12,7 +12,8 @@ pub enum View {
     Now,
     /// As it will be when everything that is releasing and not late with it is gone.
     AfterReleasing,
-    /// As it is expected to be at a time: every holding expected to have ended by then is gone.
+    /// As it is expected to be at a time: every holding expected to end from now until then is
+    /// gone.
     At {
         time_ms: u64,
     },
@@ -28,7 +29,15 @@ impl State {
         let gone: Vec<HoldingId> = match view {
             View::Now => Vec::new(),
             View::AfterReleasing => self.holdings.leaving(now_ms).collect(),
-            View::At { time_ms } => self.holdings.ending_by(*time_ms).collect(),
+            // What is late with its end may stay for as long as it likes.
+            View::At { time_ms } => self
+                .holdings
+                .ending_by(*time_ms)
+                .filter(|id| {
+                    let end_ms = self.holdings.get(*id).phase.expected_end_ms();
+                    end_ms.is_some_and(|end_ms| end_ms > now_ms)
+                })
+                .collect(),
             View::Without(victims) => {
                 let known: BTreeSet<HoldingId> = victims.iter().copied().collect();
                 known.into_iter().filter(|id| self.holdings.contains(*id)).collect()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dovetail_model::topology::Level;
 use dovetail_model::{
     DeviceRequest, Estimate, InterruptionCost, Job, JobId, Node, PodSet, Requirement, Resources,
-    Snapshot, Topology,
+    RunProfile, Snapshot, Topology,
 };
 use dovetail_model::{
     device::Device,
@@ -100,6 +100,10 @@ impl JobFactory {
             pod_sets,
             topology: TopologyRequest { required, preferred: None },
             estimate: trace.estimate_ms.map(exact_estimate),
+            profile: RunProfile {
+                owner: trace.user.clone().unwrap_or_default(),
+                image: trace.model.clone().unwrap_or_default(),
+            },
             start_ms: None,
             deadline_ms: trace.deadline_ms,
             interruption: self.interruption(trace),

@@ -4,6 +4,8 @@
 mod arena;
 #[path = "all/autoscale.rs"]
 mod autoscale;
+#[path = "all/estimates.rs"]
+mod estimates;
 #[path = "all/extremes.rs"]
 mod extremes;
 #[path = "all/fgd_published.rs"]
@@ -14,6 +16,8 @@ mod preemption;
 mod queues;
 #[path = "all/recordings.rs"]
 mod recordings;
+#[path = "all/reservations.rs"]
+mod reservations;
 #[path = "all/timed_reference.rs"]
 mod timed_reference;
 #[path = "all/traces.rs"]

@@ -13,11 +13,13 @@ use super::jobs::{JobRecord, Jobs};
 use super::placement::Placement;
 use super::queues::Capacity;
 use crate::cause::Help;
+use crate::estimate::{RunTimes, bucket_ms};
 use crate::gang::{Gang, PlacedPod};
 use crate::order::TurnBook;
 use crate::preemption::{Bounded, Claims, Preemptor, Survey};
 use crate::queue::quota::Quota;
 use crate::queue::{ClassKey, OrderKey};
+use crate::reserve::{self, Reservations};
 use crate::view::View;
 
 /// All that decisions rest on.
@@ -29,6 +31,8 @@ pub(crate) struct Books {
     pub(crate) quota: Quota,
     pub(crate) capacity: Capacity,
     pub(crate) survey: Survey,
+    pub(crate) run_times: RunTimes,
+    pub(crate) reserved: Reservations,
     /// Whether any job may preempt others.
     pub(crate) preempts: bool,
     /// Standings, with order `dovetail`.
@@ -59,8 +63,11 @@ impl Books {
 
     /// The class of a waiting job.
     pub(crate) fn class_key(&self, job: &Job, gang: &Arc<Gang>) -> ClassKey {
-        let claim = self.claims.get(job.id).map(|claim| claim.reservation);
-        ClassKey { claim, ..self.placement.class_key(job, gang) }
+        let claim = self.claims.get(job.id).or_else(|| self.reserved.get(job.id));
+        let claim = claim.map(|claim| claim.reservation);
+        let p90_ms = job.estimate.map(|estimate| bucket_ms(estimate.p90_ms));
+        let p90_ms = p90_ms.filter(|_| self.reserved.is_on());
+        ClassKey { claim, p90_ms, ..self.placement.class_key(job, gang) }
     }
 
     /// A job without a place waits, in the class that it belongs to.
@@ -88,7 +95,7 @@ impl Books {
     }
 
     /// Puts a waiting job into the class that it belongs to now.
-    fn change_class(&mut self, job: JobId, plan: &mut Plan) {
+    pub(crate) fn change_class(&mut self, job: JobId, plan: &mut Plan) {
         let Some(record) = self.jobs.records.get(&job) else { return };
         let Some((place, class)) = record.place else { return };
         self.jobs.leave(place, class, plan);
@@ -184,6 +191,7 @@ impl Books {
         plan: &mut Plan,
     ) {
         self.end_room_held_for(job);
+        reserve::release(self, job);
         let reservation = self.claims.unused();
         self.claims.insert(Claim { job, reservation, places, awaited, until_ms });
         self.keep_all();
@@ -207,6 +215,7 @@ impl Books {
 
     /// What is kept for a job is free again, and the job is one among others.
     pub(crate) fn give_back(&mut self, job: JobId, plan: &mut Plan) {
+        reserve::release(self, job);
         let Some(claim) = self.claims.remove(job) else { return };
         self.survey.clear();
         for id in self.placement.state.holdings.kept_by(claim.reservation) {

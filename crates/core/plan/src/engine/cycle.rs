@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dovetail_model::{JobId, NodeId, PendingReason, Plan};
 
-use super::Engine;
+use super::{Engine, overdue};
 use crate::cause::{Cause, Help};
 use crate::explain::DecisionRecord;
 use crate::finder::Scope;
@@ -14,6 +14,7 @@ use crate::gang::Gang;
 use crate::preemption::{PreemptOutcome, might_clear};
 use crate::queue::quota::Beside;
 use crate::queue::{OrderKey, Sleep};
+use crate::reserve;
 
 /// Why a job that was tried has not started.
 enum Tried {
@@ -29,7 +30,9 @@ impl Engine {
     /// Starts whatever can start now; the decisions go to the plan.
     pub(super) fn cycle(&mut self, plan: &mut Plan) {
         self.books.turn();
+        let raised = overdue::raise(&mut self.books);
         self.books.settle_claims(plan);
+        reserve::settle(&mut self.books, raised, plan);
         self.preemption.begin_cycle(match self.books.placement.state.helped.meets(Help::SEARCH) {
             true => self.books.jobs.pending.asleep_wanting(Help::SEARCH).into_iter().collect(),
             false => BTreeSet::new(),
@@ -39,6 +42,7 @@ impl Engine {
         let mut after: Option<OrderKey> = None;
         while let Some((job, class)) = self.books.next_job(after) {
             let place = self.books.jobs.records[&job].place.expect("a pending job has a place").0;
+            reserve::before(&mut self.books, Some(place), plan);
             match self.try_start(job, plan) {
                 Ok(()) => {
                     self.wake();
@@ -51,11 +55,13 @@ impl Engine {
                 Err(Tried::Claimed) => after = Some(place),
                 Err(Tried::Waits(reason, wants)) => {
                     self.books.jobs.pending.sleep(class, Sleep { wants, reason });
+                    let reason = reserve::for_head(&mut self.books, job, reason, plan);
                     self.books.jobs.say(job, reason, plan);
                     after = Some(place);
                 }
             }
         }
+        reserve::before(&mut self.books, None, plan);
         if self.preemption.is_postponed() {
             self.books.placement.state.helped |= Help::SEARCH;
         }
@@ -83,6 +89,9 @@ impl Engine {
         }
         let first = books.jobs.pending.first_of(class);
         let first = first.and_then(|job| books.jobs.records.get(&job));
+        if key.p90_ms.is_some() && reserve::lends_to(books, key.p90_ms) {
+            return true;
+        }
         let might_preempt = first.is_some_and(|record| books.might_preempt(record));
         if wants == Help::QUOTA && !might_preempt {
             let asked = key.gang.smallest(&books.placement.state);
@@ -128,7 +137,10 @@ impl Engine {
             let own = books.room_held_for(job);
             books.placement.as_if_free(own, |placement| placement.record_alternatives(&gang))
         });
-        let Some(placed) = books.place_in_kept(job, &gang, growth_limit) else {
+        let in_own = books.place_in_kept(job, &gang, growth_limit.clone());
+        let is_lent = in_own.is_none();
+        let placed = in_own.or_else(|| reserve::place_in_lent(books, job, &gang, growth_limit));
+        let Some(placed) = placed else {
             return self.make_room(job, &gang, PendingReason::Unschedulable, plan);
         };
         if let Some(alternatives) = before {
@@ -136,6 +148,10 @@ impl Engine {
             self.decisions.push(record);
         }
         books.start(job, placed, plan);
+        books.reserved.forget_waiting(job);
+        if is_lent {
+            reserve::keep_after_start(books);
+        }
         Ok(())
     }
 
@@ -178,6 +194,9 @@ impl Engine {
                     wants |= self.wanted_by(job, gang);
                 }
                 Tried::Waits(reason, wants)
+            }
+            PreemptOutcome::Nothing if self.books.reserved.get(job).is_some() => {
+                Tried::Waits(PendingReason::WaitingForReservation, Help::ALL)
             }
             PreemptOutcome::Nothing => Tried::Waits(reason, self.wanted_by(job, gang)),
         })

@@ -32,6 +32,7 @@ impl Books {
             // succeed.
             state.helped |= Help::HELD;
         }
+        job.estimate = job.estimate.or_else(|| self.run_times.estimate(&job));
         let id = job.id;
         self.jobs.away.rejoin(&mut job);
         self.turns.iter_mut().for_each(|turns| turns.submit(&job, self.placement.now_ms));
@@ -129,29 +130,48 @@ impl Books {
             }
             forgotten.into_iter().for_each(|job| turns.end(job, None));
         }
-        self.free(job, plan)
+        self.free(job, how, plan)
     }
 
     /// A job is over, and nobody knows how.
     pub(super) fn end(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
         self.turns.iter_mut().for_each(|turns| turns.end(job, None));
-        self.free(job, plan)
+        self.free(job, HowEnded::Lost, plan)
     }
 
     /// All that a job holds is free.
-    fn free(&mut self, job: JobId, plan: &mut Plan) -> Result<(), EngineError> {
+    fn free(&mut self, job: JobId, how: HowEnded, plan: &mut Plan) -> Result<(), EngineError> {
         let record = self.jobs.records.remove(&job).ok_or(EngineError::UnknownJob { job })?;
         self.jobs.running.remove(&(record.job.priority, job));
         self.give_back(job, plan);
+        self.reserved.note_end(&record, &self.placement.state);
         if let Some((place, class)) = record.place {
             self.jobs.leave(place, class, plan);
         }
         self.placement.note_ends(&record);
+        self.note_run(&record.job, how);
         for id in record.holdings {
             self.placement.state.remove_holding(id);
         }
         self.quota.add(&record.job.queue, &record.counted, -1);
         Ok(())
+    }
+
+    /// Learns how long a job ran that is over.
+    fn note_run(&mut self, job: &Job, how: HowEnded) {
+        let now_ms = self.placement.now_ms;
+        let age = |job: &Job| {
+            let ran_ms = now_ms.saturating_sub(job.start_ms?);
+            Some(job.history.saved_ms.saturating_add(ran_ms))
+        };
+        let Some(ran_ms) = age(job) else { return };
+        self.run_times.observe(job, ran_ms, how == HowEnded::Completed);
+        if self.run_times.is_due(now_ms) {
+            // order-free: sums.
+            let jobs = self.jobs.records.values().map(|record| &record.job);
+            let running = jobs.filter_map(|job| Some((job, age(job)?)));
+            self.run_times.publish(now_ms, running);
+        }
     }
 
     /// A pod holds nothing any more; with its last pod a job is over.

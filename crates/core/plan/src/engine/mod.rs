@@ -23,6 +23,7 @@ mod events;
 mod foreign;
 mod jobs;
 mod listing;
+mod overdue;
 mod placement;
 mod queues;
 mod snapshot;
@@ -42,6 +43,7 @@ use dovetail_model::{Action, Job, JobId, NodeName, Owner, Plan, PodId, Snapshot}
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::estimate::EstimatesConfig;
 use crate::gang::UnknownLevel;
 use crate::learn::Learnt;
 use crate::order::Turns;
@@ -50,6 +52,7 @@ use crate::policy::named::{PolicySpec, UnknownPolicy};
 use crate::preemption::{Preemption, PreemptionConfig, SearchEffort};
 use crate::queue::Order;
 use crate::queue::quota::QueueUse;
+use crate::reserve::ReserveConfig;
 use crate::state::State;
 use drains::Drains;
 use supply::Supply;
@@ -70,6 +73,12 @@ pub struct EngineConfig {
     /// Whether jobs stop others of lower priority.
     #[serde(default)]
     pub preemption: PreemptionConfig,
+    /// Whether run times are learned.
+    #[serde(default, skip_serializing_if = "EstimatesConfig::is_default")]
+    pub estimates: EstimatesConfig,
+    /// Whether capacity is reserved for the jobs that are next.
+    #[serde(default, skip_serializing_if = "ReserveConfig::is_default")]
+    pub reserve: ReserveConfig,
     /// Weights of order `dovetail`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub turns: Turns,
@@ -91,6 +100,8 @@ impl Default for EngineConfig {
             max_index_bytes: crate::index::DEFAULT_MAX_BYTES,
             preemption: PreemptionConfig::default(),
             turns: Turns::default(),
+            estimates: EstimatesConfig::default(),
+            reserve: ReserveConfig::default(),
         }
     }
 }
@@ -236,7 +247,11 @@ impl Engine {
     pub fn due_ms(&self) -> Option<u64> {
         match self.preemption.is_postponed() {
             true => Some(self.now_ms()),
-            false => self.books.claims.due_ms().into_iter().chain(self.books.turn_due_ms()).min(),
+            false => {
+                let books = &self.books;
+                let due = [books.claims.due_ms(), books.reserved.due_ms(), books.turn_due_ms()];
+                due.into_iter().flatten().min()
+            }
         }
     }
 

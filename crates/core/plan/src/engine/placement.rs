@@ -160,6 +160,7 @@ impl Placement {
             gang,
             preempts: !job.preemption.never_preempts,
             claim: None,
+            p90_ms: None,
             kept_room: job.kept_room.clone(),
         }
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use dovetail_model::cohort::Cohorts;
 use dovetail_model::snapshot::Sleeping;
 use dovetail_model::{
-    Budget, Holding, Job, JobId, NodeId, NodeName, Owner, PodSet, Snapshot, TopologyRequest,
+    Budget, Holding, Job, JobId, NodeId, NodeName, Owner, PodSet, Reserved, Snapshot,
+    TopologyRequest,
 };
 use rustc_hash::FxHashMap;
 
@@ -17,12 +18,14 @@ use super::{
     Books, Engine, EngineConfig, EngineError, Foreign, JobRecord, Jobs, Placement, Search,
 };
 use crate::cause::Help;
+use crate::estimate::RunTimes;
 use crate::gang::{Gang, GangSet, UnknownLevel};
 use crate::order::TurnBook;
 use crate::policy::named;
 use crate::preemption::{Claims, Preemption, Survey};
 use crate::queue::quota::Quota;
 use crate::queue::{ClassKey, Order, Pending, Sleep};
+use crate::reserve::Reservations;
 use crate::state::State;
 
 impl State {
@@ -79,7 +82,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         placement: Placement { state, policy, finder, now_ms: snapshot.now_ms },
         jobs: Jobs {
             records: FxHashMap::default(),
-            pending: Pending::new(config.order),
+            pending: Pending::new(config.order, config.reserve.heads > 0),
             running: BTreeSet::new(),
             away: Away::of(&snapshot.away),
         },
@@ -88,6 +91,8 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         quota: Quota::default(),
         capacity: Capacity::default(),
         survey: Survey::default(),
+        reserved: Reservations::new(config.reserve, &[]),
+        run_times: RunTimes::new(config.estimates, snapshot.run_times.as_ref()),
         preempts: config.preemption.enabled,
         turns: (config.order == Order::Dovetail)
             .then(|| TurnBook::new(config.turns, snapshot.cohorts.as_ref().unwrap_or(&learnt))),
@@ -110,6 +115,16 @@ fn with_jobs(
         if snapshot.jobs.iter().any(|job| job.id == claim.job && waits(job)) {
             books.claims.insert(claim.clone());
         }
+    }
+    if config.reserve.heads > 0 {
+        let of_waiting = |reserved: &&Reserved| {
+            snapshot.jobs.iter().any(|job| job.id == reserved.claim.job && waits(job))
+        };
+        let reserved: Vec<Reserved> =
+            snapshot.reserved.iter().filter(of_waiting).cloned().collect();
+        books.reserved = Reservations::new(config.reserve, &reserved);
+        books.reserved.freed_until_ms = snapshot.freed_until_ms;
+        books.reserved.hopeless = snapshot.hopeless.iter().copied().collect();
     }
     // Without a table of what was learnt, the jobs that are there are what has arrived so far.
     let is_cold = config.policy.learnt.is_none();
@@ -175,6 +190,7 @@ impl Pending {
                 gang,
                 preempts: sleeping.preempts,
                 claim: sleeping.claim,
+                p90_ms: sleeping.p90_ms,
                 kept_room: sleeping.kept_room.clone(),
             });
             let (wants, reason) = (Help::from_bits(sleeping.wants), sleeping.reason);
@@ -207,6 +223,7 @@ fn sleeping(state: &State, key: &ClassKey, sleep: Sleep) -> Sleeping {
         queue: key.queue.clone(),
         preempts: key.preempts,
         claim: key.claim,
+        p90_ms: key.p90_ms,
         kept_room: key.kept_room.clone(),
         pod_sets: key.gang.sets.iter().map(pod_set).collect(),
         topology: topology(key.gang.required, key.gang.preferred),
@@ -246,6 +263,9 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
         holdings,
         reasons,
         claims: claims.iter().cloned().collect(),
+        reserved: engine.books.reserved.export(),
+        freed_until_ms: engine.books.reserved.freed_until_ms,
+        hopeless: engine.books.reserved.hopeless.iter().map(|(job, open)| (*job, *open)).collect(),
         budgets: engine.preemption.budgets.iter().map(budget).collect(),
         random_draws: placement.draws(),
         sleeping: known
@@ -257,5 +277,6 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
         cohorts: engine.books.turns.as_ref().map(TurnBook::plain),
         helped: state.helped.bits(),
         helped_nodes: state.helped_nodes.iter().filter_map(name).collect(),
+        run_times: engine.books.run_times.tables(),
     }
 }

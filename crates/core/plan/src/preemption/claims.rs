@@ -21,6 +21,9 @@ type Leaving = BTreeMap<HoldingId, (Amounts, HeldDevices)>;
 /// Claims have reservations from here on; whoever else reserves uses smaller ones.
 const FIRST: u32 = 1 << 31;
 
+/// Reservations for jobs that are next have numbers from here on, below those of claims.
+pub(crate) const FIRST_OF_RESERVED: u32 = 1 << 30;
+
 /// All claims, by job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Claims(BTreeMap<JobId, Claim>);
@@ -44,8 +47,13 @@ impl Claims {
 
     /// The lowest number that no claim has.
     pub(crate) fn unused(&self) -> ReservationId {
+        self.unused_from(FIRST)
+    }
+
+    /// The lowest number from this one on that no claim has.
+    pub(crate) fn unused_from(&self, first: u32) -> ReservationId {
         let used: BTreeSet<ReservationId> = self.iter().map(|claim| claim.reservation).collect();
-        let free = (FIRST..).map(ReservationId).find(|number| !used.contains(number));
+        let free = (first..).map(ReservationId).find(|number| !used.contains(number));
         free.expect("there are fewer claims than numbers")
     }
 }
@@ -81,6 +89,15 @@ impl Claims {
         for job in jobs {
             self.keep(job, state, beside, &mut leaving);
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The claim of a job, to be changed.
+    pub(crate) fn get_mut(&mut self, job: JobId) -> Option<&mut Claim> {
+        self.0.get_mut(&job)
     }
 
     fn keep(&mut self, job: JobId, state: &mut State, beside: Beside<'_>, leaving: &mut Leaving) {
@@ -122,7 +139,7 @@ impl Claims {
     }
 
     /// Inside a transaction: as if all were there that a claim is for.
-    pub(super) fn fill(&self, job: JobId, state: &mut State, jobs: &Jobs) {
+    pub(crate) fn fill(&self, job: JobId, state: &mut State, jobs: &Jobs) {
         if let (Some(claim), Some(record)) = (self.get(job), jobs.records.get(&job)) {
             state.hold_claim(claim, &record.gang);
         }

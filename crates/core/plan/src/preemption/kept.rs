@@ -20,7 +20,8 @@ impl Books {
         growth_limit: Bounds,
     ) -> Option<Vec<PlacedPod>> {
         let kept = self.all_kept_for(job);
-        if kept.is_empty() && self.claims.get(job).is_none() {
+        let has_claim = self.claims.get(job).is_some() || self.reserved.get(job).is_some();
+        if kept.is_empty() && !has_claim {
             let placed = self.placement.place(job, gang, growth_limit);
             if placed.is_some() {
                 drop(self.foreign.forget_rooms_of(&self.jobs.records[&job].job.kept_room));
@@ -38,7 +39,9 @@ impl Books {
             return None;
         }
         state.commit(mark);
-        let places = self.claims.remove(job).map(|claim| claim.places).unwrap_or_default();
+        let reserved = self.reserved.remove(job);
+        let claim = self.claims.remove(job).or(reserved);
+        let places = claim.map(|claim| claim.places).unwrap_or_default();
         for node in places.iter().filter_map(|place| state.nodes.find(&place.node)) {
             self.survey.forget(node);
         }
@@ -92,9 +95,10 @@ impl Books {
     /// All that is held for a waiting job alone, by its claim or under the names that it states.
     pub(crate) fn all_kept_for(&self, job: JobId) -> Vec<HoldingId> {
         let mut kept = self.room_held_for(job);
-        let claim = self.claims.get(job).map(|claim| claim.reservation);
+        let claims = self.claims.get(job).into_iter().chain(self.reserved.get(job));
+        let claim = claims.map(|claim| claim.reservation);
         let holdings = &self.placement.state.holdings;
-        kept.extend(claim.into_iter().flat_map(|reservation| holdings.kept_by(reservation)));
+        kept.extend(claim.flat_map(|reservation| holdings.kept_by(reservation)));
         kept
     }
 

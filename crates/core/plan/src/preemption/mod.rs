@@ -45,7 +45,7 @@ mod units;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use claims::Claims;
+pub(crate) use claims::{Claims, FIRST_OF_RESERVED};
 pub use decide::SearchEffort;
 pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};
 pub(crate) use relation::Preemptor;

@@ -51,6 +51,9 @@ pub(crate) struct ClassKey {
     pub(crate) preempts: bool,
     /// What is kept for the only one of them.
     pub(crate) claim: Option<ReservationId>,
+    /// How long they are expected to run (p90, by bucket), where that decides whether they may
+    /// start.
+    pub(crate) p90_ms: Option<u64>,
     /// Under which names room is held for the only one of them.
     pub(crate) kept_room: BTreeSet<String>,
 }
@@ -76,6 +79,9 @@ pub(crate) struct Sleep {
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     order: Order,
+    /// Whether jobs may pass the first one although the order says otherwise: what that is to have
+    /// is reserved.
+    backfills: bool,
     classes: Vec<Class>,
     numbers: FxHashMap<ClassKey, usize>,
     /// First job of every class that has one.
@@ -90,8 +96,8 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    pub(crate) fn new(order: Order) -> Self {
-        Self { order, ..Self::default() }
+    pub(crate) fn new(order: Order, backfills: bool) -> Self {
+        Self { order, backfills, ..Self::default() }
     }
 
     /// How many jobs wait.
@@ -141,7 +147,7 @@ impl Pending {
 
     /// The job to try next among those behind `after`; `None` if nothing more can start.
     pub(crate) fn next(&self, after: Option<OrderKey>) -> Option<(JobId, usize)> {
-        if self.order == Order::Fifo {
+        if self.order == Order::Fifo && !self.backfills {
             let (place, class) = self.heads.first_key_value()?;
             return self.classes[*class].asleep.is_none().then_some((place.2, *class));
         }

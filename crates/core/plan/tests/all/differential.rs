@@ -4,7 +4,7 @@
 use dovetail_check::Judge;
 use dovetail_model::{Action, Event, Plan};
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Batch, Engine, EngineError};
+use dovetail_plan::{Batch, Engine, EngineError, EstimatesConfig, ReserveConfig};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -34,6 +34,12 @@ impl Twins {
             max_index_bytes: [1 << 20, 1][usize::from(recipe.config[5] % 2)],
             preemption: recipe::preempting(recipe),
             turns: drive::turns(recipe),
+            estimates: EstimatesConfig { learn: recipe.config[7] & 4 != 0 },
+            reserve: ReserveConfig {
+                heads: [0, 0, 1, 3][usize::from(recipe.config[7] / 8) % 4],
+                lent_percent: [100, 50][usize::from(recipe.config[7] / 32) % 2],
+                ..ReserveConfig::default()
+            },
         };
         let engine = |naive| {
             Engine::new(EngineConfig { naive, ..config.clone() }, &start).expect("a good world")

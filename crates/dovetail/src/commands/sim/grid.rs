@@ -6,6 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
+use dovetail_plan::ReserveConfig;
 use dovetail_plan::order::Turns;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_sim::baseline::StartOverheads;
@@ -299,6 +300,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
                 turns: Turns::default(),
                 stop_costs: StopCosts::default(),
                 charges_baselines: false,
+                reserve: ReserveConfig::default(),
                 check: flags.check,
             });
         }

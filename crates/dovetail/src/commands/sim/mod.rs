@@ -13,6 +13,7 @@ mod money;
 mod page;
 mod pause;
 pub(crate) mod recording;
+mod reserve_flags;
 mod run;
 mod run_fgd;
 mod run_timed;

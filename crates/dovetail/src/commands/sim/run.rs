@@ -13,6 +13,7 @@ use dovetail_sources::prices::PriceFlags;
 
 use crate::commands::sim::check::Check;
 use crate::commands::sim::pause::PauseFlags;
+use crate::commands::sim::reserve_flags::ReserveFlags;
 use crate::commands::sim::timed_replay::OrderName;
 use crate::commands::sim::{run_fgd, run_timed};
 use crate::input::cluster::NodesFlag;
@@ -83,6 +84,8 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) stops: StopCostFlags,
     #[command(flatten)]
+    pub(crate) reserve: ReserveFlags,
+    #[command(flatten)]
     pub(crate) faults: FaultFlags,
     #[command(flatten)]
     pub(crate) orders: OrderFlags,
@@ -116,6 +119,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
                     ("--start-overhead", flags.start_overhead.is_some()),
                     ("--estimates", flags.estimates.is_some()),
                     ("--preemption", flags.preemption),
+                    (flags.reserve.given().unwrap_or_default(), flags.reserve.given().is_some()),
                     (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
                     (flags.stops.given().unwrap_or_default(), flags.stops.given().is_some()),
                     (flags.pause.given().unwrap_or_default(), flags.pause.given().is_some()),

@@ -33,8 +33,12 @@ const DEFAULT_POLICY: &str = "first-fit";
 /// What the engine is told about run times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EstimatesName {
+    /// Nothing
+    None,
     /// What the trace says its users expected
     Trace,
+    /// What the engine learns from the runs that have ended
+    Learned,
     /// The true run times
     Truth,
 }
@@ -42,7 +46,9 @@ pub(crate) enum EstimatesName {
 impl From<EstimatesName> for Estimates {
     fn from(name: EstimatesName) -> Self {
         match name {
+            EstimatesName::None => Self::None,
             EstimatesName::Trace => Self::Trace,
+            EstimatesName::Learned => Self::Learned,
             EstimatesName::Truth => Self::Truth,
         }
     }
@@ -184,7 +190,7 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         let policy = flags.policy.as_ref().map(|_| "--policy");
         let record = flags.record.as_ref().map(|_| "--record");
         let preemption = flags.preemption.then_some("--preemption");
-        let files = record.or(flags.pause.given()).or(preemption);
+        let files = record.or(flags.pause.given()).or(preemption).or(flags.reserve.given());
         (
             policy.or(estimates).or(files).or(flags.faults.given()).or(flags.prices.given()),
             "preempts by rules of its own and knows no such thing",
@@ -229,6 +235,7 @@ fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
         turns: flags.preset.as_deref().and_then(Turns::preset).unwrap_or_default(),
         stop_costs: flags.stops.costs(),
         charges_baselines: flags.stops.charges_baselines(),
+        reserve: flags.reserve.config(),
         check: flags.check,
     })
 }

@@ -1,5 +1,6 @@
 //! One replay of the `timed` protocol, whatever the order.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -9,13 +10,16 @@ use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::order::Turns;
-use dovetail_plan::{Engine, EngineConfig, Learnt, Order, PolicySpec, PreemptionConfig};
+use dovetail_plan::{
+    Engine, EngineConfig, EstimatesConfig, Learnt, Order, PolicySpec, PreemptionConfig,
+    ReserveConfig,
+};
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
-    Estimates, FaultModel, Observer, Simulation, TimedConfig, TimedError, TimedMetrics, TimedWorld,
-    lost_percent,
+    Calibration, Estimates, FaultModel, Observer, Simulation, TimedConfig, TimedError,
+    TimedMetrics, TimedWorld, lost_percent,
 };
 use dovetail_sim::timeline::{Series, Timeline};
 use dovetail_trace::{Cluster, StopCosts, Trace};
@@ -116,6 +120,8 @@ pub(crate) struct TimedPlan {
     pub(crate) stop_costs: StopCosts,
     /// Whether published orders pay for stops, too.
     pub(crate) charges_baselines: bool,
+    /// Whether capacity is reserved for the jobs that are next.
+    pub(crate) reserve: ReserveConfig,
     pub(crate) check: Check,
 }
 
@@ -132,6 +138,10 @@ pub(crate) struct Files<'f> {
 pub(crate) struct TimedFigures {
     #[serde(flatten)]
     pub(crate) metrics: TimedMetrics,
+    /// How good the expected run times were that jobs started with, by source; absent where no job
+    /// had one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) estimates: BTreeMap<&'static str, Calibration>,
     pub(crate) event_log_hash: String,
     #[serde(skip)]
     pub(crate) learnt: Option<Learnt>,
@@ -173,8 +183,17 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
     let enabled = plan.preemption || (order == Order::Dovetail && plan.turns.preempts);
     let preemption = PreemptionConfig { enabled, ..PreemptionConfig::default() };
     let turns = plan.turns;
-    let engine = EngineConfig { policy, order, preemption, turns, ..EngineConfig::default() };
     let estimates = plan.estimates.unwrap_or(estimates);
+    let learned = EstimatesConfig { learn: estimates == Estimates::Learned };
+    let engine = EngineConfig {
+        policy,
+        order,
+        preemption,
+        estimates: learned,
+        reserve: plan.reserve,
+        turns,
+        ..EngineConfig::default()
+    };
     TimedConfig { engine, estimates, faults: plan.faults, stop_costs: plan.stop_costs }
 }
 
@@ -225,6 +244,7 @@ fn by_engine(
     watch.verdict()?;
     let mut figures = TimedFigures {
         metrics: simulation.metrics(),
+        estimates: simulation.calibrations(),
         event_log_hash: simulation.event_log_hash(),
         learnt: simulation.engine.policy().learnt().cloned(),
         usage: None,
@@ -289,6 +309,7 @@ fn as_published(
         average_queue_s: Some(run.metrics.average_queue_s),
         p50_queue_s: wait_s(50),
         p99_queue_s: wait_s(99),
+        worst_queue_s: waits_us.last().map(|us| *us as f64 / 1e6),
         gpu_occupancy: Some(run.metrics.gpu_occupancy),
         restarts: 0,
         repeated_gpu_hours: 0.0,
@@ -300,6 +321,7 @@ fn as_published(
     let event_log_hash = hexadecimal(&log.finalize());
     Ok(TimedFigures {
         metrics,
+        estimates: BTreeMap::new(),
         event_log_hash,
         learnt: None,
         usage: None,

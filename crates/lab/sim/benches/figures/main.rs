@@ -10,15 +10,17 @@ mod openb;
 mod policies;
 mod speed;
 mod timed;
+mod waits;
 
 /// A figure: its name, what it shows, and the function that prints it.
 type Figure = (&'static str, &'static str, fn());
 
-const FIGURES: [Figure; 7] = [
+const FIGURES: [Figure; 8] = [
     ("speed", "decisions per second at 1,213 nodes, with naive beside it", speed::print),
     ("speed-large", "the same at 97,040 nodes", speed::print_large),
     ("gang", "a gang of 512 pods x 8 GPUs on 10,000 nodes", gang::print),
     ("timed", "82k jobs of Philly on 512 GPUs", timed::print),
+    ("waits", "waits on Philly and ITP, with reservations and learned run times", waits::print),
     ("compare", "seven policies on 14 traces x 5 seeds", policies::print_compare),
     ("policies", "dovetail against FGD and the limit, seeds 42 to 51", policies::print_policies),
     (

@@ -81,6 +81,7 @@ fn timed_policy(name: &str, fragmented: u32) -> TimedPolicy {
         average_queue_s: Some(f64::from(fragmented) * 100.0),
         p50_queue_s: Some(0.0),
         p99_queue_s: Some(600.0),
+        worst_queue_s: None,
         gpu_occupancy: Some(0.6),
         restarts: 0,
         repeated_gpu_hours: 0.0,

@@ -44,6 +44,8 @@ pub struct TimedMetrics {
     pub p50_queue_s: Option<f64>,
     /// First start − submission at position floor(0.99 n).
     pub p99_queue_s: Option<f64>,
+    /// The longest of first start − submission.
+    pub worst_queue_s: Option<f64>,
     /// GPU time of the work done over GPUs × (end of the last job − first submission).
     pub gpu_occupancy: Option<f64>,
     /// Times a job was lost with a machine.
@@ -79,6 +81,7 @@ impl TimedMetrics {
             average_queue_s: mean_s(&queue),
             p50_queue_s: at_s(&queue, 1, 2),
             p99_queue_s: at_s(&queue, 99, 100),
+            worst_queue_s: queue.last().map(|ms| *ms as f64 / 1000.0),
             gpu_occupancy: last_end_ms
                 .map(|end_ms| u128::from(end_ms - first_submit_ms) * cluster_milli)
                 .filter(|capacity| *capacity > 0)

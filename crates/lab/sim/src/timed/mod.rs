@@ -6,6 +6,7 @@
 
 mod attempts;
 mod autoscale;
+mod calibration;
 pub mod cluster_events;
 mod faults;
 mod impossible;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use autoscale::Autoscaler;
+pub use calibration::Calibration;
 pub use faults::FaultModel;
 pub use impossible::{ImpossibleJob, impossible_jobs};
 pub use metrics::{JobOutcome, TimedMetrics, lost_percent};
@@ -74,9 +76,13 @@ pub struct TimedConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Estimates {
+    /// Nothing.
+    None,
     /// What the trace says its users expected; nothing where it says nothing.
     #[default]
     Trace,
+    /// Nothing: the engine learns from the runs that ended ([`EngineConfig::estimates`]).
+    Learned,
     /// The true run time, as published experiments with `sjf` assume.
     Truth,
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event_log::EventLog;
 use crate::timed::autoscale::{PoolDue, PoolState};
+use crate::timed::calibration::Calibrations;
 use crate::timed::faults::FaultDraws;
 use crate::timed::metrics::JobOutcome;
 
@@ -55,6 +56,9 @@ pub struct Progress {
     /// GPU of the jobs that wait, in thousandths.
     #[serde(default)]
     pub(crate) waiting_milli: u128,
+    /// How good expected run times were.
+    #[serde(default)]
+    pub(crate) calibrations: Calibrations,
     pub(crate) log: EventLog,
     pub(crate) steps: u64,
 }

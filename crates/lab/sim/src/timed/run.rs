@@ -1,7 +1,7 @@
 //! The event loop.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Action, Condition, Event, HowEnded, JobId, NodeName, Plan, Snapshot};
 use dovetail_plan::{Batch, Engine, TargetPod};
@@ -12,7 +12,7 @@ use crate::timed::cluster_events::{ClusterEvent, NodeAction};
 use crate::timed::faults::FaultDraws;
 use crate::timed::metrics::{JobOutcome, TimedMetrics};
 use crate::timed::progress::{Due, JobProgress, Progress};
-use crate::timed::{Estimates, LAST_MS, TimedConfig, TimedError, TimedWorld};
+use crate::timed::{Calibration, Estimates, LAST_MS, TimedConfig, TimedError, TimedWorld};
 use crate::world::{self, JobFactory};
 
 /// Sees a simulation go by.
@@ -137,6 +137,11 @@ impl Simulation {
             ended.filter_map(|(row, _)| self.world.jobs[*row as usize].gpu_milli_ms()).sum();
         let gpus: u128 = self.world.nodes.iter().map(|node| u128::from(node.gpu_count)).sum();
         TimedMetrics::of(&outcomes, work, gpus * 1000)
+    }
+
+    /// How good the estimates were that jobs started with, by source.
+    pub fn calibrations(&self) -> BTreeMap<&'static str, Calibration> {
+        self.progress.calibrations.figures()
     }
 
     /// The common pods of the trace, for the policy `fgd`, which is told the future.
@@ -343,9 +348,13 @@ impl Simulation {
         let row = self.order[id.index()] as usize;
         self.progress.waiting_milli += self.world.jobs[row].total_gpu_milli();
         let mut job = self.factory.job(id, &self.world.jobs[row]);
-        if self.config.estimates == Estimates::Truth {
-            let run_time_ms = self.world.jobs[row].duration_ms.unwrap_or(0);
-            job.estimate = Some(world::exact_estimate(run_time_ms));
+        match self.config.estimates {
+            Estimates::Trace => {}
+            Estimates::None | Estimates::Learned => job.estimate = None,
+            Estimates::Truth => {
+                let run_time_ms = self.world.jobs[row].duration_ms.unwrap_or(0);
+                job.estimate = Some(world::exact_estimate(run_time_ms));
+            }
         }
         events.push(Event::Submitted(Box::new(job)));
     }
@@ -369,7 +378,9 @@ impl Simulation {
             if job.running_since_ms.is_none() {
                 self.progress.waiting_milli -= self.world.jobs[row].total_gpu_milli();
                 job.running_since_ms = Some(now_ms);
+                let is_first = job.outcome.start_ms.is_none();
                 job.outcome.start_ms.get_or_insert(now_ms);
+                let run_ms = job.remaining_ms;
                 let due = Due::End { job: pod.job, attempt: job.attempt };
                 let end_ms = now_ms.saturating_add(job.attempt_ms(&stop_costs));
                 if end_ms > LAST_MS {
@@ -377,6 +388,11 @@ impl Simulation {
                     return Err(TimedError::TooLate { row, job });
                 }
                 self.progress.due.push(Reverse((end_ms, due)));
+                let estimate = self.engine.job(pod.job).and_then(|job| job.estimate);
+                if let Some(estimate) = estimate.filter(|_| is_first) {
+                    let queue = self.world.jobs[row].queue.as_deref().unwrap_or_default();
+                    self.progress.calibrations.started(queue, estimate, run_ms);
+                }
             }
         }
         Ok(())
@@ -386,6 +402,8 @@ impl Simulation {
     fn end(&mut self, id: JobId, now_ms: u64) -> Event {
         self.stop(id);
         let trace = &self.world.jobs[self.order[id.index()] as usize];
+        let queue = trace.queue.as_deref().unwrap_or_default();
+        self.progress.calibrations.ended(queue, trace.duration_ms.unwrap_or(0));
         let stop_costs = self.factory.interruption(trace);
         let job = &mut self.progress.jobs[id.index()];
         job.finish(&stop_costs, trace.total_gpu_milli(), now_ms);

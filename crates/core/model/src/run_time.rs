@@ -1,0 +1,61 @@
+//! What run times are learned from: which jobs are alike, and how long they ran.
+
+use serde::{Deserialize, Serialize};
+
+/// What tells jobs apart besides their name, size and GPU model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunProfile {
+    /// Who submits such jobs: a user, a service account, a team; empty is unknown.
+    pub owner: String,
+    /// What they run: a container image without its tag, or the name of a model; empty is unknown.
+    pub image: String,
+}
+
+impl RunProfile {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Jobs that are alike. A group that leaves a field out covers all of its values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunTimeGroup {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// GPUs of the whole job, rounded up to a power of two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<u32>,
+    /// Name, image and allowed GPU models, the name with each number replaced by `#`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<(String, String, String)>,
+}
+
+/// Runs of one group by how long they took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunTimeCounts {
+    /// Per bucket of run times: its number, the weight of the runs that completed in it, and of
+    /// those that were still running when they were last seen there; ascending by number.
+    pub buckets: Vec<(u8, u32, u32)>,
+    /// When the group was last added to: how many runs had been seen by then.
+    pub last_seen: u64,
+}
+
+/// All that an engine has learned about run times.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunTimeTables {
+    /// Runs seen so far.
+    pub runs: u64,
+    /// How many versions have been published.
+    pub version: u64,
+    /// Time of the newest version.
+    pub published_ms: u64,
+    /// What estimates are read from: the newest version.
+    pub published: Vec<(RunTimeGroup, RunTimeCounts)>,
+    /// What the next version will be made of.
+    pub next: Vec<(RunTimeGroup, RunTimeCounts)>,
+}

@@ -1,0 +1,33 @@
+//! Run times in buckets: four to an octave, from one second to 160 days.
+
+/// How many there are; the last one has no upper bound.
+pub(super) const BUCKETS: usize = 96;
+
+/// Powers of the fourth root of two, in thousandths.
+const QUARTERS: [u64; 4] = [1_000, 1_189, 1_414, 1_682];
+
+/// The longest run time of a bucket, in ms.
+pub(super) fn upper_ms(bucket: usize) -> u64 {
+    QUARTERS[bucket % 4] << (bucket / 4)
+}
+
+/// The bucket of a run time.
+pub(super) fn of(run_ms: u64) -> usize {
+    let octave = (run_ms / 1_000).checked_ilog2().unwrap_or(0) as usize;
+    let first = (4 * octave).min(BUCKETS - 1);
+    (first..BUCKETS - 1).find(|bucket| run_ms <= upper_ms(*bucket)).unwrap_or(BUCKETS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_time_is_in_the_first_bucket_that_is_long_enough() {
+        for bucket in 0..BUCKETS - 1 {
+            assert_eq!(of(upper_ms(bucket)), bucket);
+            assert_eq!(of(upper_ms(bucket) + 1), bucket + 1);
+        }
+        assert_eq!((of(0), of(u64::MAX)), (0, BUCKETS - 1));
+    }
+}

@@ -1,0 +1,62 @@
+//! Chances to end: for each bucket of run times, the share of the runs that get there and end in it.
+
+use dovetail_model::RunTimeCounts;
+
+use super::RUN_WEIGHT;
+use super::buckets::{self, BUCKETS};
+
+/// A wider group counts as much as so many runs of a narrower one.
+const WIDER_RUNS: f64 = 4.0;
+/// Run time that half of all jobs end by, as long as nothing is known: an hour.
+const PRIOR_P50_MS: u64 = 3_600_000;
+
+/// Chance to end in each bucket, of a run that gets there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Survival([f64; BUCKETS]);
+
+impl Survival {
+    /// As long as nothing is known: of runs longer than t, half end by 2 t + an hour. That is what
+    /// is left of a run time with survival 1 / (1 + t / hour).
+    pub(super) fn prior() -> Self {
+        let left = |ms: u64| 1.0 / (1.0 + ms as f64 / PRIOR_P50_MS as f64);
+        let mut before = 1.0;
+        let mut chances = [1.0; BUCKETS];
+        for (bucket, chance) in chances.iter_mut().enumerate().take(BUCKETS - 1) {
+            let after = left(buckets::upper_ms(bucket));
+            *chance = 1.0 - after / before;
+            before = after;
+        }
+        Self(chances)
+    }
+
+    /// The chances of a narrower group: those of this one, as if they were known from
+    /// [`WIDER_RUNS`] runs, together with its own runs.
+    pub(super) fn narrowed(mut self, counts: &RunTimeCounts) -> Self {
+        let weight = f64::from(RUN_WEIGHT);
+        let sum = |(_, ended, running): &(u8, u32, u32)| u64::from(ended + running);
+        let mut there: u64 = counts.buckets.iter().map(sum).sum();
+        let mut known = counts.buckets.iter().peekable();
+        for (bucket, chance) in self.0.iter_mut().enumerate().take(BUCKETS - 1) {
+            let here = known.next_if(|(number, ..)| usize::from(*number) == bucket);
+            let (ended, running) = here.map_or((0, 0), |(_, e, r)| (u64::from(*e), u64::from(*r)));
+            there -= running;
+            let (own_ended, own_there) = (ended as f64 / weight, there as f64 / weight);
+            *chance = (own_ended + WIDER_RUNS * *chance) / (own_there + WIDER_RUNS);
+            there -= ended;
+        }
+        self
+    }
+
+    /// The run time that a share of those end by that have run for `age_ms`: more than that.
+    pub(crate) fn quantile_ms(&self, share: f64, age_ms: u64) -> u64 {
+        let mut left = 1.0;
+        for bucket in buckets::of(age_ms)..BUCKETS {
+            left *= 1.0 - self.0[bucket];
+            let upper_ms = buckets::upper_ms(bucket);
+            if left <= 1.0 - share && upper_ms > age_ms {
+                return upper_ms;
+            }
+        }
+        buckets::upper_ms(BUCKETS - 1).max(age_ms.saturating_add(1))
+    }
+}

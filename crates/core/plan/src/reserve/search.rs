@@ -1,0 +1,127 @@
+//! The earliest time at which a job can start, by the real placement.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{Bounds, HoldingId, JobId, Owner, Phase, Place, PodId};
+
+use crate::engine::Books;
+use crate::gang::Gang;
+use crate::state::Mark;
+use crate::state::holdings::HoldingRecord;
+use crate::view::View;
+
+/// When and where a job could start, and who must have ended by then.
+pub(super) struct Found {
+    pub(super) start_ms: u64,
+    pub(super) places: Vec<Place>,
+    pub(super) awaited: Vec<Owner>,
+}
+
+/// A search that ends at a limit of operations.
+pub(super) struct Search<'b> {
+    books: &'b mut Books,
+    job: JobId,
+    gang: Gang,
+    operations_left: u64,
+}
+
+impl<'b> Search<'b> {
+    pub(super) fn of(books: &'b mut Books, job: JobId) -> Self {
+        let gang = books.jobs.records[&job].gang.at_smallest();
+        let operations_left = books.reserved.operations_left;
+        Self { books, job, gang, operations_left }
+    }
+
+    /// The earliest of the expected ends before `before_ms` at which the job would be placed. That
+    /// it would be placed at a time is taken to hold for every later one: a time that does not
+    /// follow this is found late, never wrong.
+    pub(super) fn earliest(mut self, before_ms: u64) -> Option<Found> {
+        let ends = self.ends(before_ms);
+        let mut found = None;
+        // The last end at which it fails; the first at which it succeeds.
+        let (mut fails, mut step) = (None::<usize>, 1);
+        let mut good = ends.len();
+        while good > fails.map_or(0, |last| last + 1) && self.operations_left > 0 {
+            let from = fails.map_or(0, |last| last + 1);
+            // Ever farther until it succeeds, then in the middle.
+            let probe = match good < ends.len() {
+                true => from + (good - from) / 2,
+                false => (from + step - 1).min(ends.len() - 1),
+            };
+            step *= 2;
+            match self.place_at(ends[probe]) {
+                Some(at) => (good, found) = (probe, Some(at)),
+                None => fails = Some(probe),
+            }
+        }
+        self.books.reserved.operations_left = self.operations_left;
+        found
+    }
+
+    /// Expected ends from now until then, each once.
+    fn ends(&self, before_ms: u64) -> Vec<u64> {
+        let placement = &self.books.placement;
+        let holdings = &placement.state.holdings;
+        let ends = holdings.ending_by(before_ms.saturating_sub(1));
+        let ends = ends.filter_map(|id| holdings.get(id).phase.expected_end_ms());
+        let mut ends: Vec<u64> = ends.filter(|end_ms| *end_ms > placement.now_ms).collect();
+        ends.dedup();
+        ends
+    }
+
+    /// Places the job as the cluster is expected to be at a time. Nothing changes.
+    fn place_at(&mut self, time_ms: u64) -> Option<Found> {
+        let Books { placement, claims, reserved, jobs, foreign, .. } = &mut *self.books;
+        let (helped, draws) = (placement.state.helped, placement.draws());
+        let holdings = &placement.state.holdings;
+        let ending: Vec<HoldingId> = holdings.ending_by(time_ms).collect();
+        let leaving = |id: &HoldingId| {
+            let phase = holdings.get(*id).phase;
+            phase.expected_end_ms().is_some_and(|end_ms| end_ms > placement.now_ms)
+        };
+        let ending = ending.into_iter().filter(leaving);
+        let ending: Vec<_> =
+            ending.map(|id| (holdings.get(id).node, holdings.get(id).owner.clone())).collect();
+        self.operations_left = self.operations_left.saturating_sub(2 * ending.len() as u64 + 1);
+        let mark: Mark = placement.state.open_view(&View::At { time_ms }, placement.now_ms);
+        let own = reserved.get(self.job).map(|claim| claim.reservation);
+        let own = own.into_iter().flat_map(|own| placement.state.holdings.kept_by(own));
+        let own: Vec<HoldingId> =
+            own.chain(foreign.room_of(&jobs.records[&self.job].job)).collect();
+        for id in own {
+            // Room outside may be expected to be free by then.
+            if placement.state.holdings.contains(id) {
+                placement.state.release(id);
+            }
+        }
+        claims.fill_all(&mut placement.state, jobs);
+        reserved.fill_others(self.job, &mut placement.state, jobs);
+        let placed = placement.place(JobId(u64::MAX), &self.gang, Bounds::default());
+        placement.state.rollback(mark);
+        placement.state.helped = helped;
+        placement.set_draws(draws);
+        let placed = placed?;
+        let used: BTreeSet<_> = placed.iter().map(|pod| pod.node).collect();
+        let awaited = ending.into_iter().filter(|(node, _)| used.contains(node));
+        let place = |pod: crate::gang::PlacedPod| Place {
+            pod: PodId { job: self.job, ..pod.pod },
+            node: placement.state.nodes.cold(pod.node).node.name.clone(),
+            devices: pod.devices,
+        };
+        Some(Found {
+            start_ms: time_ms,
+            places: placed.into_iter().map(place).collect(),
+            awaited: awaited.map(|(_, owner)| owner).collect(),
+        })
+    }
+}
+
+/// How many allocations there are of which nobody knows when they end.
+pub(super) fn without_end(books: &Books) -> u64 {
+    let holdings = books.placement.state.holdings.iter();
+    let is_open = |record: &HoldingRecord| {
+        let is_kept = matches!(record.phase, Phase::Kept { .. });
+        !is_kept && record.owner != Owner::Reservation && record.phase.expected_end_ms().is_none()
+    };
+    holdings.filter(|(_, record)| is_open(record)).count() as u64
+}
