@@ -195,7 +195,7 @@ impl Columns {
                 return Err(format!("unknown column `{name}`: the columns are {known}"));
             };
             if places[column].replace(place).is_some() {
-                return Err(format!("column `{name}` stands twice: keep one"));
+                return Err(format!("column `{name}`: is there twice: keep one"));
             }
         }
         let is_there = |name: &str| {

@@ -426,7 +426,7 @@ fn errors_of_a_price_file_name_file_line_and_column() {
         ("gpu_model,usd_per_gpu_hour,as_of\nT4,1,2026-02-29\n", "column `as_of`: `2026-02-29`"),
         ("gpu_model,price\nT4,1\n", "mine.csv:1: unknown column `price`"),
         ("gpu_model\nT4\n", "mine.csv:1: column `usd_per_gpu_hour` is missing"),
-        ("gpu_model,gpu_model,usd_per_gpu_hour\nT4,T4,1\n", "stands twice"),
+        ("gpu_model,gpu_model,usd_per_gpu_hour\nT4,T4,1\n", "column `gpu_model`: is there twice"),
         ("gpu_model,usd_per_gpu_hour\nT4,1,2\n", "mine.csv:2: "),
         ("", "mine.csv:1: column `gpu_model` is missing"),
     ];

@@ -35,9 +35,20 @@ pub enum TableError {
         /// Line on which the record begins, from 1.
         line: u64,
     },
+    /// A record whose last cell begins with a quote and has no other.
+    #[error(
+        "{file}:{line}: a quote is never closed: end the cell with a quote, and double quotes inside it"
+    )]
+    OpenQuote {
+        /// Name of the file.
+        file: String,
+        /// Line on which the record begins, from 1.
+        line: u64,
+    },
     /// A record that is not as wide as the header.
     #[error(
-        "{file}:{line}: {found} cells where the header has {expected}: put quotes around a cell with a comma in it"
+        "{file}:{line}: the row has {found} fields; expected {expected} as in the header: put quotes around a field \
+         with a comma in it"
     )]
     Width {
         /// Name of the file.

@@ -95,6 +95,11 @@ impl<R: Read> Table<R> {
         if !is_there.map_err(|source| self.unreadable(source))? {
             return Ok(false);
         }
+        if self.allowance.is_over() {
+            let ends = bytes.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;
+            let line = self.reader.position().line().saturating_sub(ends);
+            return Err(TableError::OpenQuote { file: self.file.clone(), line });
+        }
         // Where reading stands now, less the end of the last line and those inside quotes: empty
         // lines and comments before the record are not its begin.
         let ends = bytes.as_slice().iter().filter(|byte| **byte == b'\n').count() as u64;

@@ -32,9 +32,12 @@ fn records_have_their_lines_however_lines_end() {
 #[test]
 fn what_is_wrong_is_told_with_its_place() {
     for (text, told) in [
-        (&b"a,b\n1,2\r\n1,2,3\n"[..], "t.csv:3: 3 cells where the header has 2"),
+        (&b"a,b\n1,2\r\n1,2,3\n"[..], "t.csv:3: the row has 3 fields; expected 2 as in the header"),
         (b"a,b\n\n1,\"\n\xff\"\n", "t.csv:3: cell 2 is not UTF-8"),
         (b"a,\xff\n1,2\n", "t.csv:1: cell 2 is not UTF-8"),
+        (b"a,b\n1,\"2\n", "t.csv:2: a quote is never closed"),
+        (b"a,b\n\n1,2\n\n\"3,4\n5,6", "t.csv:5: a quote is never closed"),
+        (b"a,\"b", "t.csv:1: a quote is never closed"),
     ] {
         let error = read(text, Style::Export).unwrap_err().to_string();
         assert!(error.starts_with(told), "{error}");

@@ -57,7 +57,7 @@ fn layout_of<R: Read>(table: &Table<R>) -> Result<Layout, String> {
     })?;
     match twice.into_inner() {
         Some((name, again)) => Err(format!(
-            "column `{name}` stands twice, the second time as number {again}: keep one"
+            "column `{name}`: is there twice, the second time as number {again}: keep one"
         )),
         None => Ok(layout),
     }

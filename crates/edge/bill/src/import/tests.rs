@@ -540,7 +540,7 @@ fn a_column_that_is_read_stands_once() {
     let aws = "lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/LineItemType,\
                lineItem/UnblendedCost";
     let error = read(&format!("{aws},lineItem/ResourceId\n")).unwrap_err().to_string();
-    assert!(error.contains("column `lineItem/ResourceId` stands twice"), "{error}");
+    assert!(error.contains("column `lineItem/ResourceId`: is there twice"), "{error}");
     assert!(error.contains("number 6"), "{error}");
     // Older and newer reports write it in two ways.
     let error = read(&format!("{aws},line_item_unblended_cost\n")).unwrap_err().to_string();

@@ -89,7 +89,7 @@ impl Columns {
                 return Err(format!("unknown column `{name}`: the columns are {known}"));
             };
             if places[column].replace(place).is_some() {
-                return Err(format!("column `{}` stands twice: keep one", COLUMNS[column]));
+                return Err(format!("column `{}`: is there twice: keep one", COLUMNS[column]));
             }
         }
         match (0..REQUIRED).find(|column| places[*column].is_none()) {
