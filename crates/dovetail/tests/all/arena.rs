@@ -68,4 +68,89 @@ fn without_outside_data_the_rest_runs_and_says_so() {
     let done = folder.call("sim arena --regimes plain");
     assert_eq!(done.code, Some(2), "{}", done.err);
     assert!(done.err.contains("set DOVETAIL_TRACES or --traces"), "{}", done.err);
+    assert!(done.err.contains("openb_node_list_gpu_node.csv is not there"), "{}", done.err);
+    assert!(folder.call("sim arena --list --traces=").code == Some(0), "an empty variable");
+}
+
+#[test]
+fn regimes_are_listed_once_each() {
+    let folder = Folder::new();
+    let listed = folder.json("sim arena --list --regimes training,plain");
+    let regimes = listed["regimes"].as_array().unwrap();
+    let names: Vec<&str> = regimes.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let mut once = names.clone();
+    once.dedup();
+    assert_eq!((names.len(), once.len()), (16 + 14, 30), "{names:?}");
+    assert_eq!(regimes[0]["lacks"], "openb/openb_node_list_gpu_node.csv is not there");
+    assert_eq!(regimes[20]["lacks"], Value::Null);
+    for asked in ["nope", "mixed,"] {
+        let done = folder.call(&format!("sim arena --regimes {asked}"));
+        assert_eq!(done.code, Some(2), "{}", done.err);
+        assert_eq!(done.err.matches("adversarial").count(), 1, "{}", done.err);
+        assert!(done.err.contains("--list lists all"), "{}", done.err);
+    }
+}
+
+const ONE: &str = "sim arena --regimes training/10-nodes/load-0.7/fifo-skip \
+                   --policies best-fit --seeds 1 --orders 1";
+
+/// A file of somebody else's, of another run, or of a run that still goes on, stays as it is.
+#[test]
+fn a_file_that_cannot_be_resumed_is_left_as_it_is() {
+    let folder = Folder::new();
+    let resumed = format!("{ONE} --resume runs.jsonl");
+    let refused = |text: &str, code: i32, problem: &str| {
+        folder.write("runs.jsonl", text);
+        let done = folder.call(&resumed);
+        assert_eq!(done.code, Some(code), "{}", done.err);
+        assert!(done.err.contains(problem), "{}", done.err);
+        assert_eq!(folder.read("runs.jsonl"), text);
+    };
+    refused("my only notes", 3, "runs.jsonl, line 1: ");
+    refused("my notes\n", 3, "runs.jsonl, line 1: ");
+    folder.write("runs.jsonl", "");
+    assert_eq!(folder.call(&resumed).code, Some(0));
+    let whole = folder.read("runs.jsonl");
+    refused(&(whole.clone() + "and my notes"), 3, "runs.jsonl, line 3: ");
+    refused(&whole.replace("\"seed\":42", "\"seed\":7"), 3, "has no seed 7");
+    folder.write("runs.jsonl", &whole);
+    let held = std::fs::File::open(folder.path("runs.jsonl")).unwrap();
+    held.lock().unwrap();
+    let done = folder.call(&resumed);
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    assert!(done.err.contains("another process adds its runs"), "{}", done.err);
+    held.unlock().unwrap();
+    assert_eq!(folder.call(&resumed).code, Some(0));
+}
+
+#[test]
+fn the_seed_of_the_settings_is_the_first() {
+    let shown = Folder::new().json(&format!("{ONE} --seed 7"));
+    assert_eq!(shown["seeds"], serde_json::json!([7]));
+    let missing = shown["simple_not_run"].as_array().unwrap();
+    assert_eq!(missing.len(), 7, "{missing:?}");
+}
+
+/// What is wrong with an outside trace is told with its line, and ends with the code of bad input.
+#[test]
+fn hostile_traces_end_as_bad_input() {
+    let folder = Folder::new();
+    let nodes = "sn,cpu_milli,memory_mib,gpu,model\nn,64000,262144,8,A\n";
+    let pods = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,0,0\n";
+    std::fs::create_dir_all(folder.path("t/openb")).unwrap();
+    std::fs::create_dir_all(folder.path("t/jobs")).unwrap();
+    folder.write("t/openb/openb_node_list_gpu_node.csv", nodes);
+    folder.write("t/openb/openb_pod_list_default.csv", pods);
+    folder.write("t/jobs/philly_pass_82k.csv", "job_id,submit_s,duration_s,num_gpu\n0,0,0,1\n");
+    let run = "sim arena --traces t --seeds 1 --orders 1 --policies best-fit --regimes";
+    for (regime, code, told) in [
+        ("openb/default/plain", 3, "openb_pod_list_default.csv:2: none of the 1 pods"),
+        ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv: its jobs of the 10 days"),
+        ("openb-timed/20-nodes/load-0.9", 2, "has 1 nodes, and it needs 20"),
+        ("openb/default/only-p100", 2, "has GPUs of P100"),
+    ] {
+        let done = folder.call(&format!("{run} {regime}"));
+        assert_eq!(done.code, Some(code), "{regime}: {}", done.err);
+        assert!(done.err.contains(told) && done.err.contains(regime), "{regime}: {}", done.err);
+    }
 }

@@ -39,7 +39,7 @@ pub(crate) struct SynthFlags {
     /// Length of the stream, in days
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().days)]
     days: u32,
-    /// Demand of the jobs over the GPU-time of the cluster: 1 is all of it
+    /// GPU-time that the jobs can use within these days, over that of the cluster
     #[arg(long, value_name = "RATIO", default_value_t = SynthConfig::default().load)]
     load: f64,
     /// Kind of cluster and work: mixed (CPU jobs, GPU shares, training), training (whole GPUs, up

@@ -1,14 +1,16 @@
 //! Pods of an openb list that arrive and stay.
 
-use dovetail_trace::fgd::fgd_orders;
+use dovetail_trace::fgd::{FgdOrders, fgd_orders};
 use dovetail_trace::synth::{Purpose, Random};
-use dovetail_trace::{TraceJob, TraceNode};
+use dovetail_trace::{TraceError, TraceJob, TraceNode};
 
-use crate::arena::recipe::{ArenaData, ArenaError, World, shuffle_by};
+use crate::arena::data::{ArenaData, DataError, Outside};
+use crate::arena::recipe::{ArenaError, World, shuffle_by};
+use crate::arena::streams::cluster_milli;
 use crate::arena::transform::{Arrival, Transform, drawn};
 
 /// Arrived GPU over the GPU of the cluster where nothing else is said, in percent.
-const ARRIVED_PERCENT: u128 = 130;
+pub(crate) const ARRIVED_PERCENT: u128 = 130;
 
 /// Pods of an openb list on openb machines.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +50,17 @@ impl ArrivalRecipe {
         self.machines != Machines::All
     }
 
+    /// What the machines lack.
+    pub(crate) fn lacks(&self, data: &ArenaData) -> Option<String> {
+        if let Machines::Drawn(count) = self.machines {
+            return data.lacks_nodes(count);
+        }
+        let Transform::OneModel(model) = self.transform else { return None };
+        let of_model = self.transform.nodes(&data.openb_nodes, 0);
+        let file = Outside::Nodes.file();
+        (cluster_milli(&of_model) == 0).then(|| format!("no node of {file} has GPUs of {model}"))
+    }
+
     pub(crate) fn world(
         &self,
         data: &ArenaData,
@@ -59,24 +72,44 @@ impl ArrivalRecipe {
         if let Machines::Drawn(count) = self.machines {
             nodes = drawn(&nodes, count, seed);
         }
-        let mut orders = fgd_orders(&pods, &nodes, seed as i64)?;
+        if cluster_milli(&nodes) == 0 {
+            let problem = format!("the nodes that seed {seed} leaves or draws have no GPU");
+            return Err(Outside::Nodes.bad(problem).into());
+        }
+        let mut orders = orders_of(&self.list, &pods, &nodes, seed)?;
         self.arrival.arrange(&pods, &mut orders.arrivals);
         if let Machines::FilledBy(count) | Machines::FilledByBoth(count, _) = &self.machines {
             orders.arrivals.truncate(*count);
             if let Machines::FilledByBoth(count, other) = &self.machines {
                 let others = &data.openb_pods[other];
-                let later = fgd_orders(others, &nodes, seed as i64)?.arrivals;
+                let later = orders_of(other, others, &nodes, seed)?.arrivals;
                 let before = pods.len() as u32;
                 orders.arrivals.extend(later.into_iter().take(*count).map(|row| before + row));
                 pods.extend(others.iter().cloned());
             }
             nodes = filled(&nodes, &pods, &orders.arrivals, seed);
-            orders.nodes = fgd_orders(&pods, &nodes, seed as i64)?.nodes;
+            orders.nodes = orders_of(&self.list, &pods, &nodes, seed)?.nodes;
         }
         shuffle_by(&mut orders.nodes, seed, order);
         let (arrivals, node_order) = (orders.arrivals, orders.nodes);
         Ok(World::Arrivals { nodes, pods, arrivals, node_order })
     }
+}
+
+/// Both orders for pods of a list.
+fn orders_of(
+    list: &str,
+    pods: &[TraceJob],
+    nodes: &[TraceNode],
+    seed: u64,
+) -> Result<FgdOrders, ArenaError> {
+    fgd_orders(pods, nodes, seed as i64).map_err(|error| match error {
+        TraceError::Protocol { job: row, problem, expected } => {
+            let problem = format!("{problem}; arrivals need {expected}");
+            DataError { trace: Outside::Pods(list.to_owned()), row, problem }.into()
+        }
+        error => error.into(),
+    })
 }
 
 /// As few machines, drawn by seed, as the arrivals fill to at most 130 %.

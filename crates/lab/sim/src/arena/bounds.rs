@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::arena::catalogue::OPENB_LISTS;
 use crate::arena::figures::GPU_WEIGHTED_WAIT;
 use crate::arena::groups::{Group, Ratio, Standing};
 use crate::arena::verdict::Verdict;
@@ -38,6 +39,15 @@ impl Bound {
         Self { at_most: false, met, ..Self::at_most(group, what, unit, target, measured) }
     }
 
+    /// What was measured, with as many decimals as tell it from a target that is missed.
+    pub fn shown(&self) -> String {
+        let decimals = (2..6).find(|decimals| {
+            let rounded = format!("{:.*}", *decimals, self.measured).parse::<f64>();
+            self.met || rounded != Ok(self.target)
+        });
+        format!("{:.*}", decimals.unwrap_or(6), self.measured)
+    }
+
     fn in_regime(self, regime: &str) -> Self {
         Self { regime: Some(regime.to_owned()), ..self }
     }
@@ -49,7 +59,8 @@ pub fn bounds(groups: &[Group], verdicts: &[Verdict], policy: &str) -> Vec<Bound
     for group in groups {
         let Some(standing) = group.by_policy.get(policy) else { continue };
         match group.family {
-            "plain" => {}
+            "plain" => all.extend(plain(group, standing)),
+            "demo-month" => all.extend(month(&group.name, standing)),
             "transformed" => all.extend(transformed(&group.name, standing)),
             "adversarial" => all.extend(over_best_fit(&group.name, standing, -0.5, -2.0)),
             "small" => all.extend(small(&group.name, standing)),
@@ -59,9 +70,63 @@ pub fn bounds(groups: &[Group], verdicts: &[Verdict], policy: &str) -> Vec<Bound
             _ => all.extend(waits(&group.name, standing)),
         }
     }
+    all.extend(all_transformed(groups, policy));
     all.extend(estimates(verdicts, policy));
     all.extend(geometric(groups, policy));
     all
+}
+
+/// Over the oracle, that is `fgd` as published: on average, once every list is there, and on each.
+fn plain(group: &Group, standing: &Standing) -> Vec<Bound> {
+    let (Some(points), Some(refusing)) = (&standing.over_oracle, &standing.refusing_over_oracle)
+    else {
+        return Vec::new();
+    };
+    let name = &group.name;
+    let mut all = vec![
+        Bound::at_least(name, "least over fgd", "points", 0.0, points.least)
+            .in_regime(&points.least_regime),
+        Bound::at_least(name, "refuses from, least over fgd", "points", -0.5, refusing.least)
+            .in_regime(&refusing.least_regime),
+    ];
+    if group.regimes == OPENB_LISTS.len() {
+        all.push(Bound::at_least(name, "mean over fgd", "points", 0.6, points.mean.mean));
+    }
+    all
+}
+
+/// No wait of the demonstration is longer than that of `best-fit`.
+fn month(group: &str, standing: &Standing) -> Vec<Bound> {
+    let mut all = against_reference(group, standing);
+    for (key, what) in [
+        (GPU_WEIGHTED_WAIT, "GPU-weighted wait, best-fit's"),
+        ("mean_wait_hours", "mean wait, best-fit's"),
+        ("p99_wait_hours", "p99 wait, best-fit's"),
+    ] {
+        let ratio = standing.waits_to_best_fit.get(key);
+        all.extend(ratio.map(|ratio| Bound::at_most(group, what, "times", 1.0, ratio.mean)));
+    }
+    all
+}
+
+/// Best or tied over all transforms together, and the mean regret.
+fn all_transformed(groups: &[Group], policy: &str) -> Vec<Bound> {
+    let transformed = groups.iter().filter(|group| group.family == "transformed");
+    let standings: Vec<(f64, &Standing)> = transformed
+        .filter_map(|group| Some((group.regimes as f64, group.by_policy.get(policy)?)))
+        .collect();
+    let regimes: f64 = standings.iter().map(|(regimes, _)| regimes).sum();
+    if regimes == 0.0 {
+        return Vec::new();
+    }
+    let mean = |of: &dyn Fn(&Standing) -> f64| {
+        standings.iter().map(|(regimes, standing)| regimes * of(standing)).sum::<f64>() / regimes
+    };
+    let (regret, wins) = (mean(&|one| one.mean_regret_percent), mean(&|one| one.win_percent));
+    vec![
+        Bound::at_most("transformed", "mean regret", "points", 0.15, regret),
+        Bound::at_least("transformed", "best or tied", "percent", 60.0, wins),
+    ]
 }
 
 /// Within half a point of the reference everywhere, and best or tied in many.
@@ -101,6 +166,14 @@ fn early(group: &str, standing: &Standing) -> Option<Bound> {
 
 /// Waits of a family against the reference, and against `best-fit`.
 fn waits(group: &str, standing: &Standing) -> Vec<Bound> {
+    let mut all = against_reference(group, standing);
+    let what = "GPU-weighted wait, best-fit's";
+    let ratio = standing.to_best_fit.as_ref();
+    all.extend(ratio.map(|ratio| Bound::at_most(group, what, "times", 1.05, ratio.mean)));
+    all
+}
+
+fn against_reference(group: &str, standing: &Standing) -> Vec<Bound> {
     let mut all = Vec::new();
     let mut add = |what: &str, target: f64, ratio: Option<&Ratio>| {
         all.extend(ratio.map(|ratio| Bound::at_most(group, what, "times", target, ratio.mean)));
@@ -109,7 +182,6 @@ fn waits(group: &str, standing: &Standing) -> Vec<Bound> {
     add("GPU-weighted wait, the reference's", 1.10, of(GPU_WEIGHTED_WAIT));
     add("mean wait, the reference's", 1.15, of("mean_wait_hours"));
     add("p99 wait, the reference's", 1.25, of("p99_wait_hours"));
-    add("GPU-weighted wait, best-fit's", 1.05, standing.to_best_fit.as_ref());
     let classes = standing.to_reference.iter().filter(|(key, _)| key.starts_with("p99_wait_"));
     let classes = classes.filter(|(key, _)| *key != "p99_wait_hours");
     if let Some((key, ratio)) = classes.max_by(|a, b| a.1.mean.total_cmp(&b.1.mean)) {
@@ -199,6 +271,60 @@ mod tests {
         let sum = all.last().unwrap();
         // The fourth root of 1/2.
         assert!((sum.measured - 0.840_896).abs() < 1e-6 && sum.met, "{sum:?}");
+    }
+
+    #[test]
+    fn plain_traces_and_the_demonstration_have_bounds_of_their_own() {
+        let points = |mean: f64, least: f64| {
+            let mean = Estimate { mean, low: None, high: None };
+            let least_regime = "w".to_owned();
+            Some(Points { mean, tenth_percentile: 0.0, least, least_regime })
+        };
+        let plain = |mean, least, refusing| Standing {
+            over_oracle: points(mean, least),
+            refusing_over_oracle: points(0.0, refusing),
+            ..Standing::default()
+        };
+        let month = |p99: f64| Standing {
+            waits_to_best_fit: BTreeMap::from([
+                (GPU_WEIGHTED_WAIT.to_owned(), ratio(1.0, 1.0, 1)),
+                ("p99_wait_hours".to_owned(), ratio(p99, p99, 1)),
+            ]),
+            ..Standing::default()
+        };
+        let regret = |wins: f64, mean: f64| Standing {
+            win_percent: wins,
+            mean_regret_percent: mean,
+            ..Standing::default()
+        };
+        let met = |family, regimes, standing: Standing| -> Vec<(String, bool)> {
+            let groups = [Group { regimes, ..group(family, standing) }];
+            let bounds = bounds(&groups, &[], "dovetail");
+            bounds.into_iter().map(|bound| (bound.what, bound.met)).collect()
+        };
+        let is = |what: &str, met: bool| (what.to_owned(), met);
+        let [least, refuses, mean] =
+            ["least over fgd", "refuses from, least over fgd", "mean over fgd"];
+        let all = [is(least, true), is(refuses, true), is(mean, true)];
+        assert_eq!(met("plain", 14, plain(0.6, 0.0, -0.5)), all);
+        let none = [is(least, false), is(refuses, false), is(mean, false)];
+        assert_eq!(met("plain", 14, plain(0.59, -0.01, -0.51)), none);
+        assert_eq!(met("plain", 1, plain(0.1, 0.1, 0.0)), all[..2], "one list is no mean");
+        let [weighted, p99] = ["GPU-weighted wait, best-fit's", "p99 wait, best-fit's"];
+        assert_eq!(met("demo-month", 1, month(1.01)), [is(weighted, true), is(p99, false)]);
+        let (each, wins) = ("mean regret", "best or tied");
+        let of_one = [is("worst regret", true), is(each, true), is(wins, true)];
+        let in_all = [is(each, true), is(wins, false)];
+        assert_eq!(met("transformed", 14, regret(59.0, 0.1)), [&of_one[..], &in_all].concat());
+    }
+
+    #[test]
+    fn a_miss_is_seen_in_the_digits() {
+        let shown = |measured| Bound::at_most("g", "w", "times", 1.05, measured).shown();
+        assert_eq!(
+            [1.049_9, 1.050_4, 1.050_000_2, 1.2].map(shown),
+            ["1.05", "1.0504", "1.050000", "1.20"]
+        );
     }
 
     #[test]

@@ -140,6 +140,17 @@ impl Regime {
     }
 }
 
+/// Families of regimes, each once, in the order of the first of its regimes.
+pub fn families<'r>(regimes: impl IntoIterator<Item = &'r Regime>) -> Vec<&'static str> {
+    let mut families = Vec::new();
+    for regime in regimes {
+        if !families.contains(&regime.family) {
+            families.push(regime.family);
+        }
+    }
+    families
+}
+
 /// All regimes, those without outside data included.
 pub fn regimes() -> Vec<Regime> {
     let mut all = arrivals();

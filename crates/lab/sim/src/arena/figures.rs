@@ -15,6 +15,9 @@ pub type RunFigures = BTreeMap<String, f64>;
 pub const ALLOCATION: &str = "allocation_percent";
 /// Mean wait of a GPU that was asked for: waits weighted with the GPUs of the job, in hours.
 pub const GPU_WEIGHTED_WAIT: &str = "gpu_weighted_wait_hours";
+/// Arrived percent from which more than 0.1 % of the arrived GPU demand has been refused; absent
+/// where that never happens.
+pub(crate) const REFUSING_FROM: &str = "refusing_from_percent";
 /// GPU-hours of work done between warm-up and end, without work that was lost.
 pub const DELIVERED: &str = "delivered_gpu_hours";
 
@@ -51,7 +54,7 @@ pub(crate) fn arrival_figures(run: &FgdRun, cluster_milli: i64) -> RunFigures {
     // Small clusters have no arrival near 130 %: there it is what is allocated at the end.
     set(ALLOCATION, full.unwrap_or(last));
     if let Some(sample) = refused {
-        set("refusing_from_percent", percent(sample.arrived_milli));
+        set(REFUSING_FROM, percent(sample.arrived_milli));
     }
     figures
 }

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::arena::arrivals::ARRIVED_PERCENT;
 use crate::arena::catalogue::Regime;
-use crate::arena::figures::{ALLOCATION, GPU_WEIGHTED_WAIT};
+use crate::arena::figures::{ALLOCATION, GPU_WEIGHTED_WAIT, REFUSING_FROM};
 use crate::arena::statistics::{Estimate, mean};
-use crate::arena::verdict::{BySeed, Run, Verdict, WAIT_FLOOR_HOURS, by_policy, other_half};
+use crate::arena::verdict::{
+    BySeed, ORACLE, Run, Verdict, WAIT_FLOOR_HOURS, by_policy, by_policy_or, other_half,
+};
 
 /// The simple policy that every other one is compared with as well, whether it is the reference or
 /// not.
@@ -49,8 +52,14 @@ pub struct Standing {
     pub to_reference: BTreeMap<String, Ratio>,
     /// GPU-weighted waits over those of `best-fit`, over all seeds.
     pub to_best_fit: Option<Ratio>,
+    /// The same of every wait, by figure.
+    pub waits_to_best_fit: BTreeMap<String, Ratio>,
     /// Allocation over that of `best-fit`.
     pub over_best_fit: Option<Points>,
+    /// Allocation over that of the oracle.
+    pub over_oracle: Option<Points>,
+    /// Arrived percent from which demand is refused, over that of the oracle.
+    pub refusing_over_oracle: Option<Points>,
 }
 
 /// Waits over other waits, both at least 6 minutes.
@@ -65,7 +74,7 @@ pub struct Ratio {
     pub regimes: usize,
 }
 
-/// Points of allocation over `best-fit`, paired by world.
+/// Points of a percentage over that of another policy, paired by world.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Points {
     /// Mean over the regimes with its interval over the seeds.
@@ -116,6 +125,11 @@ fn standing(judged: &[Judged<'_>], policy: &str) -> Standing {
         .collect();
     keys.sort_unstable();
     keys.dedup();
+    let waits_to_best_fit = keys.iter().filter_map(|key| {
+        let of = |one: &Judged<'_>| ratio(one.runs, key, policy, BEST_FIT, false);
+        Some(((*key).clone(), Ratio::of(&waits, of)?))
+    });
+    let waits_to_best_fit: BTreeMap<String, Ratio> = waits_to_best_fit.collect();
     let to_reference = keys.into_iter().filter_map(|key| {
         let of = |one: &Judged<'_>| {
             let reference = one.verdict.reference.as_deref()?;
@@ -128,10 +142,17 @@ fn standing(judged: &[Judged<'_>], policy: &str) -> Standing {
         worst_regret_percent: regrets.iter().copied().reduce(f64::max).unwrap_or(0.0),
         win_percent: 100.0 * wins as f64 / judged.len().max(1) as f64,
         to_reference: to_reference.collect(),
-        to_best_fit: Ratio::of(&waits, |one| {
-            ratio(one.runs, GPU_WEIGHTED_WAIT, policy, BEST_FIT, false)
-        }),
-        over_best_fit: Points::of(judged, policy),
+        to_best_fit: waits_to_best_fit.get(GPU_WEIGHTED_WAIT).cloned(),
+        waits_to_best_fit,
+        over_best_fit: Points::of(judged, policy, BEST_FIT, (ALLOCATION, None)),
+        over_oracle: Points::of(judged, policy, ORACLE, (ALLOCATION, None)),
+        refusing_over_oracle: Points::of(
+            judged,
+            policy,
+            ORACLE,
+            // What is never refused is refused at the end.
+            (REFUSING_FROM, Some(ARRIVED_PERCENT as f64)),
+        ),
     }
 }
 
@@ -169,12 +190,18 @@ impl Ratio {
 }
 
 impl Points {
-    fn of(judged: &[Judged<'_>], policy: &str) -> Option<Self> {
+    /// `figure` is a key, and the value of runs without it.
+    fn of(
+        judged: &[Judged<'_>],
+        policy: &str,
+        base: &str,
+        figure: (&str, Option<f64>),
+    ) -> Option<Self> {
         let mut by_seed: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         let mut by_regime: Vec<(f64, &str)> = Vec::new();
         for one in judged.iter().filter(|one| one.verdict.unit == "percent") {
-            let values = by_policy(one.runs, ALLOCATION);
-            let (Some(own), Some(base)) = (values.get(policy), values.get(BEST_FIT)) else {
+            let values = by_policy_or(one.runs, figure.0, figure.1);
+            let (Some(own), Some(base)) = (values.get(policy), values.get(base)) else {
                 continue;
             };
             let over = |(seed, own): (&u64, &f64)| Some((*seed, own - base.get(seed)?));

@@ -1,6 +1,7 @@
 //! Machines of regimes whose jobs come from published tables.
 
 use dovetail_plan::EngineError;
+use dovetail_trace::limits::MAX_GPUS;
 use dovetail_trace::{TraceJob, TraceNode};
 
 use crate::timed::{Autoscaler, impossible_jobs};
@@ -41,8 +42,12 @@ impl Pool {
         }
     }
 
-    /// As few machines, taken in turn from the kinds, as have so many milli-GPU.
-    pub(crate) fn with_milli(self, milli: u128) -> Vec<TraceNode> {
+    /// As few machines, taken in turn from the kinds, as have so many milli-GPU; `None` if no
+    /// cluster may have so many.
+    pub(crate) fn with_milli(self, milli: u128) -> Option<Vec<TraceNode>> {
+        if milli > u128::from(MAX_GPUS) * 1000 {
+            return None;
+        }
         let mut nodes = Vec::new();
         let mut have_milli = 0;
         for (gpus, cores, gib) in self.kinds().iter().cycle() {
@@ -58,7 +63,7 @@ impl Pool {
                 ..TraceNode::default()
             });
         }
-        nodes
+        Some(nodes)
     }
 }
 

@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | `catalogue` | all regimes |
+//! | `data` | outside traces, and what can be wrong with one |
 //! | `recipe`, `arrivals` | how the world of a seed and an order is made |
 //! | `transform`, `streams`, `machines` | what recipes are made of |
 //! | `figures` | what is measured of one run |
@@ -21,6 +22,7 @@
 mod arrivals;
 mod bounds;
 mod catalogue;
+mod data;
 mod figures;
 mod groups;
 mod machines;
@@ -36,18 +38,19 @@ mod verdict;
 
 pub use arrivals::{ArrivalRecipe, Machines};
 pub use bounds::{Bound, bounds};
-pub use catalogue::{Figure, OPENB_LISTS, Regime, regimes};
+pub use catalogue::{Figure, OPENB_LISTS, Regime, families, regimes};
+pub use data::{ArenaData, DataError, Outside};
 pub use figures::{ALLOCATION, DELIVERED, GPU_WEIGHTED_WAIT, RunFigures, Window};
 pub use groups::{Group, Judged, Points, Ratio, Standing, groups};
 pub use machines::Pool;
 pub use page::{Parts, page};
 pub use plan::{Plan, WorldKey};
-pub use recipe::{
-    ArenaData, ArenaError, Counted, Recipe, TimedRecipe, Twist, WARM_UP_PERCENT, Work, World,
-};
+pub use recipe::{ArenaError, Counted, Recipe, TimedRecipe, Twist, WARM_UP_PERCENT, Work, World};
 pub use record::{Record, RecordError, Resumed, Settings, line, resumed};
 pub use run::{LOAD, POOL_NODE_HOURS};
 pub use statistics::{Estimate, mean};
 pub use streams::{Tide, demand_inside};
 pub use transform::{Arrival, Transform};
-pub use verdict::{ORACLE, Run, SIMPLE, Summary, Verdict, WAIT_FLOOR_HOURS, summary};
+pub use verdict::{
+    ORACLE, Run, SIMPLE, Summary, Verdict, WAIT_FLOOR_HOURS, simple_not_run, summary,
+};

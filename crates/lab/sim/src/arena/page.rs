@@ -34,8 +34,12 @@ pub fn page(parts: Parts<'_>, program: &str, notes: &[String]) -> Result<String,
     if !bounds.is_empty() {
         sections.push(required(bounds));
     }
-    let mut families: Vec<&str> = verdicts.iter().map(|verdict| verdict.family).collect();
-    families.dedup();
+    let mut families: Vec<&str> = Vec::new();
+    for verdict in verdicts {
+        if !families.contains(&verdict.family) {
+            families.push(verdict.family);
+        }
+    }
     for family in families {
         let of_family = verdicts.iter().filter(|verdict| verdict.family == family);
         let rows = of_family.map(|verdict| row(verdict, &policies)).collect();
@@ -98,10 +102,7 @@ fn required(bounds: &[Bound]) -> Section {
             head: format!("{}: {}", bound.group, bound.what),
             class: "",
             cells: vec![
-                Cell {
-                    note: bound.unit.to_owned(),
-                    ..Cell::plain(format!("{:.2}", bound.measured))
-                },
+                Cell { note: bound.unit.to_owned(), ..Cell::plain(bound.shown()) },
                 Cell { note: sign.to_owned(), ..Cell::plain(bound.target.to_string()) },
                 words(if bound.met { "met" } else { "missed" }),
                 words(bound.regime.as_deref().unwrap_or("")),

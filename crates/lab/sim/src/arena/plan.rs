@@ -1,7 +1,8 @@
 //! Which runs there are, and how those of one world are made.
 
 use crate::arena::catalogue::Regime;
-use crate::arena::recipe::{ArenaData, ArenaError};
+use crate::arena::data::ArenaData;
+use crate::arena::recipe::ArenaError;
 use crate::arena::verdict::Run;
 
 /// Everything that is to be run.

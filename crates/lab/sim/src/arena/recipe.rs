@@ -1,8 +1,6 @@
 //! What a regime is made of: the recipe of a world, and the world that it gives for one seed and
 //! one order of the machines.
 
-use std::collections::BTreeMap;
-
 use dovetail_model::Queue;
 use dovetail_plan::{EngineConfig, EngineError, Order, PreemptionConfig};
 use dovetail_trace::synth::{Purpose, Random, SynthConfig, SynthProfile, synth};
@@ -10,14 +8,17 @@ use dovetail_trace::{TraceError, TraceJob, TraceNode};
 use thiserror::Error;
 
 use crate::arena::arrivals::ArrivalRecipe;
+use crate::arena::data::{ArenaData, DataError, Outside};
 use crate::arena::figures::Window;
 use crate::arena::machines::{self, Pool};
-use crate::arena::streams::{self, Tide};
+use crate::arena::streams::{self, Tide, Unfillable};
 use crate::arena::transform::drawn;
 use crate::timed::{Estimates, FaultModel, TimedConfig, TimedError, TimedWorld};
 
 const DAY_MS: u64 = 86_400_000;
 const HOUR_MS: u64 = 3_600_000;
+/// The list whose pods get run times.
+const OPENB_TIMED: &str = "default";
 /// Part of a stream for warming up, in percent: jobs submitted in it are in no wait.
 pub const WARM_UP_PERCENT: u64 = 20;
 /// Racks of the regimes with gangs have so many machines.
@@ -27,18 +28,6 @@ const TIME_BETWEEN_FAILURES_MS: u64 = 5 * DAY_MS;
 const REPAIR_TIME_MS: u64 = 4 * HOUR_MS;
 /// The three queues of the regime with weights.
 const WEIGHTS: [(&str, u32); 3] = [("gold", 4), ("silver", 2), ("bronze", 1)];
-
-/// Traces that regimes are made of. What is empty is not there.
-#[derive(Clone, Debug, Default)]
-pub struct ArenaData {
-    /// Machines of openb with GPUs.
-    pub openb_nodes: Vec<TraceNode>,
-    /// Pods of openb by name of the list, such as `default`.
-    pub openb_pods: BTreeMap<String, Vec<TraceJob>>,
-    pub philly: Vec<TraceJob>,
-    /// Jobs of an ITP cluster.
-    pub itp: Vec<TraceJob>,
-}
 
 /// How the worlds of a regime are made.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +110,12 @@ pub enum Twist {
 /// Why a world cannot be made or run.
 #[derive(Debug, Error)]
 pub enum ArenaError {
+    /// It cannot be made of an outside trace.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// No stream of its jobs has its load.
+    #[error(transparent)]
+    Stream(#[from] Unfillable),
     /// A trace could not be made.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -159,14 +154,35 @@ pub enum World {
 impl Recipe {
     /// Whether the data has what the recipe needs.
     pub fn has_data(&self, data: &ArenaData) -> bool {
-        let openb = |list: &str| !data.openb_nodes.is_empty() && data.openb_pods.contains_key(list);
+        self.lacks(data).is_none()
+    }
+
+    /// What the data lacks that the recipe needs.
+    pub fn lacks(&self, data: &ArenaData) -> Option<String> {
+        let is_absent = |trace: &Outside| !data.has(trace);
+        if let Some(trace) = self.traces().into_iter().find(is_absent) {
+            return Some(format!("{} is not there", trace.file()));
+        }
         match self {
-            Self::Arrivals(recipe) => recipe.lists().into_iter().all(openb),
+            Self::Arrivals(recipe) => recipe.lacks(data),
+            Self::Timed(TimedRecipe { work: Work::OpenbPods(count), .. }) => {
+                data.lacks_nodes(*count)
+            }
+            Self::Timed(_) => None,
+        }
+    }
+
+    fn traces(&self) -> Vec<Outside> {
+        let pods = |list: &str| Outside::Pods(list.to_owned());
+        match self {
+            Self::Arrivals(recipe) => std::iter::once(Outside::Nodes)
+                .chain(recipe.lists().into_iter().map(pods))
+                .collect(),
             Self::Timed(recipe) => match recipe.work {
-                Work::Profile(..) | Work::Tide(..) | Work::MixChange(_) => true,
-                Work::Philly(_) => !data.philly.is_empty(),
-                Work::Itp(_) => !data.itp.is_empty(),
-                Work::OpenbPods(_) => openb("default") && !data.philly.is_empty(),
+                Work::Profile(..) | Work::Tide(..) | Work::MixChange(_) => Vec::new(),
+                Work::Philly(_) => vec![Outside::Philly],
+                Work::Itp(_) => vec![Outside::Itp],
+                Work::OpenbPods(_) => vec![Outside::Nodes, pods(OPENB_TIMED), Outside::Philly],
             },
         }
     }
@@ -269,7 +285,7 @@ impl TimedRecipe {
             Work::Tide(profile, nodes, tide) => {
                 let (nodes, pool) = generated(profile, nodes)?;
                 let milli_ms = asked(&nodes, end_ms);
-                (nodes, streams::fill(&mut random, &pool, tide, (0, end_ms), (milli_ms, end_ms)))
+                (nodes, streams::fill(&mut random, &pool, tide, (0, end_ms), (milli_ms, end_ms))?)
             }
             Work::MixChange(nodes) => {
                 let (_, mut first) = generated(SynthProfile::Sharing, nodes)?;
@@ -282,20 +298,31 @@ impl TimedRecipe {
                 let half_ms = end_ms / 2;
                 let half = (asked(&nodes, half_ms), end_ms);
                 let (even, later) = (Tide::Even, (half_ms, end_ms));
-                let mut jobs = streams::fill(&mut random, &first, even, (0, half_ms), half);
-                jobs.extend(streams::fill(&mut random, &second, even, later, half));
+                let mut jobs = streams::fill(&mut random, &first, even, (0, half_ms), half)?;
+                jobs.extend(streams::fill(&mut random, &second, even, later, half)?);
                 (nodes, jobs)
             }
-            Work::Philly(pool) => self.published(seed, &mut random, &data.philly, pool)?,
-            Work::Itp(pool) => self.published(seed, &mut random, &data.itp, pool)?,
+            Work::Philly(pool) => {
+                self.published(seed, &mut random, (Outside::Philly, &data.philly), pool)?
+            }
+            Work::Itp(pool) => {
+                self.published(seed, &mut random, (Outside::Itp, &data.itp), pool)?
+            }
             Work::OpenbPods(count) => {
                 let nodes = drawn(&data.openb_nodes, count, seed);
-                let pods = &data.openb_pods["default"];
-                let mut pool = streams::with_run_times(seed, pods, &data.philly);
+                let pods = &data.openb_pods[OPENB_TIMED];
+                let mut pool = streams::with_run_times(seed, pods, &data.philly)
+                    .map_err(|problem| Outside::Philly.bad(problem))?;
                 machines::keep_possible(&mut pool, &nodes)?;
-                let milli_ms = asked(&nodes, end_ms);
-                let jobs =
-                    streams::fill(&mut random, &pool, Tide::Even, (0, end_ms), (milli_ms, end_ms));
+                let target = (asked(&nodes, end_ms), end_ms);
+                let jobs = streams::fill(&mut random, &pool, Tide::Even, (0, end_ms), target)
+                    .map_err(|error| {
+                        let (file, drawn) = (Outside::Philly.file(), nodes.len());
+                        Outside::Pods(OPENB_TIMED.to_owned()).bad(format!(
+                            "its pods that fit one of {drawn} nodes, drawn for seed {seed}, with run \
+                             times of {file}: {error}"
+                        ))
+                    })?;
                 (nodes, jobs)
             }
         })
@@ -307,9 +334,9 @@ impl TimedRecipe {
         &self,
         seed: u64,
         random: &mut Random,
-        jobs: &[TraceJob],
+        (trace, jobs): (Outside, &[TraceJob]),
         pool: Pool,
-    ) -> Result<(Vec<TraceNode>, Vec<TraceJob>), EngineError> {
+    ) -> Result<(Vec<TraceNode>, Vec<TraceJob>), ArenaError> {
         let jobs = streams::window(random, jobs, self.days);
         let mut jobs = streams::with_requests(seed, jobs);
         let end_ms = u64::from(self.days) * DAY_MS;
@@ -317,9 +344,15 @@ impl TimedRecipe {
             let demand_milli = streams::demand_inside(jobs, end_ms) as f64 / end_ms as f64;
             pool.with_milli((demand_milli / self.load) as u128)
         };
-        let plenty = machines(&jobs);
+        let refused = |problem: &str| {
+            trace.bad(format!("its jobs of the {} days of seed {seed} {problem}", self.days))
+        };
+        let plenty = machines(&jobs).ok_or_else(|| refused("ask for more than a million GPUs"))?;
         machines::keep_possible(&mut jobs, &plenty)?;
-        Ok((machines(&jobs), jobs))
+        if streams::demand_inside(&jobs, end_ms) == 0 {
+            return Err(refused("that fit a node ask for no GPU-time").into());
+        }
+        Ok((machines(&jobs).unwrap_or(plenty), jobs))
     }
 
     /// What the twist changes of machines, jobs and queues.

@@ -3,7 +3,7 @@
 //! The first line says of which comparison the runs are; every other one is one run. A line that
 //! was cut off at the end of the file is a run that did not finish.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -109,11 +109,16 @@ impl Settings {
                 return other(setting, found, wanted);
             }
         }
-        if found.regimes != self.regimes {
-            return other("regimes", list(&found.regimes), list(&self.regimes));
-        }
-        if found.policies != self.policies {
-            return other("policies", list(&found.policies), list(&self.policies));
+        let sorted = |names: &[String]| -> BTreeSet<String> { names.iter().cloned().collect() };
+        let names = [
+            ("regimes", &found.regimes, &self.regimes),
+            ("policies", &found.policies, &self.policies),
+        ];
+        // Whatever their order: runs are found by name.
+        for (setting, found, wanted) in names {
+            if sorted(found) != sorted(wanted) {
+                return other(setting, list(found), list(wanted));
+            }
         }
         Ok(())
     }
@@ -131,10 +136,13 @@ pub struct Resumed {
 /// Reads the runs of a file; an empty one has none.
 ///
 /// # Errors
-/// [`RecordError`] if it is not such a file, or of another comparison.
-pub fn resumed(text: &str, wanted: &Settings) -> Result<Resumed, RecordError> {
+/// [`RecordError`] if it is not such a file, of another comparison, or has a run that this one
+/// cannot have made.
+pub fn resumed(text: &str, plan: &Plan, wanted: &Settings) -> Result<Resumed, RecordError> {
     let mut found = Resumed::default();
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    check_cut(&text[..whole], &text[whole..], wanted)?;
+    let expected = Expected::of(plan);
     let mut seen = BTreeSet::new();
     for (at, line) in text[..whole].lines().enumerate() {
         let bad = |problem: String| RecordError::Line { line: at + 1, problem };
@@ -144,6 +152,7 @@ pub fn resumed(text: &str, wanted: &Settings) -> Result<Resumed, RecordError> {
             continue;
         }
         let record: Record = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
+        expected.check(&record).map_err(bad)?;
         let key = (record.regime.clone(), record.policy.clone(), record.seed, record.order);
         if !seen.insert(key) {
             return Err(bad("the run is there twice".to_owned()));
@@ -152,6 +161,63 @@ pub fn resumed(text: &str, wanted: &Settings) -> Result<Resumed, RecordError> {
     }
     found.whole_bytes = whole;
     Ok(found)
+}
+
+/// What is behind the last whole line is to be taken off: it must be the beginning of a line that
+/// this comparison writes, not somebody's text.
+fn check_cut(lines: &str, cut: &str, wanted: &Settings) -> Result<(), RecordError> {
+    const RECORD: &str = "{\"regime\":\"";
+    let is_cut = match lines {
+        "" => line(wanted).starts_with(cut),
+        _ => cut.starts_with(RECORD) || RECORD.starts_with(cut),
+    };
+    if is_cut {
+        return Ok(());
+    }
+    let problem = "it has no end, and is not the beginning of such a line".to_owned();
+    Err(RecordError::Line { line: lines.lines().count() + 1, problem })
+}
+
+/// The runs that a comparison can have made.
+struct Expected<'p> {
+    policies: BTreeSet<&'p str>,
+    /// Worlds by regime, seed and order.
+    worlds: BTreeSet<(&'p str, u64, u64)>,
+    /// What each regime is judged by.
+    figures: BTreeMap<&'p str, &'static str>,
+}
+
+impl<'p> Expected<'p> {
+    fn of(plan: &'p Plan) -> Self {
+        let name = |at: usize| plan.regimes[at].name.as_str();
+        let regimes = plan.regimes.iter();
+        Self {
+            policies: plan.policies.iter().map(String::as_str).collect(),
+            worlds: plan
+                .worlds()
+                .iter()
+                .map(|key| (name(key.regime), key.seed, key.order))
+                .collect(),
+            figures: regimes.map(|one| (one.name.as_str(), one.figure().key)).collect(),
+        }
+    }
+
+    fn check(&self, record: &Record) -> Result<(), String> {
+        let Record { regime, policy, seed, order, figures } = record;
+        if !self.policies.contains(policy.as_str()) {
+            return Err(format!("the policy {policy} is none of this comparison"));
+        }
+        if !self.worlds.contains(&(regime.as_str(), *seed, *order)) {
+            return Err(format!("{regime} has no seed {seed} with node order {order} here"));
+        }
+        if let Some((key, value)) = figures.iter().find(|(_, value)| **value < 0.0) {
+            return Err(format!("{key} is {value}, and no figure is negative"));
+        }
+        match self.figures.get(regime.as_str()).filter(|key| !figures.contains_key(**key)) {
+            Some(key) => Err(format!("{key}, by which {regime} is judged, is missing")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A line of such a file.
@@ -180,23 +246,32 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arena::catalogue::regimes;
+    use crate::arena::figures::GPU_WEIGHTED_WAIT;
 
-    fn settings(seeds: &[u64]) -> Settings {
-        Settings {
-            dovetail_arena: FORMAT,
-            build: "b".into(),
+    const REGIME: &str = "training/10-nodes/load-0.7/fifo-skip";
+
+    fn plan(seeds: &[u64]) -> Plan {
+        Plan {
+            regimes: regimes().into_iter().filter(|regime| regime.name == REGIME).collect(),
+            policies: vec!["p".into(), "q".into()],
             seeds: seeds.to_vec(),
             orders: 3,
-            regimes: vec!["r".into()],
-            policies: vec!["p".into(), "q".into()],
-            data: "none".into(),
         }
     }
 
+    fn settings(seeds: &[u64]) -> Settings {
+        Settings::of(&plan(seeds), "b", "none")
+    }
+
+    fn read(text: &str, seeds: &[u64]) -> Result<Resumed, RecordError> {
+        resumed(text, &plan(seeds), &settings(seeds))
+    }
+
     fn record(policy: &str, wait: f64) -> Record {
-        let figures = RunFigures::from([("wait".to_owned(), wait)]);
+        let figures = RunFigures::from([(GPU_WEIGHTED_WAIT.to_owned(), wait)]);
         let run = Run { seed: 1, order: 0, policy: policy.into(), figures };
-        Record::of("r", run)
+        Record::of(REGIME, run)
     }
 
     #[test]
@@ -204,28 +279,50 @@ mod tests {
         let (one, two) = (record("p", 1.0 / 3.0), record("q", 2.0));
         let whole = line(&settings(&[1])) + &line(&one);
         let text = whole.clone() + &line(&two);
-        assert_eq!(resumed(&text, &settings(&[1])).unwrap().records, [one.clone(), two]);
+        assert_eq!(read(&text, &[1]).unwrap().records, [one.clone(), two]);
         for cut in whole.len()..text.len() {
-            let found = resumed(&text[..cut], &settings(&[1])).unwrap();
+            let found = read(&text[..cut], &[1]).unwrap();
             assert_eq!(found.records, std::slice::from_ref(&one));
             assert_eq!(found.whole_bytes, whole.len());
         }
-        assert_eq!(resumed("", &settings(&[1])).unwrap(), Resumed::default());
-        assert_eq!(resumed(&whole[..9], &settings(&[1])).unwrap(), Resumed::default());
+        assert_eq!(read("", &[1]).unwrap(), Resumed::default());
+        assert_eq!(read(&whole[..9], &[1]).unwrap(), Resumed::default());
     }
 
     #[test]
     fn other_settings_are_named_and_other_files_refused() {
         let text = line(&settings(&[1, 2]));
-        let error = resumed(&text, &settings(&[1])).unwrap_err().to_string();
+        let error = read(&text, &[1]).unwrap_err().to_string();
         assert!(error.contains("seeds [1, 2] there, [1] here"), "{error}");
-        let other = Settings { policies: vec!["p".into()], ..settings(&[1, 2]) };
-        let error = resumed(&text, &other).unwrap_err().to_string();
+        let with = |policies: &[&str]| {
+            let policies = policies.iter().map(|name| (*name).to_owned()).collect();
+            let other = Plan { policies, ..plan(&[1, 2]) };
+            resumed(&text, &other, &Settings::of(&other, "b", "none"))
+        };
+        let error = with(&["p"]).unwrap_err().to_string();
         assert!(error.contains("policies 2 from p to q there, p here"), "{error}");
-        let error = resumed("job_id,duration\n", &settings(&[1])).unwrap_err().to_string();
-        assert!(error.starts_with("line 1: "), "{error}");
-        let twice = text + &line(&record("p", 1.0)) + &line(&record("p", 1.0));
-        let error = resumed(&twice, &settings(&[1, 2])).unwrap_err().to_string();
-        assert!(error.starts_with("line 3: ") && error.contains("twice"), "{error}");
+        assert!(with(&["q", "p"]).is_ok(), "the order of the policies changes no run");
+        let run = |change: &dyn Fn(&mut Record)| {
+            let mut record = record("p", 1.0);
+            change(&mut record);
+            text.clone() + &line(&record)
+        };
+        for (file, at, problem) in [
+            ("job_id,duration\n".to_owned(), 1, "expected"),
+            ("my only notes".to_owned(), 1, "it has no end"),
+            ("{".to_owned() + &text[2..30], 1, "it has no end"),
+            (text.clone() + "my notes", 2, "it has no end"),
+            (text.clone() + &line(&record("p", 1.0)) + &line(&record("p", 1.0)), 3, "twice"),
+            (run(&|run| run.policy = "best".into()), 2, "the policy best is none of"),
+            (run(&|run| run.seed = 7), 2, "has no seed 7 with node order 0"),
+            (run(&|run| run.order = 3), 2, "has no seed 1 with node order 3"),
+            (run(&|run| run.regime = "r".into()), 2, "r has no seed 1"),
+            (run(&|run| run.figures.clear()), 2, "gpu_weighted_wait_hours, by which"),
+            (line(&settings(&[1, 2])) + &line(&record("p", -3.0)), 2, "is -3, and no figure"),
+        ] {
+            let error = read(&file, &[1, 2]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("line {at}: ")), "{file}: {error}");
+            assert!(error.contains(problem), "{file}: {error}");
+        }
     }
 }

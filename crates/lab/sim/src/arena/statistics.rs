@@ -24,8 +24,24 @@ const T_975: [f64; 30] = [
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
     2.052, 2.048, 2.045, 2.042,
 ];
-/// The same with infinitely many.
-const NORMAL_975: f64 = 1.960;
+/// The same of the normal distribution.
+const NORMAL_975: f64 = 1.959_963_984_540_054;
+
+/// Quantile 0.975 with so many degrees of freedom, at least 1: above those of the table four terms
+/// of its expansion (Abramowitz and Stegun 26.7.5), good to four decimals there.
+fn t_975(freedom: usize) -> f64 {
+    if let Some(t) = T_975.get(freedom - 1) {
+        return *t;
+    }
+    let (z, n) = (NORMAL_975, freedom as f64);
+    let square = z * z;
+    let terms = [
+        (square + 1.0) / 4.0,
+        ((5.0 * square + 16.0) * square + 3.0) / 96.0,
+        (((3.0 * square + 19.0) * square + 17.0) * square - 15.0) / 384.0,
+    ];
+    z * (1.0 + (terms[0] + (terms[1] + terms[2] / n) / n) / n)
+}
 
 impl Estimate {
     /// Of values of independent seeds; `None` without any.
@@ -37,8 +53,14 @@ impl Estimate {
         }
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
         let error = (squares / (count - 1.0) / count).sqrt();
-        let t = T_975.get(values.len() - 2).copied().unwrap_or(NORMAL_975);
+        let t = t_975(values.len() - 1);
         Some(Self { mean, low: Some(mean - t * error), high: Some(mean + t * error) })
+    }
+
+    /// Of amounts, none of which can be negative: neither is their mean, so the interval ends at 0.
+    pub fn of_amounts(values: &[f64]) -> Option<Self> {
+        let estimate = Self::of(values)?;
+        Some(Self { low: estimate.low.map(|low| low.max(0.0)), ..estimate })
     }
 }
 
@@ -58,6 +80,25 @@ mod tests {
         assert_eq!(estimate.mean, 5.0);
         assert!((estimate.low.unwrap() - 0.892_06).abs() < 1e-4, "{estimate:?}");
         assert!((estimate.high.unwrap() - 9.107_94).abs() < 1e-4, "{estimate:?}");
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_published_table() {
+        // NIST/SEMATECH e-Handbook, 1.3.6.7.2.
+        for (freedom, t) in
+            [(1, 12.706), (30, 2.042), (31, 2.040), (39, 2.023), (60, 2.000), (100, 1.984)]
+        {
+            assert!((t_975(freedom) - t).abs() < 5.1e-4, "{freedom}: {}", t_975(freedom));
+        }
+        assert!((t_975(100_000) - NORMAL_975).abs() < 1e-4);
+    }
+
+    #[test]
+    fn an_interval_of_amounts_ends_at_nothing() {
+        let estimate = Estimate::of_amounts(&[0.0, 0.0, 30.0]).unwrap();
+        // Mean 10, standard error 10, t(2) = 4.303.
+        assert_eq!((estimate.mean, estimate.low), (10.0, Some(0.0)));
+        assert!((estimate.high.unwrap() - 53.03).abs() < 1e-9, "{estimate:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use dovetail_trace::synth::{Purpose, Random};
 use dovetail_trace::{TraceJob, TraceNode};
+use thiserror::Error;
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -42,6 +43,20 @@ pub(crate) fn cluster_milli(nodes: &[TraceNode]) -> u128 {
     nodes.iter().map(|node| u128::from(node.gpu_count) * 1000).sum()
 }
 
+/// A stream that would need more jobs than this says nothing that a shorter one does not.
+const MOST_JOBS: usize = 1_000_000;
+
+/// Jobs of which no stream is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{jobs} jobs ask for so little GPU-time that more than {MOST_JOBS} would make up the load; give \
+     jobs that ask for GPUs and run"
+)]
+pub struct Unfillable {
+    /// Jobs to draw from.
+    pub jobs: usize,
+}
+
 /// Jobs that come between two times, drawn again and again from a pool, until they ask for
 /// `milli_ms` before the end of the stream.
 pub(crate) fn fill(
@@ -50,18 +65,28 @@ pub(crate) fn fill(
     tide: Tide,
     (from_ms, until_ms): (u64, u64),
     (milli_ms, end_ms): (u128, u64),
-) -> Vec<TraceJob> {
+) -> Result<Vec<TraceJob>, Unfillable> {
+    let unfillable = Unfillable { jobs: pool.len() };
+    // What the first jobs can use, and so the most that any can.
+    let most = |job: &TraceJob| inside(&TraceJob { submit_ms: from_ms, ..job.clone() }, end_ms);
+    let pool_milli_ms: u128 = pool.iter().map(most).sum();
+    if pool_milli_ms.saturating_mul(MOST_JOBS as u128) < milli_ms * pool.len().max(1) as u128 {
+        return Err(unfillable);
+    }
     let bursts: Vec<u64> =
         (from_ms / DAY_MS..=until_ms / DAY_MS).map(|_| random.below(22) as u64 * HOUR_MS).collect();
     let mut jobs = Vec::new();
     let mut asked = 0;
     while asked < milli_ms {
+        if jobs.len() == MOST_JOBS {
+            return Err(unfillable);
+        }
         let submit_ms = tide.draw(random, &bursts, (from_ms, until_ms));
         let job = TraceJob { submit_ms, ..pool[random.below(pool.len())].clone() };
         asked += inside(&job, end_ms);
         jobs.push(job);
     }
-    jobs
+    Ok(jobs)
 }
 
 impl Tide {
@@ -137,19 +162,34 @@ pub(crate) fn with_requests(seed: u64, mut jobs: Vec<TraceJob>) -> Vec<TraceJob>
 
 /// Pods of a pool with run times of other jobs: those of one GPU and fewer from jobs of one GPU,
 /// larger ones from jobs of several.
-pub(crate) fn with_run_times(seed: u64, pods: &[TraceJob], timed: &[TraceJob]) -> Vec<TraceJob> {
+///
+/// # Errors
+/// Says which of these jobs are not there.
+pub(crate) fn with_run_times(
+    seed: u64,
+    pods: &[TraceJob],
+    timed: &[TraceJob],
+) -> Result<Vec<TraceJob>, String> {
     let mut random = Random::new(seed, Purpose::RunTimes);
     let times = |many: bool| -> Vec<Option<u64>> {
         let alike = timed.iter().filter(|job| (job.total_gpus() > 1) == many);
         alike.map(|job| job.duration_ms).collect()
     };
     let by_size = [times(false), times(true)];
+    for (times, (gpus, is_asked)) in by_size.iter().zip([
+        ("at most one GPU", pods.iter().any(|pod| pod.gpu_count <= 1)),
+        ("several GPUs", pods.iter().any(|pod| pod.gpu_count > 1)),
+    ]) {
+        if is_asked && times.is_empty() {
+            return Err(format!("no job has {gpus}, whose run times pods of {gpus} get"));
+        }
+    }
     let given = pods.iter().map(|pod| {
         let times = &by_size[usize::from(pod.gpu_count > 1)];
         let duration_ms = times[random.below(times.len())];
         TraceJob { duration_ms, estimate_ms: None, start_ms: None, ..pod.clone() }
     });
-    given.collect()
+    Ok(given.collect())
 }
 
 /// Estimates that are off by a factor exp(σ·z), z standard normal, σ = 1.
@@ -182,7 +222,8 @@ mod tests {
         for tide in [Tide::Even, Tide::Bursts, Tide::Daily] {
             let mut random = Random::new(5, Purpose::Arrivals);
             let (end_ms, capacity) = (10 * DAY_MS, u128::from(10 * DAY_MS) * 64_000);
-            let jobs = fill(&mut random, &pool(), tide, (0, end_ms), (capacity * 9 / 10, end_ms));
+            let asked = (capacity * 9 / 10, end_ms);
+            let jobs = fill(&mut random, &pool(), tide, (0, end_ms), asked).unwrap();
             let load = demand_inside(&jobs, end_ms) as f64 / capacity as f64;
             assert!((load - 0.9).abs() < 0.005, "{tide:?}: {load}");
             assert!(jobs.iter().all(|job| job.submit_ms < end_ms));
@@ -212,7 +253,7 @@ mod tests {
             let milli_ms = u128::from(10 * DAY_MS) * 640_000;
             let end_ms = 10 * DAY_MS;
             let mut random = Random::new(1, Purpose::Arrivals);
-            fill(&mut random, &pool(), tide, (0, end_ms), (milli_ms, end_ms))
+            fill(&mut random, &pool(), tide, (0, end_ms), (milli_ms, end_ms)).unwrap()
         };
         let busiest_two_hours = |jobs: &[TraceJob]| {
             let of_day = |day: u64| {

@@ -91,6 +91,12 @@ pub struct Summary {
     pub regimes: usize,
 }
 
+/// Simple policies that were not run: a reference, and whether a regime is easy, is judged without
+/// them.
+pub fn simple_not_run(policies: &[String]) -> Vec<&'static str> {
+    SIMPLE.into_iter().filter(|name| !policies.iter().any(|policy| policy == name)).collect()
+}
+
 /// Figures of a policy by seed, averaged over the orders of the machines.
 pub(crate) type BySeed = BTreeMap<u64, f64>;
 
@@ -123,7 +129,7 @@ impl Verdict {
         };
         for (policy, values) in &by_policy {
             let all: Vec<f64> = values.values().copied().collect();
-            verdict.by_policy.extend(Estimate::of(&all).map(|all| (policy.clone(), all)));
+            verdict.by_policy.extend(Estimate::of_amounts(&all).map(|all| (policy.clone(), all)));
             let Some(base) = reference.as_ref().and_then(|name| by_policy.get(name)) else {
                 continue;
             };
@@ -242,10 +248,19 @@ fn is_easy(regime: &Regime, runs: &[Run]) -> bool {
 
 /// A figure of each policy by seed.
 pub(crate) fn by_policy(runs: &[Run], key: &str) -> BTreeMap<String, BySeed> {
+    by_policy_or(runs, key, None)
+}
+
+/// The same, with a value for runs that have no such figure.
+pub(crate) fn by_policy_or(
+    runs: &[Run],
+    key: &str,
+    absent: Option<f64>,
+) -> BTreeMap<String, BySeed> {
     let mut lists: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
     for run in runs {
-        if let Some(value) = run.figures.get(key) {
-            lists.entry((&run.policy, run.seed)).or_default().push(*value);
+        if let Some(value) = run.figures.get(key).copied().or(absent) {
+            lists.entry((&run.policy, run.seed)).or_default().push(value);
         }
     }
     let mut found: BTreeMap<String, BySeed> = BTreeMap::new();
@@ -285,7 +300,7 @@ fn other_figures(runs: &[Run], primary: &str) -> BTreeMap<String, BTreeMap<Strin
     for key in keys.into_iter().filter(|key| *key != primary) {
         for (policy, seeds) in by_policy(runs, key) {
             let values: Vec<f64> = seeds.values().copied().collect();
-            let estimate = Estimate::of(&values);
+            let estimate = Estimate::of_amounts(&values);
             let of_policy = found.entry(policy).or_default();
             of_policy.extend(estimate.map(|estimate| (key.to_owned(), estimate)));
         }
@@ -352,9 +367,9 @@ mod tests {
         again.iter_mut().for_each(|run| run.order = 1);
         both.extend(again);
         let verdict = Verdict::of(&regime, &both);
-        // Seeds 2 and 6: mean 4, standard error 2.
+        // Seeds 2 and 6: mean 4, standard error 2; no wait is below 0.
         let estimate = verdict.by_policy["best-fit"];
-        assert_eq!((estimate.mean, estimate.high), (4.0, Some(4.0 + 2.0 * 12.706)));
+        assert_eq!((estimate.low, estimate.high), (Some(0.0), Some(4.0 + 2.0 * 12.706)));
         assert_eq!((verdict.seeds, verdict.runs_per_policy), (2, 4));
     }
 

@@ -1,11 +1,11 @@
 //! The arena as a whole, on small worlds.
 
 use dovetail_sim::arena::{
-    ArenaData, Plan, Recipe, Record, Regime, Run, Settings, TimedRecipe, Verdict, Work, World,
-    line, regimes, resumed,
+    ArenaData, ArenaError, Outside, Plan, Recipe, Record, Regime, Run, Settings, TimedRecipe,
+    Verdict, Work, World, line, regimes, resumed,
 };
-use dovetail_trace::TraceJob;
 use dovetail_trace::synth::SynthProfile;
+use dovetail_trace::{TraceJob, TraceNode};
 use rayon::prelude::*;
 
 /// Two kinds of worlds, cut down to ten machines and four days.
@@ -65,7 +65,7 @@ fn threads_and_pauses_change_nothing() {
     let lines: String = runs.iter().map(line).collect();
     let text = line(&settings) + &lines;
     let cut = text.lines().take(9).map(|line| line.len() + 1).sum::<usize>() + 20;
-    let kept = resumed(&text[..cut], &settings).unwrap().records;
+    let kept = resumed(&text[..cut], &plan, &settings).unwrap().records;
     assert_eq!(kept.len(), 8);
     let rest = runs.iter().filter(|run| !kept.contains(run)).cloned();
     let resumed: Vec<Record> = kept.iter().cloned().chain(rest).collect();
@@ -152,4 +152,85 @@ fn node_orders_move_machines_and_nothing_else() {
     assert!(worlds.iter().all(|world| sorted(world) == sorted(&worlds[0])));
     assert_ne!(worlds[0].nodes, worlds[1].nodes);
     assert_ne!(worlds[1].nodes, worlds[2].nodes);
+}
+
+/// What a stranger's folder may hold: each is refused by name, and none panics or goes on for ever.
+#[test]
+fn hostile_traces_are_refused_by_name() {
+    const HOUR_MS: u64 = 3_600_000;
+    let pod = |gpu_count: u32| TraceJob {
+        id: format!("pod-{gpu_count}"),
+        pod_count: 1,
+        gpu_count,
+        gpu_milli: if gpu_count == 0 { 0 } else { 1000 },
+        duration_ms: Some(HOUR_MS),
+        ..TraceJob::default()
+    };
+    let pods = [pod(1), pod(2)];
+    let vast = pods.clone().map(|pod| TraceJob { cpu_milli: 100_000_000, ..pod });
+    let gang = [TraceJob { pod_count: 2, ..pod(1) }];
+    let runs =
+        |gpu_count, duration_ms| TraceJob { duration_ms: Some(duration_ms), ..pod(gpu_count) };
+    let timed = |pods: &[TraceJob], philly: &[TraceJob], nodes: usize| ArenaData {
+        openb_nodes: (0..nodes)
+            .map(|at| TraceNode {
+                name: at.to_string(),
+                cpu_milli: 64_000,
+                gpu_count: 8,
+                ..TraceNode::default()
+            })
+            .collect(),
+        openb_pods: [("default".to_owned(), pods.to_vec())].into(),
+        philly: philly.to_vec(),
+        ..ArenaData::default()
+    };
+    let both = [runs(1, HOUR_MS), runs(2, HOUR_MS)];
+    let (list, philly) = (Outside::Pods("default".to_owned()), Outside::Philly);
+    let openb = "openb-timed/20-nodes/load-0.9";
+    let uniform = "philly/uniform/load-0.9";
+    let table = [
+        (openb, timed(&pods, &both[..1], 20), &philly, None, "no job has several GPUs"),
+        (openb, timed(&pods, &both[1..], 20), &philly, None, "no job has at most one GPU"),
+        (openb, timed(&vast, &both, 20), &list, None, "0 jobs ask for so little"),
+        (openb, timed(&pods[..1], &[runs(1, 0)], 20), &list, None, "1 jobs ask for so little"),
+        (openb, timed(&pods[..1], &[runs(1, 1)], 20), &list, None, "1 jobs ask for so little"),
+        (openb, timed(&[pod(0)], &both[..1], 20), &list, None, "1 jobs ask for so little"),
+        (uniform, timed(&[], &[runs(1, 0)], 0), &philly, None, "ask for no GPU-time"),
+        (uniform, timed(&[], &[runs(0, HOUR_MS)], 0), &philly, None, "ask for no GPU-time"),
+        (
+            uniform,
+            timed(&[], &[runs(1_000_000, 1 << 40), runs(1_000_000, 1 << 40)], 0),
+            &philly,
+            None,
+            "ask for more than a million GPUs",
+        ),
+        ("openb/default/plain", timed(&gang, &[], 1), &list, Some(0), "job pod-1 has 2 pods"),
+        ("openb/default/plain", timed(&[pod(0)], &[], 1), &list, Some(0), "asks for a GPU"),
+    ];
+    for (name, data, trace, row, problem) in table {
+        let regime = regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
+        assert_eq!(regime.recipe.lacks(&data), None, "{name}: {problem}");
+        match regime.recipe.world(&data, 42, 0) {
+            Err(ArenaError::Data(error)) => {
+                assert_eq!((&error.trace, error.row), (trace, row), "{error}");
+                assert!(error.problem.contains(problem), "{error}");
+            }
+            other => panic!("{name}: {problem}: {:?}", other.map(|_| ())),
+        }
+    }
+    let lacks = |name: &str, data: &ArenaData| {
+        let regime = regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
+        regime.recipe.lacks(data).unwrap_or_default()
+    };
+    let one_node = timed(&pods, &both, 1);
+    for (name, lacked) in [
+        (openb, "openb/openb_node_list_gpu_node.csv has 1 nodes, and it needs 20"),
+        ("openb/default/5-nodes", "has 1 nodes, and it needs 5"),
+        ("openb/default/only-p100", "openb_node_list_gpu_node.csv has GPUs of P100"),
+        ("openb/cpu050/plain", "openb/openb_pod_list_cpu050.csv is not there"),
+        ("itp/uniform/load-0.9", "jobs/itp_cluster04.csv is not there"),
+        ("openb/default/plain", ""),
+    ] {
+        assert!(lacks(name, &one_node).contains(lacked), "{name}: {}", lacks(name, &one_node));
+    }
 }

@@ -1,9 +1,11 @@
 //! `dovetail sim arena`: policies in many kinds of worlds, each against the best simple policy.
 
+mod listing;
 mod report;
 mod resume;
 mod traces;
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -17,6 +19,7 @@ use dovetail_settings::form::Output;
 use dovetail_sim::arena::{self, Judged, Plan, Regime, Run, Verdict};
 use rayon::prelude::*;
 
+use crate::commands::sim::arena::listing::RegimesDocument;
 use crate::commands::sim::arena::report::ArenaDocument;
 use crate::commands::sim::arena::resume::Ledger;
 use crate::commands::sim::arena::traces::Traces;
@@ -28,8 +31,8 @@ const ORDERS: u64 = 3;
 /// The same of the quick subset.
 const QUICK_SEEDS: u64 = 4;
 const QUICK_ORDERS: u64 = 1;
-/// The first seed: seeds 42 to 46 are those of the published experiments.
-const FIRST_SEED: u64 = 42;
+/// Largest first seed: a seed may stand for many draws, each with a seed of its own.
+const MAX_FIRST_SEED: u64 = u32::MAX as u64;
 /// No reference, and not worth its time unless it is asked for.
 const LEFT_OUT: &str = "random";
 
@@ -43,7 +46,7 @@ pub(crate) struct ArenaFlags {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     #[arg(value_parser = policy::names())]
     policies: Vec<String>,
-    /// Seeds of the jobs, from 42 on [default: 8, with --quick 4]
+    /// Number of seeds of the jobs, from --seed on [default: 8, with --quick 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
     /// Run a small subset: fewer regimes, 4 seeds, 1 order of the nodes instead of 3
@@ -57,15 +60,32 @@ pub(crate) struct ArenaFlags {
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Folder of outside traces: openb/ and jobs/ as docs/arena.md lists them
-    #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES")]
+    #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES", value_parser = folder)]
     traces: Option<PathBuf>,
+    /// List the regimes that would run, and run none
+    #[arg(long)]
+    list: bool,
+}
+
+/// A variable that is set to nothing names no folder, and is no mistake.
+fn folder(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
 }
 
 /// Compares.
 pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     let output = app.output("sim arena")?;
-    let traces = Traces::read(app, flags.traces.as_deref())?;
-    let (plan, left_out) = flags.plan(&traces)?;
+    let folder = flags.traces.as_deref().filter(|folder| !folder.as_os_str().is_empty());
+    let traces = Traces::read(app, folder)?;
+    if flags.list {
+        let listed = RegimesDocument::of(&flags.wanted()?, &traces.data);
+        return match output {
+            Output::Json => app.print_json(&listed),
+            Output::Html => Err(UsageError("--list has no HTML: --output table".to_owned()).into()),
+            _ => app.print(&listed.text()),
+        };
+    }
+    let (plan, left_out) = flags.plan(app, &traces)?;
     tell(app, &plan, &left_out);
     let runs = run_all(app, &plan, &traces, flags)?;
     let verdicts: Vec<Verdict> =
@@ -77,8 +97,17 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     let groups = arena::groups(&judged);
     let bounds = arena::bounds(&groups, &verdicts, POLICIES[0].0);
     let (seeds, orders) = (plan.seeds, plan.orders);
-    let report =
-        ArenaDocument { regimes: verdicts, summary, groups, bounds, seeds, orders, left_out };
+    let simple_not_run = arena::simple_not_run(&plan.policies);
+    let report = ArenaDocument {
+        regimes: verdicts,
+        summary,
+        groups,
+        bounds,
+        seeds,
+        orders,
+        left_out,
+        simple_not_run,
+    };
     match output {
         Output::Json => app.print_json(&report),
         Output::Html => app.print(&report.html()?),
@@ -91,6 +120,14 @@ fn tell(app: &App, plan: &Plan, left_out: &[String]) {
         let count = left_out.len();
         app.note(&format!(
             "{count} regimes need traces that are not there and are left out: set DOVETAIL_TRACES or --traces"
+        ));
+    }
+    let not_run = arena::simple_not_run(&plan.policies);
+    if !not_run.is_empty() {
+        app.note(&format!(
+            "the reference, and which regimes are easy, is judged without {}: means over the regimes that \
+             count are not those of all simple policies",
+            not_run.join(", ")
         ));
     }
     let runs: usize = plan.worlds().len() * plan.policies.len();
@@ -119,7 +156,8 @@ fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Resul
             .collect();
         let mut fresh = Vec::new();
         if !missing.is_empty() {
-            for run in plan.run(&traces.data, *key, &missing)? {
+            let runs = plan.run(&traces.data, *key, &missing);
+            for run in runs.map_err(|error| traces.told(regime, error))? {
                 fresh.push(ledger.keep(regime, run)?);
             }
         }
@@ -137,22 +175,33 @@ fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Resul
 
 impl ArenaFlags {
     /// What is to be run, and the regimes that are left out because their data is not there.
-    fn plan(&self, traces: &Traces) -> Result<(Plan, Vec<String>)> {
+    fn plan(&self, app: &App, traces: &Traces) -> Result<(Plan, Vec<String>)> {
         refuse_twice("--policies", self.policies.iter().map(String::as_str))?;
         refuse_twice("--regimes", self.regimes.iter().map(String::as_str))?;
         let (wanted, left_out): (Vec<Regime>, Vec<Regime>) =
             self.wanted()?.into_iter().partition(|regime| regime.recipe.has_data(&traces.data));
         if wanted.is_empty() {
-            let text =
-                "--regimes: none of these regimes has its data: set DOVETAIL_TRACES or --traces";
-            return Err(UsageError(text.to_owned()).into());
+            let first = left_out.first().and_then(|regime| {
+                let lacks = regime.recipe.lacks(&traces.data)?;
+                Some(format!(" ({}: {lacks})", regime.name))
+            });
+            let text = format!(
+                "--regimes: none of these regimes has its data: set DOVETAIL_TRACES or --traces{}",
+                first.unwrap_or_default()
+            );
+            return Err(UsageError(text).into());
         }
         let default = if self.quick { QUICK_SEEDS } else { SEEDS };
         let seeds = self.seeds.unwrap_or(default);
+        let first_seed = app.settings.seed.value;
+        if first_seed > MAX_FIRST_SEED {
+            let text = format!("--seed {first_seed}: the arena takes seeds up to {MAX_FIRST_SEED}");
+            return Err(UsageError(text).into());
+        }
         let plan = Plan {
             regimes: wanted,
             policies: self.policies(),
-            seeds: (FIRST_SEED..FIRST_SEED + seeds).collect(),
+            seeds: (first_seed..first_seed + seeds).collect(),
             orders: self.orders.unwrap_or(if self.quick { QUICK_ORDERS } else { ORDERS }),
         };
         Ok((plan, left_out.into_iter().map(|regime| regime.name).collect()))
@@ -165,11 +214,10 @@ impl ArenaFlags {
         if let Some(name) =
             self.regimes.iter().find(|name| !all.iter().any(|regime| is_named(regime, name)))
         {
-            let mut families: Vec<&str> = all.iter().map(|regime| regime.family).collect();
-            families.dedup();
+            let asked = if name.is_empty() { "an empty name" } else { name };
             let text = format!(
-                "--regimes {name}: no regime or family has this name; families: {}",
-                families.join(", ")
+                "--regimes: no regime or family is called {asked}; --list lists all, of the families {}",
+                arena::families(&all).join(", ")
             );
             return Err(UsageError(text).into());
         }

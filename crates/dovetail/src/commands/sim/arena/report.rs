@@ -24,6 +24,8 @@ pub(crate) struct ArenaDocument {
     pub(crate) orders: u64,
     /// Regimes whose data is not there.
     pub(crate) left_out: Vec<String>,
+    /// Simple policies that were not run, without which references were chosen.
+    pub(crate) simple_not_run: Vec<&'static str>,
 }
 
 impl ArenaDocument {
@@ -34,6 +36,10 @@ impl ArenaDocument {
             vec![format!("Seeds {}, {} orders of the nodes each.", seeds.join(" "), self.orders)];
         if !self.left_out.is_empty() {
             notes.push(format!("{} regimes have no data here.", self.left_out.len()));
+        }
+        if !self.simple_not_run.is_empty() {
+            let names = self.simple_not_run.join(", ");
+            notes.push(format!("References, and which regimes are easy, judged without {names}."));
         }
         let program = format!("dovetail {BUILD}");
         Ok(arena::page(self.parts(), &program, &notes)?)
@@ -96,7 +102,7 @@ impl ArenaDocument {
                 bound.group.clone(),
                 bound.what.clone(),
                 bound.unit.to_owned(),
-                format!("{:.2}", bound.measured),
+                bound.shown(),
                 format!("{} {}", if bound.at_most { "<=" } else { ">=" }, bound.target),
                 if bound.met { "met" } else { "missed" }.to_owned(),
                 bound.regime.clone().unwrap_or_default(),

@@ -1,12 +1,12 @@
 //! Finished runs in a file, so that a long comparison can be stopped and resumed.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use dovetail_console::app::App;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::arena::{Plan, Record, Run, Settings, WorldKey, line, resumed};
@@ -32,20 +32,19 @@ impl Ledger {
         let settings = Settings::of(plan, &build()?, data);
         let mut file = OpenOptions::new()
             .read(true)
-            .write(true)
+            .append(true)
             .create(true)
-            .truncate(false)
             .open(path)
             .with_context(|| format!("{name}: cannot be opened"))?;
+        lock(&file, &name)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).with_context(|| format!("{name}: cannot be read"))?;
         // A cut may lie within a character.
         let text = String::from_utf8_lossy(&bytes);
-        let found =
-            resumed(&text, &settings).map_err(|error| BadInput(format!("{name}, {error}")))?;
+        let found = resumed(&text, plan, &settings)
+            .map_err(|error| BadInput(format!("{name}, {error}")))?;
         let write = |file: &mut File| -> std::io::Result<()> {
             file.set_len(found.whole_bytes as u64)?;
-            file.seek(SeekFrom::End(0))?;
             if found.whole_bytes == 0 {
                 file.write_all(line(&settings).as_bytes())?;
             }
@@ -94,6 +93,21 @@ impl Ledger {
             known.or_else(|| fresh.remove(policy))
         };
         plan.policies.iter().filter_map(of).collect()
+    }
+}
+
+/// Keeps the file for this process as long as it is open.
+fn lock(file: &File, name: &str) -> Result<()> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            bail!(
+                "{name}: another process adds its runs to it: wait for its end, or name another file"
+            )
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("{name}: cannot be locked"))
+        }
     }
 }
 
