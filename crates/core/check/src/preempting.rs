@@ -91,8 +91,8 @@ fn victim_problem(
     is_broken_by(world, booked, victims).then_some(VictimProblem::PartOfGang)
 }
 
-/// Whether a job of equal priority may make place for a better standing: it has written a checkpoint
-/// in this attempt, has run for as long as it must, and was not preempted too often.
+/// Whether a job of equal priority may make place for a better standing: it has written a
+/// checkpoint in this attempt, has run for as long as it must, and was not preempted too often.
 fn makes_place(booked: &BookedJob, of: (i32, PreemptReason), now_ms: u64) -> bool {
     let (job, rules) = (&booked.job, booked.job.preemption);
     let Some(start_ms) = job.start_ms else { return false };

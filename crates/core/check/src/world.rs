@@ -164,14 +164,7 @@ impl World {
             Event::QueueRemoved { name } => {
                 self.queues.remove(name);
             }
-            Event::Submitted(job) => {
-                let mut job = Job::clone(job);
-                if let Some(history) = self.away.remove(&job.id) {
-                    job.history = history;
-                }
-                let booked = BookedJob { job, pods: BTreeMap::new() };
-                self.jobs.insert(booked.job.id, booked);
-            }
+            Event::Submitted(job) => self.submit(Job::clone(job)),
             Event::JobChanged(job) => {
                 if let Some(booked) = self.jobs.get_mut(&job.id) {
                     booked.job = Job::clone(job);
@@ -198,25 +191,10 @@ impl World {
             }
             Event::HeldChanged(holding) => self.change_held(holding),
             Event::Ended { job, how } => {
-                let booked = self.jobs.get(job).filter(|booked| booked.runs() && how.runs_again());
-                if let Some(booked) = booked {
-                    let mut history = booked.job.history;
-                    history.attempts += 1;
-                    history.preemptions += u32::from(*how == HowEnded::Preempted);
-                    self.away.insert(*job, history);
-                }
+                self.note_run(*job, *how);
                 self.end_job(*job);
             }
-            Event::Ending { job, expected_end_ms } => {
-                let pods = self.jobs.get(job).into_iter().flat_map(|booked| booked.pods.keys());
-                let pods = pods.map(|(pod_set, ordinal)| PodId {
-                    job: *job,
-                    pod_set: *pod_set,
-                    ordinal: *ordinal,
-                });
-                let ends = pods.map(|pod| (Holder::Pod(pod), *expected_end_ms));
-                self.ending.extend(ends);
-            }
+            Event::Ending { job, expected_end_ms } => self.note_ending(*job, *expected_end_ms),
             Event::BudgetChanged(_)
             | Event::BudgetRemoved { .. }
             | Event::PolicyChanged { .. }
@@ -230,6 +208,35 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Books a job that waits, with what is known of it from before.
+    fn submit(&mut self, mut job: Job) {
+        if let Some(history) = self.away.remove(&job.id) {
+            job.history = history;
+        }
+        let booked = BookedJob { job, pods: BTreeMap::new() };
+        self.jobs.insert(booked.job.id, booked);
+    }
+
+    /// Remembers how often a job ran that is to run again.
+    fn note_run(&mut self, job: JobId, how: HowEnded) {
+        let booked = self.jobs.get(&job).filter(|booked| booked.runs() && how.runs_again());
+        if let Some(booked) = booked {
+            let mut history = booked.job.history;
+            history.attempts += 1;
+            history.preemptions += u32::from(how == HowEnded::Preempted);
+            self.away.insert(job, history);
+        }
+    }
+
+    /// All pods of a job are about to go.
+    fn note_ending(&mut self, job: JobId, expected_end_ms: Option<u64>) {
+        let pods = self.jobs.get(&job).into_iter().flat_map(|booked| booked.pods.keys());
+        let pods =
+            pods.map(|(pod_set, ordinal)| PodId { job, pod_set: *pod_set, ordinal: *ordinal });
+        let ends = pods.map(|pod| (Holder::Pod(pod), expected_end_ms));
+        self.ending.extend(ends);
     }
 
     fn change_node(&mut self, node: Node) {

@@ -34,8 +34,8 @@ pub enum Action {
         /// What scores read from now on, as named fixed-point integers.
         values: Vec<(String, i64)>,
     },
-    /// Stop pods of lower priority, or of a worse standing, so that a job can start in their place. What they free is kept
-    /// for it until it has started, or until [`Action::GivenBack`].
+    /// Stop pods of lower priority, or of a worse standing, so that a job can start in their place.
+    /// What they free is kept for it until it has started, or until [`Action::GivenBack`].
     Preempt {
         job: JobId,
         /// The pods to stop, in order; whole jobs, or pods of elastic ones beyond their smallest

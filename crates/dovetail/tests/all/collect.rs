@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cost::{node, pod};
+use crate::cost::{ended_pod, node, pod};
 use crate::program::Folder;
 
 const AT: &str = "--at 2026-11-20T12:00:00Z";
@@ -273,7 +273,7 @@ fn waited_for() -> Folder {
         object("v1", "ResourceQuota", "others", json!({"hard": none, "scopes": ["Terminating"]}));
     of_others["status"] = json!({"hard": none, "used": none});
     let nodes = [node("g1", 8, "h100"), node("g2", 8, "h100")];
-    let waiting = [refused, short, quota, set, made, train, workload, ray, of_others];
+    let waiting = [ended_pod(), refused, short, quota, set, made, train, workload, ray, of_others];
     let objects: Vec<Value> = nodes.into_iter().chain(waiting).chain(all_over).collect();
     let folder = Folder::new();
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());

@@ -31,6 +31,15 @@ pub(crate) fn node(name: &str, gpus: u32, pool: &str) -> Value {
     })
 }
 
+/// A pod that ended: dumps of clusters have pods, and one without any is taken to lack them.
+pub(crate) fn ended_pod() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "spec": {"containers": []},
+        "metadata": {"name": "ended", "namespace": "kube-system", "uid": "ended"},
+        "status": {"phase": "Succeeded"},
+    })
+}
+
 pub(crate) fn pod(namespace: &str, name: &str, gpus: u32, node: &str) -> Value {
     let owner = name.rsplit_once('-').map_or(name, |(owner, _)| owner);
     json!({

@@ -112,7 +112,7 @@ fn a_month_is_split_as_its_samples_were() {
         "DCGM_FI_PROF_PIPE_TENSOR",
         // What a reader needs who never saw it.
         "\nbusy_not_separable: the GPUs were busy, and nothing that was read tells computing from",
-        "\nsure, of most of a part's time: very where events or two signals say it",
+        "\nconfidence, of most of a part's time: high where events or two signals show it",
     ] {
         assert!(table.out.contains(said), "{said}: {}", table.out);
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::cost::{made_long_ago, node, pod};
+use crate::cost::{ended_pod, made_long_ago, node, pod};
 use crate::program::Folder;
 
 const SOURCE: &str = "--from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv";
@@ -151,7 +151,7 @@ fn where_there_is_nothing_it_is_said_what_was_looked_for() {
         folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     };
     let call = "cost questions --from dump.json --at 2026-11-20T12:00:00Z";
-    write(&[node("g1", 8, "h100")]);
+    write(&[node("g1", 8, "h100"), ended_pod()]);
     let none = folder.json(call);
     for (name, said) in [
         ("top", "no pod had a GPU in this snapshot"),

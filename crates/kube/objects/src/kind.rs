@@ -165,7 +165,8 @@ impl Kind {
         self.names().plural
     }
 
-    /// The resource as kubectl takes it, with its group if it has one: `podgroups.scheduling.run.ai`.
+    /// The resource as kubectl takes it, with its group if it has one:
+    /// `podgroups.scheduling.run.ai`.
     pub fn resource(self) -> String {
         match (self.plural(), self.group()) {
             (plural, "") => plural.to_owned(),

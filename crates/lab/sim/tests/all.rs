@@ -10,6 +10,8 @@ mod estimates;
 mod extremes;
 #[path = "all/fgd_published.rs"]
 mod fgd_published;
+#[path = "all/order_dovetail.rs"]
+mod order_dovetail;
 #[path = "all/preemption.rs"]
 mod preemption;
 #[path = "all/queues.rs"]

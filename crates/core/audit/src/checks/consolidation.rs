@@ -117,8 +117,8 @@ impl<'f> Cluster<'f> {
         Self { facts, resource, standing, nodes, of_nodes, used, limits }
     }
 
-    /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other pods
-    /// decide about is no part of the world that the engine is asked about.
+    /// Whether a pod starts again elsewhere without loss, as far as anybody can see. What other
+    /// pods decide about is no part of the world that the engine is asked about.
     fn can_move(&self, of: &Standing<'_>) -> bool {
         let template = &of.workload.template;
         let limits = self.limits.get(&of.workload.owner);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{Node as ModelNode, SelectorTerm, Taint, requirement::Operator};
 
-use super::scheduling::{keeping_away, tolerates};
+use super::taints::{keeping_away, tolerates};
 use super::{View, percent_of};
 use crate::facts::{Container, ContainerKind, Node, Workload};
 use crate::patch::{Change, Limit};

@@ -15,6 +15,7 @@ mod scheduling;
 mod sharing;
 mod spare;
 mod spot;
+mod taints;
 #[cfg(test)]
 mod tests;
 mod trial;

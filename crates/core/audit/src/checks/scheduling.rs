@@ -7,6 +7,7 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Condition, FreeCause, Taint, TaintEffect, canonical_gpu_model};
 
 use super::measured::is_idle_server;
+use super::taints::{keeping_away, tolerates};
 use super::{Run, View, claims_on, mend, node_ref, pending, pod_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
@@ -36,21 +37,6 @@ pub(super) const RUNS: &[Run] = &[
 /// A class for servers, above every class that nobody made for something more urgent: users may go
 /// up to 10^9.
 const PRIORITISE: Change = Change::Prioritise { class: "gpu-inference", value: 1_000_000 };
-
-/// Taints that keep pods away and that a person put there; Kubernetes' own come and go with the
-/// node's state.
-pub(super) fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
-    let ours = |taint: &&Taint| {
-        let is_of_kubernetes = taint.key.starts_with("node.kubernetes.io/")
-            || taint.key.starts_with("node.cloudprovider.kubernetes.io/");
-        taint.effect != TaintEffect::PreferNoSchedule && !is_of_kubernetes
-    };
-    node.node.taints.iter().filter(ours)
-}
-
-pub(super) fn tolerates(workload: &Workload, taint: &Taint) -> bool {
-    workload.template.tolerations.iter().any(|toleration| toleration.accepts(taint))
-}
 
 /// Whether a taint lets a workload have a resource. Where its key is the name of the resource,
 /// Kubernetes may add the toleration to pods whose containers ask for that; a pod without it that

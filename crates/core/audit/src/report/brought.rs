@@ -36,6 +36,19 @@ pub struct Brought {
     pub(super) filled_gpu_milli_ms: i128,
 }
 
+impl Brought {
+    fn nothing_yet(finding: &Finding) -> Self {
+        Self {
+            worth: finding.check.worth,
+            returned: PricedTime::default(),
+            removed: PricedTime::default(),
+            gone_gpu_milli_ms: 0,
+            left_gpu_milli_ms: 0,
+            filled_gpu_milli_ms: 0,
+        }
+    }
+}
+
 /// What mending brings.
 pub(super) struct AllBrought {
     /// In the order of the findings.
@@ -52,15 +65,7 @@ pub(super) fn brought(
     findings: &[Finding],
     taken: &[Taken],
 ) -> AllBrought {
-    let none = |finding: &Finding| Brought {
-        worth: finding.check.worth,
-        returned: PricedTime::default(),
-        removed: PricedTime::default(),
-        gone_gpu_milli_ms: 0,
-        left_gpu_milli_ms: 0,
-        filled_gpu_milli_ms: 0,
-    };
-    let mut brought: Vec<Brought> = findings.iter().map(none).collect();
+    let mut brought: Vec<Brought> = findings.iter().map(Brought::nothing_yet).collect();
     let is_mended = |taken: &&Taken| {
         let finding = &findings[taken.finding];
         finding.suppressed.is_none() && finding.check.worth != Worth::Risk
@@ -97,8 +102,7 @@ pub(super) fn brought(
             of.left_gpu_milli_ms += if holder.is_some() { time } else { 0 };
             time
         } else if holder.is_none() {
-            let waits = matches!(waste.interval.state, DeviceState::Free(Some(cause)) if cause.is_of_demand());
-            let time = if waits { time } else { 0 };
+            let time = wanted_by_pending_pods(waste);
             of.filled_gpu_milli_ms += time;
             time
         } else if freed.contains_key(&(holder, node)) {
@@ -122,6 +126,14 @@ pub(super) fn brought(
         };
     }
     AllBrought { of_findings: brought, returned: all_returned }
+}
+
+/// Free time that waiting work would use, were the cause out of its way; else nothing.
+fn wanted_by_pending_pods(waste: &DeviceWaste) -> i128 {
+    match waste.interval.state {
+        DeviceState::Free(Some(cause)) if cause.is_of_demand() => waste.time(),
+        _ => 0,
+    }
 }
 
 /// Held time that no mended finding explains.

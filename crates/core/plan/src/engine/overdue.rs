@@ -6,7 +6,8 @@ use super::books::Books;
 use crate::estimate::raised_ms;
 
 /// Raises every expected end that has passed: nothing that is still there counts as gone. What is
-/// not a job's has no run time to judge by; its end is unknown from then on. True if any was raised.
+/// not a job's has no run time to judge by; its end is unknown from then on. True if any was
+/// raised.
 pub(super) fn raise(books: &mut Books) -> bool {
     let Books { placement, jobs, run_times, .. } = books;
     let now_ms = placement.now_ms;

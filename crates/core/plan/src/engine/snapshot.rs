@@ -91,7 +91,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         quota: Quota::default(),
         capacity: Capacity::default(),
         survey: Survey::default(),
-        reserved: Reservations::new(config.reserve, &[]),
+        reserved: reservations(&config, snapshot),
         run_times: RunTimes::new(config.estimates, snapshot.run_times.as_ref()),
         preempts: config.preemption.enabled,
         turns: (config.order == Order::Dovetail)
@@ -99,6 +99,25 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
     };
     let books = with_jobs(empty, &config, snapshot)?;
     Ok(Engine { books, preemption, drains, decisions: Vec::new(), config })
+}
+
+fn waits(job: &Job) -> bool {
+    job.start_ms.is_none()
+}
+
+/// What a snapshot reserves for jobs that still wait; nothing where none is to be reserved for.
+fn reservations(config: &EngineConfig, snapshot: &Snapshot) -> Reservations {
+    if config.reserve.heads == 0 {
+        return Reservations::new(config.reserve, &[]);
+    }
+    let of_waiting = |reserved: &&Reserved| {
+        snapshot.jobs.iter().any(|job| job.id == reserved.claim.job && waits(job))
+    };
+    let of_waiting: Vec<Reserved> = snapshot.reserved.iter().filter(of_waiting).cloned().collect();
+    let mut reserved = Reservations::new(config.reserve, &of_waiting);
+    reserved.freed_until_ms = snapshot.freed_until_ms;
+    reserved.hopeless = snapshot.hopeless.iter().copied().collect();
+    reserved
 }
 
 /// Books with the queues, jobs and holdings of a snapshot, too.
@@ -110,21 +129,10 @@ fn with_jobs(
     for queue in &snapshot.queues {
         books.quota.set(queue.clone());
     }
-    let waits = |job: &Job| job.start_ms.is_none();
     for claim in &snapshot.claims {
         if snapshot.jobs.iter().any(|job| job.id == claim.job && waits(job)) {
             books.claims.insert(claim.clone());
         }
-    }
-    if config.reserve.heads > 0 {
-        let of_waiting = |reserved: &&Reserved| {
-            snapshot.jobs.iter().any(|job| job.id == reserved.claim.job && waits(job))
-        };
-        let reserved: Vec<Reserved> =
-            snapshot.reserved.iter().filter(of_waiting).cloned().collect();
-        books.reserved = Reservations::new(config.reserve, &reserved);
-        books.reserved.freed_until_ms = snapshot.freed_until_ms;
-        books.reserved.hopeless = snapshot.hopeless.iter().copied().collect();
     }
     // Without a table of what was learnt, the jobs that are there are what has arrived so far.
     let is_cold = config.policy.learnt.is_none();

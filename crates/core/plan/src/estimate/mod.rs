@@ -1,9 +1,10 @@
 //! How long jobs run: what engines learn from runs that ended.
 //!
 //! A run of a job counts for five groups, from all jobs to those of the same owner, size and work.
-//! The estimate of a job starts from a prior and goes through its groups, the widest first: in each,
-//! the chance to end in a bucket of run times is that of the wider group, moved by what the runs of
-//! this one say ([`survival`]). A group with few runs thus says nearly what the wider one says.
+//! The estimate of a job starts from a prior and goes through its groups, the widest first: in
+//! each, the chance to end in a bucket of run times is that of the wider group, moved by what the
+//! runs of this one say ([`survival`]). A group with few runs thus says nearly what the wider one
+//! says.
 //!
 //! Estimates are read from a published version and stay as they are until the next one; a version
 //! follows an event, never a clock ([`RunTimes::publish`]), so that a trace that is cut off decides

@@ -1,4 +1,5 @@
-//! Chances to end: for each bucket of run times, the share of the runs that get there and end in it.
+//! Chances to end: for each bucket of run times, the share of the runs that get there and end in
+//! it.
 
 use dovetail_model::RunTimeCounts;
 

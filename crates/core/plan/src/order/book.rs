@@ -19,7 +19,6 @@ struct Running {
     is_open: bool,
 }
 
-/// Whose turn it is.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnBook {
     turns: Turns,
@@ -92,8 +91,8 @@ impl TurnBook {
         let done_ms = saved_ms.saturating_add(did.unsaved_ms);
         let length = self.cohorts.lengths.of(done_ms);
         self.cohorts.reach(job.id, length);
-        // Preempted, it would stand as what its checkpoints keep: what is better then than now would
-        // take the place back.
+        // Preempted, it would stand as what its checkpoints keep: what is better then than now
+        // would take the place back.
         let standing = self.standing_at(job, done_ms).min(self.standing_at(job, saved_ms));
         let opens_ms = opens_ms(job).filter(|_| self.turns.preempts);
         let is_open = opens_ms.is_some_and(|opens_ms| opens_ms <= now_ms);
@@ -155,8 +154,8 @@ impl TurnBook {
         worst.is_some_and(|worst| worst > self.turns.may_be_taken_from(standing))
     }
 
-    /// Whether a job that runs makes place for one of this standing. What would be lost must be less
-    /// than the difference.
+    /// Whether a job that runs makes place for one of this standing. What would be lost must be
+    /// less than the difference.
     pub(crate) fn may_take(&self, standing: u64, from: &Job, now_ms: u64) -> bool {
         let Some(running) = self.running.get(&from.id).filter(|running| running.is_open) else {
             return false;

@@ -4,9 +4,9 @@
 //! best ratio, over all further times, of the chance to end within that time to the time that this
 //! takes on average. Serving the greatest index first gives the least mean time in the system of a
 //! single server (Gittins 1989; Scully, Harchol-Balter, Scheller-Wolf, SIGMETRICS 2018). What is
-//! kept here is its inverse, a time: the smaller goes first. Where all that is known is that the job
-//! ends at a given time, this is what remains; where run times have a heavy tail, it grows with the
-//! time that the job has run.
+//! kept here is its inverse, a time: the smaller goes first. Where all that is known is that the
+//! job ends at a given time, this is what remains; where run times have a heavy tail, it grows with
+//! the time that the job has run.
 
 /// How many lengths of run times are told apart.
 pub(crate) const BUCKETS: usize = 80;

@@ -48,8 +48,8 @@ impl Turns {
         preset.map(|(.., turns)| *turns)
     }
 
-    /// A standing, in GPU-ms: of a job that is expected to run for so long, on so many GPUs, and was
-    /// submitted then.
+    /// A standing, in GPU-ms: of a job that is expected to run for so long, on so many GPUs, and
+    /// was submitted then.
     pub(super) fn standing(&self, expected_ms: u64, gpu_milli: i64, submit_ms: u64) -> u64 {
         // A job without GPUs counts as a thousandth of one: it is in nobody's way.
         let gpu_milli = u128::from(gpu_milli.max(1).unsigned_abs());

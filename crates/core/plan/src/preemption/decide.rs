@@ -9,6 +9,7 @@ use dovetail_model::{
 };
 
 use super::PreemptionConfig;
+use super::claims::Claims;
 use super::cost::Tally;
 use super::relation::Preemptor;
 use super::search::{Found, Search};
@@ -200,20 +201,15 @@ impl Preemption {
         let preemptor = Preemptor::of(&books.jobs.records[&job]);
         let priority = preemptor.priority;
         let own = books.room_held_for(job);
-        let holdings = &books.placement.state.holdings;
-        let kept = books.claims.iter().flat_map(|claim| holdings.kept_by(claim.reservation));
         // What is known of nodes is of those to whom that room is not free.
         let sees_more = !own.is_empty();
         if sees_more {
             books.survey.clear();
         }
-        let gone = leaving.iter().copied().chain(kept).chain(own).chain(rooms.iter().copied());
-        let gone: Vec<HoldingId> = gone.collect();
+        let gone = taken_as_gone(books, leaving, &own, rooms);
+        let holdings = &books.placement.state.holdings;
         let rooms = rooms.iter().map(|id| holdings.get(*id).clone()).collect();
-        let lower: Vec<Claim> = books.claims.below(&books.jobs, priority).cloned().collect();
-        let all = books.claims.iter().map(|claim| claim.job);
-        let beside: Vec<JobId> =
-            all.filter(|job| lower.iter().all(|claim| claim.job != *job)).collect();
+        let (lower, beside) = lower_and_others(&books.claims, &books.jobs, priority);
         let gang = books.jobs.records[&job].gang.at_smallest();
         let tally = Tally::new(self.disruptions_allowed(books), books.turns.is_some());
         let shortage = books.bounded().shortage(job, leaving);
@@ -295,6 +291,26 @@ impl Preemption {
         books.jobs.pending.sleep(class, Sleep { wants: Help::FREED, reason });
         books.jobs.say(job, reason, plan);
     }
+}
+
+/// Who leaves, and all that is kept: by claims, for the job alone (`own`), for others (`rooms`).
+fn taken_as_gone(
+    books: &Books,
+    leaving: &[HoldingId],
+    own: &[HoldingId],
+    rooms: &[HoldingId],
+) -> Vec<HoldingId> {
+    let holdings = &books.placement.state.holdings;
+    let kept = books.claims.iter().flat_map(|claim| holdings.kept_by(claim.reservation));
+    leaving.iter().copied().chain(kept).chain([own, rooms].concat()).collect()
+}
+
+/// The claims of jobs of lower priority, and which jobs have the other claims.
+fn lower_and_others(claims: &Claims, jobs: &Jobs, priority: i32) -> (Vec<Claim>, Vec<JobId>) {
+    let lower: Vec<Claim> = claims.below(jobs, priority).cloned().collect();
+    let is_lower = |job: JobId| lower.iter().any(|claim| claim.job == job);
+    let others = claims.iter().map(|claim| claim.job).filter(|job| !is_lower(*job)).collect();
+    (lower, others)
 }
 
 /// What was known of nodes with victims, and of those that are to be used, is out of date; with the

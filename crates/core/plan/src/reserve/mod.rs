@@ -3,17 +3,18 @@
 //! The first pending job of each queue that does not fit gets a reservation: the places where the
 //! real placement would put it, and the earliest time at which that succeeds if running jobs end
 //! when half of such jobs do (p50). What is free of these places is held for it, and what running
-//! jobs leave of them as they do. Jobs behind it start anywhere else, and in its room if nine of ten
-//! such jobs end before its time (p90): the room is lent to them.
+//! jobs leave of them as they do. Jobs behind it start anywhere else, and in its room if nine of
+//! ten such jobs end before its time (p90): the room is lent to them.
 //!
 //! Work that was lent room and outlives its expected end pushes the job back. How much is bounded
 //! without any trust in estimates: the GPUs of all running jobs that one job has lent room to are
 //! at most B times its own. So the GPU-time by which they delay it is at most B x its GPUs x the
 //! time it has waited, whatever they do ([`ReserveConfig::lent_percent`] is B).
 //!
-//! A reservation is kept while it is good: until its job starts or leaves, one of its nodes changes,
-//! or the end of a running job it counts on is raised. It is moved to an earlier time if a job has
-//! ended that was expected to hold on until then. The searches of a cycle share one counted budget.
+//! A reservation is kept while it is good: until its job starts or leaves, one of its nodes
+//! changes, or the end of a running job it counts on is raised. It is moved to an earlier time if a
+//! job has ended that was expected to hold on until then. The searches of a cycle share one counted
+//! budget.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! With order `dovetail` the victims are those that lose the least work: every set is tried on small
-//! worlds.
+//! With order `dovetail` the victims are those that lose the least work: every set is tried on
+//! small worlds.
 
 use std::sync::Arc;
 

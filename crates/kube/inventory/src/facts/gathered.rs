@@ -109,23 +109,8 @@ impl Inventory {
         let unseen = unseen(&self);
         let is_whole = is_whole(&self.complete);
         let unread = std::mem::take(&mut self.unread);
-        let devices = std::mem::take(&mut self.devices);
-        let Self { nodes, read_nodes, pods, waiting, .. } = &mut self;
-        let claimed = Claimed { nodes, read_nodes, pods, waiting };
-        let Doubts { told: device_doubts, untold } = claimed.count(devices);
-        if !self.was_read("ResourceSlice") && self.has_claims() {
-            self.read_nodes.values_mut().for_each(leave_to_slices);
-        }
-        let mut facts = Facts {
-            now_ms: self.now_ms,
-            scoring: self.cluster.scoring,
-            has_gpu_admission_policy: self.gpu_policy(),
-            team_labels,
-            namespaces: self.namespaces(),
-            autoscalers: std::mem::take(&mut self.cluster.autoscalers),
-            advice: advice(&self),
-            ..Facts::default()
-        };
+        let Doubts { told: device_doubts, untold } = self.count_claimed_devices();
+        let mut facts = self.facts_beside_nodes_and_workloads(team_labels);
         let OfNodes { mut gpus, mut clamped, gpu_counts, provider_ids } =
             of_nodes(&mut self, &mut facts);
         clamped.extend(cut_requests(&mut self.pods.groups, &self.pods.list));
@@ -178,6 +163,32 @@ impl Inventory {
             device_doubts,
             skipped,
             skipped_count,
+        }
+    }
+
+    /// Puts what slices offer and claims hold into nodes and pods; without slices, GPUs that no
+    /// plugin counts are left to them.
+    fn count_claimed_devices(&mut self) -> Doubts {
+        let devices = std::mem::take(&mut self.devices);
+        let Self { nodes, read_nodes, pods, waiting, .. } = self;
+        let claimed = Claimed { nodes, read_nodes, pods, waiting };
+        let doubts = claimed.count(devices);
+        if !self.was_read("ResourceSlice") && self.has_claims() {
+            self.read_nodes.values_mut().for_each(leave_to_slices);
+        }
+        doubts
+    }
+
+    fn facts_beside_nodes_and_workloads(&mut self, team_labels: BTreeSet<String>) -> Facts {
+        Facts {
+            now_ms: self.now_ms,
+            scoring: self.cluster.scoring,
+            has_gpu_admission_policy: self.gpu_policy(),
+            team_labels,
+            namespaces: self.namespaces(),
+            autoscalers: std::mem::take(&mut self.cluster.autoscalers),
+            advice: advice(self),
+            ..Facts::default()
         }
     }
 

@@ -1,5 +1,6 @@
 //! Tests of reading dumps, and of objects as facts.
 
+mod counted;
 mod device_claims;
 mod device_demand;
 mod dump;

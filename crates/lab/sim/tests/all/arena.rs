@@ -8,6 +8,8 @@ use dovetail_trace::synth::SynthProfile;
 use dovetail_trace::{TraceJob, TraceNode};
 use rayon::prelude::*;
 
+const HOUR_MS: u64 = 3_600_000;
+
 /// Two kinds of worlds, cut down to ten machines and four days.
 fn plan() -> Plan {
     let small = |name: &str| {
@@ -114,7 +116,6 @@ fn load_of(regime: &Regime, recipe: &TimedRecipe, data: &ArenaData, seed: u64) -
 
 #[test]
 fn published_jobs_that_no_node_can_hold_are_no_load() {
-    const HOUR_MS: u64 = 3_600_000;
     // One job in five asks for two nodes' worth of GPUs in one pod: a third of the GPU-time.
     let job = |number: u64| TraceJob {
         id: number.to_string(),
@@ -154,65 +155,75 @@ fn node_orders_move_machines_and_nothing_else() {
     assert_ne!(worlds[1].nodes, worlds[2].nodes);
 }
 
-/// What a stranger's folder may hold: each is refused by name, and none panics or goes on for ever.
-#[test]
-fn hostile_traces_are_refused_by_name() {
-    const HOUR_MS: u64 = 3_600_000;
-    let pod = |gpu_count: u32| TraceJob {
+const OPENB: &str = "openb-timed/20-nodes/load-0.9";
+
+/// A pod of openb, or a job of philly, of one hour.
+fn pod(gpu_count: u32) -> TraceJob {
+    TraceJob {
         id: format!("pod-{gpu_count}"),
         pod_count: 1,
         gpu_count,
         gpu_milli: if gpu_count == 0 { 0 } else { 1000 },
         duration_ms: Some(HOUR_MS),
         ..TraceJob::default()
+    }
+}
+
+/// A folder with so many nodes of openb, these pods of its default list, and these jobs of philly.
+fn folder(pods: &[TraceJob], philly: &[TraceJob], nodes: usize) -> ArenaData {
+    let node = |at: usize| TraceNode {
+        name: at.to_string(),
+        cpu_milli: 64_000,
+        gpu_count: 8,
+        ..TraceNode::default()
     };
+    ArenaData {
+        openb_nodes: (0..nodes).map(node).collect(),
+        openb_pods: [("default".to_owned(), pods.to_vec())].into(),
+        philly: philly.to_vec(),
+        ..ArenaData::default()
+    }
+}
+
+/// A regime and a folder, and which trace of it, in which row, is refused with which words.
+type Hostile = (&'static str, ArenaData, Outside, Option<usize>, &'static str);
+
+/// What a stranger's folder may hold.
+fn hostile_folders() -> [Hostile; 11] {
     let pods = [pod(1), pod(2)];
     let vast = pods.clone().map(|pod| TraceJob { cpu_milli: 100_000_000, ..pod });
     let gang = [TraceJob { pod_count: 2, ..pod(1) }];
     let runs =
         |gpu_count, duration_ms| TraceJob { duration_ms: Some(duration_ms), ..pod(gpu_count) };
-    let timed = |pods: &[TraceJob], philly: &[TraceJob], nodes: usize| ArenaData {
-        openb_nodes: (0..nodes)
-            .map(|at| TraceNode {
-                name: at.to_string(),
-                cpu_milli: 64_000,
-                gpu_count: 8,
-                ..TraceNode::default()
-            })
-            .collect(),
-        openb_pods: [("default".to_owned(), pods.to_vec())].into(),
-        philly: philly.to_vec(),
-        ..ArenaData::default()
-    };
     let both = [runs(1, HOUR_MS), runs(2, HOUR_MS)];
-    let (list, philly) = (Outside::Pods("default".to_owned()), Outside::Philly);
-    let openb = "openb-timed/20-nodes/load-0.9";
-    let uniform = "philly/uniform/load-0.9";
-    let table = [
-        (openb, timed(&pods, &both[..1], 20), &philly, None, "no job has several GPUs"),
-        (openb, timed(&pods, &both[1..], 20), &philly, None, "no job has at most one GPU"),
-        (openb, timed(&vast, &both, 20), &list, None, "0 jobs ask for so little"),
-        (openb, timed(&pods[..1], &[runs(1, 0)], 20), &list, None, "1 jobs ask for so little"),
-        (openb, timed(&pods[..1], &[runs(1, 1)], 20), &list, None, "1 jobs ask for so little"),
-        (openb, timed(&[pod(0)], &both[..1], 20), &list, None, "1 jobs ask for so little"),
-        (uniform, timed(&[], &[runs(1, 0)], 0), &philly, None, "ask for no GPU-time"),
-        (uniform, timed(&[], &[runs(0, HOUR_MS)], 0), &philly, None, "ask for no GPU-time"),
-        (
-            uniform,
-            timed(&[], &[runs(1_000_000, 1 << 40), runs(1_000_000, 1 << 40)], 0),
-            &philly,
-            None,
-            "ask for more than a million GPUs",
-        ),
-        ("openb/default/plain", timed(&gang, &[], 1), &list, Some(0), "job pod-1 has 2 pods"),
-        ("openb/default/plain", timed(&[pod(0)], &[], 1), &list, Some(0), "asks for a GPU"),
-    ];
-    for (name, data, trace, row, problem) in table {
+    let wide = [runs(1_000_000, 1 << 40), runs(1_000_000, 1 << 40)];
+    let (list, philly) = (|| Outside::Pods("default".to_owned()), Outside::Philly);
+    let (uniform, plain) = ("philly/uniform/load-0.9", "openb/default/plain");
+    let little = "1 jobs ask for so little";
+    [
+        (OPENB, folder(&pods, &both[..1], 20), philly.clone(), None, "no job has several GPUs"),
+        (OPENB, folder(&pods, &both[1..], 20), philly.clone(), None, "no job has at most one GPU"),
+        (OPENB, folder(&vast, &both, 20), list(), None, "0 jobs ask for so little"),
+        (OPENB, folder(&pods[..1], &[runs(1, 0)], 20), list(), None, little),
+        (OPENB, folder(&pods[..1], &[runs(1, 1)], 20), list(), None, little),
+        (OPENB, folder(&[pod(0)], &both[..1], 20), list(), None, little),
+        (uniform, folder(&[], &[runs(1, 0)], 0), philly.clone(), None, "ask for no GPU-time"),
+        (uniform, folder(&[], &[runs(0, HOUR_MS)], 0), philly.clone(), None, "ask for no GPU-time"),
+        (uniform, folder(&[], &wide, 0), philly, None, "ask for more than a million GPUs"),
+        (plain, folder(&gang, &[], 1), list(), Some(0), "job pod-1 has 2 pods"),
+        (plain, folder(&[pod(0)], &[], 1), list(), Some(0), "asks for a GPU"),
+    ]
+}
+
+/// Each is refused by name, and none panics or goes on for ever.
+#[test]
+fn hostile_traces_are_refused_by_name() {
+    for (name, data, trace, row, problem) in hostile_folders() {
         let regime = regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
         assert_eq!(regime.recipe.lacks(&data), None, "{name}: {problem}");
         match regime.recipe.world(&data, 42, 0) {
             Err(ArenaError::Data(error)) => {
-                assert_eq!((&error.trace, error.row), (trace, row), "{error}");
+                assert_eq!((&error.trace, error.row), (&trace, row), "{error}");
                 assert!(error.problem.contains(problem), "{error}");
             }
             other => panic!("{name}: {problem}: {:?}", other.map(|_| ())),
@@ -222,9 +233,9 @@ fn hostile_traces_are_refused_by_name() {
         let regime = regimes().into_iter().find(|regime| regime.name == name).expect("a regime");
         regime.recipe.lacks(data).unwrap_or_default()
     };
-    let one_node = timed(&pods, &both, 1);
+    let one_node = folder(&[pod(1), pod(2)], &[pod(1), pod(2)], 1);
     for (name, lacked) in [
-        (openb, "openb/openb_node_list_gpu_node.csv has 1 nodes, and it needs 20"),
+        (OPENB, "openb/openb_node_list_gpu_node.csv has 1 nodes, and it needs 20"),
         ("openb/default/5-nodes", "has 1 nodes, and it needs 5"),
         ("openb/default/only-p100", "openb_node_list_gpu_node.csv has GPUs of P100"),
         ("openb/cpu050/plain", "openb/openb_pod_list_cpu050.csv is not there"),

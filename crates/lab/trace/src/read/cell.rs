@@ -77,7 +77,7 @@ impl<'a> Cell<'a> {
         self.whole_within(0, highest)
     }
 
-    /// As [`Cell::whole`] from `lowest` on.
+    /// Digits like those of [`Cell::whole`]; both ends are allowed.
     pub(crate) fn whole_within(self, lowest: u64, highest: u64) -> Result<u64, RowProblem> {
         let expected = || format!("a whole number from {lowest} to {highest}");
         match digits(&without_exponent(self.text)) {

@@ -1,0 +1,20 @@
+//! Taints of nodes, and who tolerates them.
+
+use dovetail_model::{Taint, TaintEffect};
+
+use crate::facts::{Node, Workload};
+
+/// Taints that keep pods away and that a person put there; Kubernetes' own come and go with the
+/// node's state.
+pub(super) fn keeping_away(node: &Node) -> impl Iterator<Item = &Taint> {
+    let ours = |taint: &&Taint| {
+        let is_of_kubernetes = taint.key.starts_with("node.kubernetes.io/")
+            || taint.key.starts_with("node.cloudprovider.kubernetes.io/");
+        taint.effect != TaintEffect::PreferNoSchedule && !is_of_kubernetes
+    };
+    node.node.taints.iter().filter(ours)
+}
+
+pub(super) fn tolerates(workload: &Workload, taint: &Taint) -> bool {
+    workload.template.tolerations.iter().any(|toleration| toleration.accepts(taint))
+}

@@ -1,0 +1,152 @@
+//! How many GPUs a node has and a pod holds where resources are parts of GPUs, or one of several
+//! names for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::facts::{expect, gathered, inventory, node, pod, states};
+
+const GPU: &str = "nvidia.com/gpu";
+
+#[test]
+fn slices_and_replicas_are_parts_of_a_gpu() {
+    let mut sliced = node("m1", 0);
+    for amounts in ["capacity", "allocatable"] {
+        sliced["status"][amounts] =
+            json!({"cpu": "8", "pods": "110", "nvidia.com/mig-2g.20gb": "3"});
+    }
+    sliced["metadata"]["labels"]["nvidia.com/gpu.count"] = json!("1");
+    let mut holder = pod("p", "", 0, "m1");
+    holder["spec"]["containers"][0]["resources"] = json!({"limits": {"nvidia.com/mig-2g.20gb": 1},
+        "requests": {"nvidia.com/mig-2g.20gb": 1}});
+    // Two of seven slices each; the seventh belongs to nothing that pods can ask for, on a GPU that
+    // the tables know.
+    let mut unlisted = sliced.clone();
+    unlisted["metadata"]["labels"]["nvidia.com/gpu.product"] = json!("NVIDIA-H999");
+    let found = gathered(&[unlisted, holder.clone()]);
+    let expected = [("unknown", 285), ("free_no_demand", 572), ("free_of_unknown_cause", 143)];
+    expect(&states(found), &expected);
+    let found = gathered(&[sliced, holder]);
+    let expected = [("unknown", 285), ("free_no_demand", 572), ("free_layout_rest", 143)];
+    expect(&states(found), &expected);
+    let mut shared = node("s1", 8);
+    shared["metadata"]["labels"]["nvidia.com/gpu.replicas"] = json!("4");
+    let found = gathered(&[shared, pod("q", "", 1, "s1")]);
+    expect(&states(found), &[("unknown", 250), ("free_no_demand", 1750)]);
+}
+
+/// A node with these amounts in place of GPUs, and these labels beside its own.
+fn with_amounts(name: &str, amounts: &[(&str, &str)], labels: &[(&str, &str)]) -> Value {
+    let mut made = node(name, 0);
+    for field in ["capacity", "allocatable"] {
+        made["status"][field] = json!({"cpu": "190", "memory": "2000Gi", "pods": "110"});
+        for (resource, amount) in amounts {
+            made["status"][field][*resource] = json!(amount);
+        }
+    }
+    for (label, value) in labels {
+        made["metadata"]["labels"][*label] = json!(value);
+    }
+    made
+}
+
+/// A slice is no evidence that the rest of its GPU is lost, and a replica is no GPU.
+#[test]
+fn only_what_a_node_has_and_does_not_offer_is_unavailable() {
+    let of = |amounts: &[(&str, &str)], labels: &[(&str, &str)]| {
+        let mut node = with_amounts("n", amounts, labels);
+        node["metadata"]["labels"]["nvidia.com/gpu.product"] = json!("NVIDIA-A100-SXM4-80GB");
+        let found = gathered(&[node]);
+        (found.moment.nodes[0].gpus, states(found))
+    };
+    let eight = ("nvidia.com/gpu.count", "8");
+    for (profile, count) in [("1g.20gb", "32"), ("3g.40gb", "16"), ("2g.20gb", "24")] {
+        let resource = format!("nvidia.com/mig-{profile}");
+        let (gpus, states) = of(&[(&resource, count)], &[eight]);
+        assert_eq!((gpus, states.get("unavailable")), (8, None), "{profile}: {states:?}");
+    }
+    let (_, lost) = of(&[(GPU, "7")], &[eight]);
+    expect(&lost, &[("free_no_demand", 7000), ("unavailable", 1000)]);
+    // Time-slicing without GPU Feature Discovery.
+    let labels = [
+        ("node.kubernetes.io/instance-type", "g5.12xlarge"),
+        ("karpenter.k8s.aws/instance-gpu-count", "4"),
+        ("cloud.google.com/gke-accelerator-count", "4"),
+    ];
+    for label in labels {
+        let (gpus, states) = of(&[(GPU, "16")], &[label]);
+        assert_eq!(gpus, 4, "{label:?}");
+        expect(&states, &[("free_no_demand", 4000)]);
+    }
+}
+
+/// A pod on a node that asks for these amounts.
+fn holding(node: &str, amounts: &[(&str, &str)]) -> Value {
+    let mut made = pod("p", "", 0, node);
+    let amounts: BTreeMap<&str, &str> = amounts.iter().copied().collect();
+    made["spec"]["containers"][0]["resources"] = json!({"limits": amounts, "requests": amounts});
+    made
+}
+
+#[test]
+fn slices_under_the_name_of_whole_gpus_are_parts_of_a_gpu() {
+    let labels = [
+        ("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"),
+        ("nvidia.com/mig.strategy", "single"),
+        ("nvidia.com/gpu.count", "56"),
+    ];
+    let found =
+        gathered(&[with_amounts("m1", &[(GPU, "56")], &labels), holding("m1", &[(GPU, "1")])]);
+    let read = &found.moment.nodes[0];
+    assert_eq!((read.gpus, read.model.as_deref()), (8, Some("NVIDIA-A100-SXM4-80GB")));
+    assert_eq!(found.facts.nodes[0].uncounted_gpus, 0);
+    // 1000 / 7, cut off.
+    expect(&states(found), &[("unknown", 142), ("free_no_demand", 7858)]);
+    // A slice of all seven is a GPU.
+    let labels = [("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB-MIG-7g.80gb")];
+    let found =
+        gathered(&[with_amounts("m7", &[(GPU, "8")], &labels), holding("m7", &[(GPU, "1")])]);
+    expect(&states(found), &[("unknown", 1000), ("free_no_demand", 7000)]);
+}
+
+#[test]
+fn gpus_that_hami_shares_out_are_held_by_their_cores() {
+    let mut shared = with_amounts("h1", &[(GPU, "20")], &[("nvidia.com/gpu.count", "2")]);
+    shared["metadata"]["annotations"]["hami.io/node-nvidia-register"] =
+        json!("GPU-1,10,81559,100,NVIDIA-H100,0,true:GPU-2,10,81559,100,NVIDIA-H100,0,true:");
+    let third = holding("h1", &[(GPU, "1"), ("nvidia.com/gpucores", "30")]);
+    let found = gathered(&[shared.clone(), third]);
+    assert_eq!(found.moment.nodes[0].gpus, 2);
+    expect(&states(found), &[("unknown", 300), ("free_no_demand", 1700)]);
+    // Who says nothing has one of ten parts.
+    let found = gathered(&[shared, holding("h1", &[(GPU, "1")])]);
+    expect(&states(found), &[("unknown", 100), ("free_no_demand", 1900)]);
+}
+
+#[test]
+fn devices_under_several_names_count_once() {
+    let amounts = [
+        ("aws.amazon.com/neuron", "16"),
+        ("aws.amazon.com/neuroncore", "32"),
+        ("aws.amazon.com/neurondevice", "16"),
+    ];
+    // A core is half a chip.
+    let cores = holding("t1", &[("aws.amazon.com/neuroncore", "3")]);
+    let found = gathered(&[with_amounts("t1", &amounts, &[]), cores]);
+    assert_eq!(found.moment.nodes[0].gpus, 16);
+    expect(&states(found), &[("unknown", 1500), ("free_no_demand", 14_500)]);
+    let amounts = [("gpu.intel.com/i915", "4"), ("gpu.intel.com/i915_monitoring", "1")];
+    let found = gathered(&[with_amounts("i1", &amounts, &[])]);
+    expect(&states(found), &[("free_no_demand", 4000)]);
+}
+
+#[test]
+fn a_node_with_less_than_no_gpus_is_left_out_and_named() {
+    let nodes = [with_amounts("bad", &[(GPU, "-8")], &[]), node("g1", 8)];
+    let found = inventory(&nodes).facts(BTreeSet::new());
+    let told: Vec<_> = found.skipped.iter().map(|s| (&*s.object, &*s.field, &*s.problem)).collect();
+    let problem = "-8 GPUs; a node has none or more";
+    assert_eq!(told, [("Node bad", "status.capacity.nvidia.com/gpu", problem)]);
+    assert_eq!((found.skipped_count, found.moment.nodes.len()), (1, 1));
+}
