@@ -305,7 +305,6 @@ fn taken_as_gone(
     leaving.iter().copied().chain(kept).chain([own, rooms].concat()).collect()
 }
 
-/// The claims of jobs of lower priority, and which jobs have the other claims.
 fn lower_and_others(claims: &Claims, jobs: &Jobs, priority: i32) -> (Vec<Claim>, Vec<JobId>) {
     let lower: Vec<Claim> = claims.below(jobs, priority).cloned().collect();
     let is_lower = |job: JobId| lower.iter().any(|claim| claim.job == job);

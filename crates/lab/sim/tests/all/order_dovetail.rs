@@ -160,6 +160,7 @@ fn simulated(trace: &Trace, nodes: Vec<TraceNode>, preset: &str) -> TimedMetrics
 /// How much of the way from least attained service on real nodes to shortest remaining service,
 /// which knows how long jobs run, this order goes: only submission, GPUs and past run times are
 /// known to it. Also what it lost, in percent of the GPU time used.
+#[expect(clippy::print_stdout, reason = "a measurement that people read")]
 fn part_of_the_way(file: &str, count: u32) -> Option<(f64, f64)> {
     let folder = super::traces::folder("without_estimates_jobs_end_sooner")?;
     let path = folder.join("jobs").join(file);
@@ -255,7 +256,6 @@ fn gangs_of_higher_priority_cost_less_work() {
         }
     }
     let [as_kube, ours] = totals;
-    println!("lost GPU-s, wait in ms: as kube-scheduler {as_kube:?}, by work {ours:?}");
     assert!(as_kube.0 > 0.0 && ours.0 < 0.95 * as_kube.0, "{as_kube:?} {ours:?}");
     assert!(ours.1 <= as_kube.1 * 11 / 10, "{as_kube:?} {ours:?}");
 }
