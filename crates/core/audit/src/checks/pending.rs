@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
+use dovetail_model::requirement::Operator;
 use dovetail_model::{
     Condition, DeviceRequest, FreeCause, Job, JobId, Node as WorldNode, Snapshot, labels,
 };
@@ -148,9 +149,16 @@ fn free_for(view: &View<'_>, resource: &str, cause: FreeCause) -> Vec<Attributio
 fn labels_asked(job: &Job) -> String {
     let requirements = job.pod_sets.iter().map(|set| &set.requirement);
     let alternatives = requirements.flat_map(|of| &of.node_conditions).flat_map(|of| &of.any_of);
-    let texts = alternatives.flatten().map(|term| match term.values.as_slice() {
-        [] => term.key.clone(),
-        values => format!("{} {}", term.key, values.join(" or ")),
+    let texts = alternatives.flatten().map(|term| {
+        let (key, values) = (&term.key, term.values.join(" or "));
+        match term.operator {
+            Operator::In => format!("{key} {values}"),
+            Operator::NotIn => format!("{key} not {values}"),
+            Operator::Exists => key.clone(),
+            Operator::DoesNotExist => format!("no {key}"),
+            Operator::Gt => format!("{key} above {values}"),
+            Operator::Lt => format!("{key} below {values}"),
+        }
     });
     let texts: BTreeSet<String> = texts.collect();
     format!("nodes by label: {}", texts.into_iter().collect::<Vec<_>>().join(", "))
