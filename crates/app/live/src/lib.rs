@@ -10,6 +10,7 @@ mod not_in_line;
 pub mod queue;
 pub mod recording;
 mod seen;
+mod start;
 pub mod top;
 pub mod why;
 

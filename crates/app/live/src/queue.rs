@@ -9,20 +9,31 @@ use dovetail_console::style::Stream;
 use dovetail_console::table::{fits, narrow_table, whole, wrapped};
 use dovetail_control::ask::{InLine, NotInLine, QueueLine, Queues};
 use dovetail_objects::harmless;
+use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_units::amount::{gpu_count, gpus};
 use dovetail_units::duration::duration;
 
-use crate::{Seen, not_in_line};
+use crate::{Seen, not_in_line, start};
 
-/// Prints queues and pending jobs.
+/// Prints queues and pending jobs, with the expected start of each if that is asked for.
 ///
 /// # Errors
 /// A form that the command lacks, and output that cannot be written.
-pub fn answer(app: &App, seen: &mut Seen, namespace: &NamespaceFlags) -> Result<()> {
+pub fn answer(
+    app: &App,
+    seen: &mut Seen,
+    namespace: &NamespaceFlags,
+    with_starts: bool,
+) -> Result<()> {
     let output = app.output("queue")?;
-    let Queues { queues, mut waiting, not_in_line: mut others, gpu_resource } = seen.queues()?;
+    if with_starts && output == Output::Csv {
+        let text = "--start has no CSV: leave it out, or use -o json";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let Queues { queues, mut waiting, not_in_line: mut others, gpu_resource } =
+        seen.queues(with_starts)?;
     let is_shown = |name: &str| name.split_once('/').is_none_or(|(of, _)| namespace.shows(of));
     waiting.retain(|job| is_shown(&job.job));
     others.retain(|other| is_shown(&other.name));
@@ -97,7 +108,8 @@ fn text(
     let rows: Vec<Vec<String>> = waiting.iter().map(row).collect();
     let title = app.style(Stream::Result).strong(&title);
     let hint = "`dovetail why NAME -n NAMESPACE` explains why one of them is pending";
-    text + &format!("{title}\n\n{}\n{hint}\n", table_of_jobs(rows))
+    let starts = start::table(waiting);
+    text + &format!("{title}\n\n{}\n{starts}{hint}\n", table_of_jobs(rows))
 }
 
 /// A line each where a table would break names, which nobody could copy then.

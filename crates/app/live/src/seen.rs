@@ -55,9 +55,10 @@ impl Seen {
         }
     }
 
-    /// What queues hold, and who waits in them.
-    pub(crate) fn queues(&mut self) -> Result<Queues> {
-        match self.ask(&Question::Queues) {
+    /// What queues hold, and who waits in them; with `starts`, also when these are expected to
+    /// start.
+    pub(crate) fn queues(&mut self, starts: bool) -> Result<Queues> {
+        match self.ask(&Question::Queues { starts }) {
             Some(Reply::Queues(queues)) => Ok(queues),
             _ => bail!(UNDECIDED),
         }

@@ -13,7 +13,7 @@ use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_units::duration::duration;
 
-use crate::{Seen, gang};
+use crate::{Seen, gang, start};
 
 /// Prints why a pod or a gang is pending, in this namespace or the connection's.
 ///
@@ -43,13 +43,18 @@ fn text(app: &App, why: &Why) -> String {
     text += &wrapped(&harmless(&format!("waits: {}", why.message)), 0);
     let length = why.line_length.unwrap_or_default();
     text.push('\n');
-    text += &facts(vec![
+    let mut rows = vec![
         ("reason", job.reason.to_owned()),
         ("queue", harmless(&job.queue).into_owned()),
         ("place in queue", format!("{} of {length}", job.place)),
         ("priority", job.priority.to_string()),
         ("waited", duration(job.waited_ms)),
-    ]);
+    ];
+    if let Some(expected) = &job.expected_start {
+        rows.push(("expected start", start::when(expected)));
+        rows.extend(start::after(expected).map(|after| ("would start", after)));
+    }
+    text += &facts(rows);
     let several = why.obstacles.len() > 1;
     for (at, obstacles) in why.obstacles.iter().enumerate().filter(|(_, all)| !all.is_empty()) {
         let of = if several { format!(" (pod set {})", at + 1) } else { String::new() };

@@ -10,6 +10,7 @@ use crate::limits::judge_limits;
 use crate::node_books::{Held, Holder};
 use crate::placing::Placing;
 use crate::preempting::{judge_kept, judge_rooms_of_started};
+use crate::reserved::judge_reserved;
 use crate::violation::Violation;
 use crate::world::World;
 
@@ -21,6 +22,8 @@ use crate::world::World;
 #[derive(Clone, Debug)]
 pub struct Judge {
     world: World,
+    /// GPUs that one job may have lent of its reservation, in percent of its own.
+    lent_percent: Option<u32>,
 }
 
 /// Judges one plan between two snapshots, everything from scratch. The event that led to the plan
@@ -37,7 +40,13 @@ pub fn check_plan(before: &Snapshot, plan: &Plan, after: &Snapshot) -> Vec<Viola
 impl Judge {
     /// Opens the books from a snapshot.
     pub fn new(snapshot: &Snapshot) -> Self {
-        Self { world: World::of(snapshot) }
+        Self { world: World::of(snapshot), lent_percent: None }
+    }
+
+    /// The same, which also judges how much of reservations is lent.
+    #[must_use]
+    pub fn with_lent_percent(self, lent_percent: u32) -> Self {
+        Self { lent_percent: Some(lent_percent), ..self }
     }
 
     /// Takes over what happened outside. Call it before the plan that answers the event; do not
@@ -103,9 +112,11 @@ impl Judge {
         audit(&self.world)
     }
 
-    /// Compares the books with another account of the same world.
+    /// Compares the books with another account of the same world, and judges what that reserves.
     pub fn compare(&self, snapshot: &Snapshot) -> Vec<Violation> {
-        compare(&self.world, snapshot)
+        let mut found = compare(&self.world, snapshot);
+        judge_reserved(&self.world, &snapshot.reserved, self.lent_percent, &mut found);
+        found
     }
 
     /// Judges one pod and puts it into the books; false if it cannot be booked at all.

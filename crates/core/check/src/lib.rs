@@ -23,6 +23,7 @@ mod limits;
 mod node_books;
 mod placing;
 mod preempting;
+mod reserved;
 mod rules;
 mod violation;
 mod world;

@@ -59,6 +59,13 @@ pub enum Violation {
     /// A pod takes what is kept for a job of its priority or a higher one.
     #[error("pod {pod:?} takes {axis} of node {node} that are kept for others")]
     TakesWhatIsKept { pod: PodId, node: NodeName, axis: String },
+    /// What is reserved for a job that is next will not be there, or is more than it may be.
+    #[error("the reservation of job {job:?}: {problem}")]
+    Reservation {
+        /// For whom.
+        job: JobId,
+        problem: String,
+    },
     /// A job takes of its queue what is kept for one of its priority or a higher one.
     #[error(
         "job {job:?} brings queue {queue} to {used} {axis}, of which {kept} more are kept for others: it may hold {most}"

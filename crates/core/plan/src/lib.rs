@@ -8,6 +8,7 @@
 //! | [`engine`] | `step`, the pending queue, the decision cycle |
 //! | `gang` | all-or-nothing placement of a job over the topology |
 //! | [`reserve`] | capacity reserved for the jobs that are next |
+//! | [`starts`] | when pending jobs are expected to start |
 //! | [`policy`] | which of the nodes that fit is best |
 //! | [`preemption`] | which pods are preempted so that a job of higher priority starts |
 //! | [`view`] | now, after releasing, at a time, without victims |
@@ -34,6 +35,7 @@ pub mod preemption;
 mod queue;
 pub mod reserve;
 mod rules;
+pub mod starts;
 pub mod state;
 pub mod view;
 
@@ -49,6 +51,7 @@ pub use preemption::{PreemptionConfig, SearchEffort};
 pub use queue::Order;
 pub use queue::quota::{QueueUse, QuotaBlock};
 pub use reserve::ReserveConfig;
+pub use starts::{ExpectedStart, Foresight, PastForecasts};
 pub use state::State;
 pub use state::shapes::ShapeId;
 pub use view::View;

@@ -43,6 +43,9 @@ pub(crate) struct WhyFlags {
 pub(crate) struct QueueFlags {
     #[command(flatten)]
     look: LookFlags,
+    /// Show when each pending job is expected to start, and what it waits for
+    #[arg(long)]
+    start: bool,
     #[command(flatten)]
     namespace: NamespaceFlags,
 }
@@ -76,7 +79,7 @@ pub(crate) fn why(app: &App, flags: &WhyFlags) -> Result<()> {
 
 /// Prints queues and their pending pods.
 pub(crate) fn queue(app: &App, flags: &QueueFlags) -> Result<()> {
-    queue::answer(app, &mut flags.look.look(app, "queue")?, &flags.namespace)
+    queue::answer(app, &mut flags.look.look(app, "queue")?, &flags.namespace, flags.start)
 }
 
 /// Prints nodes and the pods that use their GPUs.

@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 pub(crate) mod faults;
 pub(crate) mod fgd_world;
 pub(crate) mod policy;
+pub(crate) mod scenario;
 pub(crate) mod seeds;
 pub(crate) mod stop_costs;
 pub(crate) mod trace_file;

@@ -43,6 +43,53 @@ fn the_same_seed_gives_the_same_log_and_another_seed_another() {
 }
 
 #[test]
+fn a_scenario_is_drawn_by_seed_and_its_problems_have_a_line() {
+    let folder = Folder::new();
+    let good = "\
+[world]
+nodes = '2x8'
+[stream]
+load = 0.8
+length = '2d'
+[[stream.jobs]]
+gpus = [1, 16]
+run_time = ['10m', '4h']
+[[overlays]]
+share = 0.5
+checkpoint_interval = '10m'
+";
+    folder.write("good.toml", good);
+    let run = |seed: u32, more: &str| {
+        folder.json(&format!(
+            "sim run --protocol timed --scenario good.toml --order fifo --seed {seed} {more}"
+        ))
+    };
+    let (first, again, other) = (run(1, ""), run(1, "--check every-step"), run(2, ""));
+    assert_eq!(first["event_log_hash"], again["event_log_hash"]);
+    assert_ne!(first["event_log_hash"], other["event_log_hash"]);
+    assert_eq!((&first["nodes"], &first["unfinished_jobs"]), (&2.into(), &0.into()));
+    let starts = &run(1, "--estimates truth --start-estimates 1h")["start_estimate"];
+    assert_eq!((&starts["worst_p50_error_s"], &starts["unknown"]), (&0.0.into(), &0.into()));
+    assert!(starts["jobs"].as_u64() > Some(5), "{starts}");
+    for (file, from, to, expected) in [
+        ("line", "load = 0.8", "load = 'much'", "line.toml:4: "),
+        ("key", "gpus =", "gpu =", "key.toml:7: unknown field `gpu`"),
+        ("load", "load = 0.8", "load = 0", "load.toml: stream.load: expected a number above 0"),
+        ("range", "'10m', '4h'", "'4h', '10m'", "range.toml:8: the first duration must be above 0"),
+        ("nodes", "2x8", "0x8", "nodes.toml: world.nodes: no machine"),
+    ] {
+        folder.write(&format!("{file}.toml"), &good.replace(from, to));
+        let told =
+            folder.call(&format!("sim run --protocol timed --scenario {file}.toml --order fifo"));
+        assert_eq!(told.code, Some(3), "{}", told.err);
+        assert!(told.err.contains(expected), "{expected} is not in {}", told.err);
+    }
+    let told = folder.call("sim run --protocol timed --nodes 2x8 --order fifo");
+    assert_eq!(told.code, Some(2));
+    assert!(told.err.contains("no jobs: give --jobs FILE"), "{}", told.err);
+}
+
+#[test]
 fn every_step_can_be_checked() {
     let folder = Folder::new();
     let mut logs = ["sampled", "every-step", "off"].map(|check| {

@@ -20,6 +20,8 @@ mod queues;
 mod recordings;
 #[path = "all/reservations.rs"]
 mod reservations;
+#[path = "all/starts.rs"]
+mod starts;
 #[path = "all/timed_reference.rs"]
 mod timed_reference;
 #[path = "all/traces.rs"]

@@ -10,6 +10,7 @@
 //! | what a person asks first, as figures and as text | [`stats`] |
 //! | jobs out of what was seen of GPUs | [`Seen`] |
 //! | seeded clusters and job streams | [`synth`] |
+//! | clusters and job streams from a few lines | [`scenario`] |
 //!
 //! `docs/reference/trace-formats.md` describes the files. Nothing here touches a clock or draws
 //! randomness of its own; every result follows from the input and the seed.
@@ -21,6 +22,7 @@ mod job;
 pub mod limits;
 mod node;
 mod read;
+pub mod scenario;
 mod seen;
 pub mod stats;
 pub mod synth;

@@ -271,6 +271,14 @@ impl Engine {
         snapshot::of(self)
     }
 
+    /// An engine that decides as this one about a world that was taken from it, and keeps no
+    /// records.
+    pub(crate) fn copy_of(&self, world: &Snapshot) -> Option<Self> {
+        let policy = PolicySpec { learnt: self.learnt(), ..self.config.policy.clone() };
+        let config = EngineConfig { policy, record_decisions: false, ..self.config.clone() };
+        Self::new(config, world).ok()
+    }
+
     /// How many distinct names and requirements there are tables for, also of what is gone.
     pub fn known_names(&self) -> usize {
         let state = self.state();

@@ -60,4 +60,21 @@ impl Survival {
         }
         buckets::upper_ms(BUCKETS - 1).max(age_ms.saturating_add(1))
     }
+
+    /// The same between the ends of buckets, as if ends were spread evenly over each.
+    pub(crate) fn drawn_ms(&self, share: f64, age_ms: u64) -> u64 {
+        let mut left = 1.0;
+        let mut from_ms = age_ms;
+        for bucket in buckets::of(age_ms)..BUCKETS {
+            let upper_ms = buckets::upper_ms(bucket).max(from_ms);
+            let after = left * (1.0 - self.0[bucket]);
+            if after <= 1.0 - share && upper_ms > age_ms {
+                let part = (left - (1.0 - share)) / (left - after);
+                let ms = from_ms as f64 + part * (upper_ms - from_ms) as f64;
+                return (ms as u64).max(age_ms.saturating_add(1));
+            }
+            (left, from_ms) = (after, upper_ms);
+        }
+        from_ms.max(age_ms.saturating_add(1))
+    }
 }

@@ -28,11 +28,12 @@ pub(crate) fn place_in_lent(
     if lenders.is_empty() {
         return None;
     }
+    let own = books.all_kept_for(job);
     let state = &mut books.placement.state;
     let reservation = |lender: &JobId| books.reserved.get(*lender).map(|claim| claim.reservation);
     let kept = lenders.iter().filter_map(reservation).flat_map(|own| state.holdings.kept_by(own));
     let mut kept: Vec<HoldingId> = kept.collect();
-    kept.extend(books.foreign.room_of(&books.jobs.records[&job].job));
+    kept.extend(own);
     let helped = state.helped;
     let mark = state.begin();
     kept.into_iter().for_each(|id| drop(state.release(id)));
@@ -62,6 +63,8 @@ pub(crate) fn place_in_lent(
         claim.awaited.extend(here.map(|pod| Owner::Pod(pod.pod)));
         books.reserved.lend(lender, job);
     }
+    // What was kept for it is over as well: it has started beside it, or in it.
+    drop((books.reserved.remove(job), books.claims.remove(job)));
     drop(books.foreign.forget_rooms_of(&books.jobs.records[&job].job.kept_room));
     Some(placed)
 }

@@ -301,6 +301,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
                 stop_costs: StopCosts::default(),
                 charges_baselines: false,
                 reserve: ReserveConfig::default(),
+                forecast_every_ms: None,
                 check: flags.check,
             });
         }

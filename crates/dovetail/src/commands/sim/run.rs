@@ -10,6 +10,7 @@ use dovetail_console::places::refuse_shared;
 use dovetail_plan::order::PRESETS;
 use dovetail_settings::errors::UsageError;
 use dovetail_sources::prices::PriceFlags;
+use dovetail_units::duration::parse_duration;
 
 use crate::commands::sim::check::Check;
 use crate::commands::sim::pause::PauseFlags;
@@ -55,14 +56,17 @@ pub(crate) struct RunFlags {
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) protocol: Protocol,
     /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
-    #[arg(long, value_name = "FILE|SIZES")]
-    pub(crate) nodes: NodesFlag,
+    #[arg(long, value_name = "FILE|SIZES", required_unless_present = "scenario")]
+    pub(crate) nodes: Option<NodesFlag>,
     /// fgd: file with the pods
     #[arg(long, value_name = "FILE", required_if_eq("protocol", "fgd"))]
     pub(crate) pods: Option<PathBuf>,
     /// timed: file with the jobs
-    #[arg(long, value_name = "FILE", required_if_eq("protocol", "timed"))]
+    #[arg(long, value_name = "FILE")]
     pub(crate) jobs: Option<PathBuf>,
+    /// timed: file with machines, jobs and what stops cost, in place of --nodes and --jobs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "jobs"])]
+    pub(crate) scenario: Option<PathBuf>,
     /// How nodes are chosen [default: dovetail for fgd, first-fit for timed]
     #[arg(long, value_name = "NAME", value_parser = policy::names())]
     pub(crate) policy: Option<String>,
@@ -85,6 +89,10 @@ pub(crate) struct RunFlags {
     pub(crate) stops: StopCostFlags,
     #[command(flatten)]
     pub(crate) reserve: ReserveFlags,
+    /// timed: forecast when pending jobs start this often, such as 6h, and report how that came true
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(conflicts_with_all = ["pause_at", "from_checkpoint"])]
+    pub(crate) start_estimates: Option<u64>,
     #[command(flatten)]
     pub(crate) faults: FaultFlags,
     #[command(flatten)]
@@ -114,11 +122,13 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
                 "timed",
                 &[
                     ("--jobs", flags.jobs.is_some()),
+                    ("--scenario", flags.scenario.is_some()),
                     ("--order", flags.order.is_some()),
                     ("--preset", flags.preset.is_some()),
                     ("--start-overhead", flags.start_overhead.is_some()),
                     ("--estimates", flags.estimates.is_some()),
                     ("--preemption", flags.preemption),
+                    ("--start-estimates", flags.start_estimates.is_some()),
                     (flags.reserve.given().unwrap_or_default(), flags.reserve.given().is_some()),
                     (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
                     (flags.stops.given().unwrap_or_default(), flags.stops.given().is_some()),
@@ -146,7 +156,8 @@ impl RunFlags {
     /// the checkpoint it was resumed from.
     fn refuse_shared_files(&self) -> Result<()> {
         let inputs = [
-            self.nodes.file(),
+            self.nodes.as_ref().map_or(("--nodes", None), NodesFlag::file),
+            ("--scenario", self.scenario.as_deref()),
             ("--pods", self.pods.as_deref()),
             ("--jobs", self.jobs.as_deref()),
             ("--start-overhead", self.start_overhead.as_deref()),

@@ -48,7 +48,8 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let name = flags.policy.as_deref().unwrap_or("dovetail");
     let seed = app.settings.seed.value;
     let policy = flags.learning.policy(name, seed)?;
-    let cluster = flags.nodes.cluster(app, flags.rows)?;
+    let nodes = flags.nodes.as_ref().context("the command line asks for --nodes")?;
+    let cluster = nodes.cluster(app, flags.rows)?;
     let path = flags.pods.as_deref().context("the command line asks for --pods")?;
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let orders = trace.orders_from(app, &cluster, seed, &flags.orders)?;

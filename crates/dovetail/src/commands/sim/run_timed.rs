@@ -1,5 +1,7 @@
 //! `dovetail sim run --protocol timed`.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use dovetail_console::app::App;
@@ -10,10 +12,10 @@ use dovetail_plan::order::Turns;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
-use dovetail_sim::timed::{Estimates, TimedMetrics};
+use dovetail_sim::timed::{Estimates, StartEstimate, TimedMetrics};
 use dovetail_sim::timeline::UsageReport;
-use dovetail_trace::Cluster;
 use dovetail_trace::fgd::trace_name;
+use dovetail_trace::{Cluster, Trace};
 use dovetail_units::amount::tenths;
 use dovetail_units::duration::{duration, duration_of_seconds};
 use serde::Serialize;
@@ -25,6 +27,7 @@ use crate::commands::sim::pause::Pause;
 use crate::commands::sim::run::RunFlags;
 use crate::commands::sim::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
 use crate::commands::sim::{limits, money};
+use crate::input::scenario::ScenarioFile;
 use crate::input::{baseline, trace_file};
 
 /// The policy where none is named.
@@ -81,10 +84,8 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         None => app.output("sim run")?,
     };
     refuse_unknown(flags)?;
-    let cluster = flags.nodes.cluster(app, flags.rows)?;
+    let (cluster, trace, path) = world(app, flags)?;
     let plan = plan(app, flags, &cluster)?;
-    let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
-    let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
     let prices = flags.prices.of(&cluster, &app.settings)?;
     // Published orders know one pool of GPUs, and refuse what is larger.
     let impossible = match plan.order.is_preemptive() {
@@ -132,6 +133,24 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         }
         _ => app.print(&report.text(app)),
     }
+}
+
+/// The machines, the jobs, and the file that these come from.
+fn world<'f>(app: &App, flags: &'f RunFlags) -> Result<(Cluster, Trace, &'f Path)> {
+    if let Some(path) = flags.scenario.as_deref() {
+        let scenario = ScenarioFile::read(path)?;
+        let cluster = scenario.nodes()?.cluster(app, flags.rows)?;
+        let trace = scenario.trace(app.settings.seed.value, cluster.total_gpus())?;
+        return Ok((cluster, trace, path));
+    }
+    let nodes = flags.nodes.as_ref().context("the command line asks for --nodes")?;
+    let cluster = nodes.cluster(app, flags.rows)?;
+    let Some(path) = flags.jobs.as_deref() else {
+        let text = "no jobs: give --jobs FILE, or --scenario FILE in place of --nodes";
+        return Err(UsageError(text.to_owned()).into());
+    };
+    let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
+    Ok((cluster, trace, path))
 }
 
 /// A simulation that was paused, as JSON.
@@ -190,7 +209,9 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         let policy = flags.policy.as_ref().map(|_| "--policy");
         let record = flags.record.as_ref().map(|_| "--record");
         let preemption = flags.preemption.then_some("--preemption");
-        let files = record.or(flags.pause.given()).or(preemption).or(flags.reserve.given());
+        let starts = flags.start_estimates.map(|_| "--start-estimates");
+        let files =
+            record.or(flags.pause.given()).or(preemption).or(flags.reserve.given()).or(starts);
         (
             policy.or(estimates).or(files).or(flags.faults.given()).or(flags.prices.given()),
             "preempts by rules of its own and knows no such thing",
@@ -236,6 +257,7 @@ fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
         stop_costs: flags.stops.costs(),
         charges_baselines: flags.stops.charges_baselines(),
         reserve: flags.reserve.config(),
+        forecast_every_ms: flags.start_estimates,
         check: flags.check,
     })
 }
@@ -302,6 +324,7 @@ impl TimedDocument {
             rows.push(("preemptions", whole(figures.metrics.preemptions)));
             rows.push(("lost by stops", lost(&figures.metrics)));
         }
+        rows.extend(figures.start_estimate.map(|starts| ("expected starts", came_true(&starts))));
         let resumed = figures.resumed_at_ms.map(duration);
         rows.extend(resumed.map(|at| ("went on from a pause at", at)));
         rows.extend(self.learning_started_from.clone().map(|from| ("learning started from", from)));
@@ -311,6 +334,17 @@ impl TimedDocument {
         let never = self.impossible.text();
         format!("{title}\n\n{}{never}{}", facts(rows), money.unwrap_or_default())
     }
+}
+
+/// How often jobs started by the time that was expected.
+fn came_true(starts: &StartEstimate) -> String {
+    let by = |share: Option<f64>| percent(share.map(|share| share * 100.0));
+    format!(
+        "{} of {} jobs by the median, {} by the 90th percentile",
+        by(starts.within_p50),
+        whole(starts.jobs),
+        by(starts.within_p90)
+    )
 }
 
 /// GPU-time of work done again and of restarts.

@@ -11,15 +11,15 @@ use dovetail_console::progress::Progress;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::order::Turns;
 use dovetail_plan::{
-    Engine, EngineConfig, EstimatesConfig, Learnt, Order, PolicySpec, PreemptionConfig,
+    Engine, EngineConfig, EstimatesConfig, Foresight, Learnt, Order, PolicySpec, PreemptionConfig,
     ReserveConfig,
 };
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
-    Calibration, Estimates, FaultModel, Observer, Simulation, TimedConfig, TimedError,
-    TimedMetrics, TimedWorld, lost_percent,
+    Calibration, Estimates, FaultModel, Observer, Simulation, StartEstimate, StartWatch,
+    TimedConfig, TimedError, TimedMetrics, TimedWorld, lost_percent,
 };
 use dovetail_sim::timeline::{Series, Timeline};
 use dovetail_trace::{Cluster, StopCosts, Trace};
@@ -122,6 +122,8 @@ pub(crate) struct TimedPlan {
     pub(crate) charges_baselines: bool,
     /// Whether capacity is reserved for the jobs that are next.
     pub(crate) reserve: ReserveConfig,
+    /// How often it is asked when pending jobs start; `None` is never.
+    pub(crate) forecast_every_ms: Option<u64>,
     pub(crate) check: Check,
 }
 
@@ -142,6 +144,9 @@ pub(crate) struct TimedFigures {
     /// had one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) estimates: BTreeMap<&'static str, Calibration>,
+    /// How good expected starts were, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) start_estimate: Option<StartEstimate>,
     pub(crate) event_log_hash: String,
     #[serde(skip)]
     pub(crate) learnt: Option<Learnt>,
@@ -235,16 +240,19 @@ fn by_engine(
     let watch = Watch::new(plan.check, &simulation.engine.snapshot());
     let start = |path| Recording::start(path, &config.engine, &simulation.engine);
     let recording = files.record.map(start).transpose()?;
-    let mut eyes = Eyes { watch, account, recording, progress };
+    let foresight = Foresight::default();
+    let starts = plan.forecast_every_ms.map(|every_ms| StartWatch::new(every_ms, foresight));
+    let mut eyes = Eyes { watch, account, recording, starts, progress };
     let is_over = simulation
         .run(files.pause.map(|pause| pause.at_ms), &mut eyes)
         .map_err(|error| placed(trace, error))?;
-    let Eyes { watch, mut account, recording, .. } = eyes;
+    let Eyes { watch, mut account, recording, starts, .. } = eyes;
     recording.map_or(Ok(()), Recording::finish)?;
     watch.verdict()?;
     let mut figures = TimedFigures {
         metrics: simulation.metrics(),
         estimates: simulation.calibrations(),
+        start_estimate: starts.as_ref().map(StartWatch::figures),
         event_log_hash: simulation.event_log_hash(),
         learnt: simulation.engine.policy().learnt().cloned(),
         usage: None,
@@ -322,6 +330,7 @@ fn as_published(
     Ok(TimedFigures {
         metrics,
         estimates: BTreeMap::new(),
+        start_estimate: None,
         event_log_hash,
         learnt: None,
         usage: None,
@@ -336,6 +345,7 @@ struct Eyes<'p> {
     watch: Watch,
     account: Timeline,
     recording: Option<Recording<'p>>,
+    starts: Option<StartWatch>,
     progress: &'p Progress,
 }
 
@@ -349,6 +359,9 @@ impl Observer for Eyes<'_> {
         self.watch.step(events, plan, now_ms);
         if let Some(recording) = &mut self.recording {
             recording.recorder.step(now_ms, events, plan);
+        }
+        if let Some(starts) = &mut self.starts {
+            starts.stepped(engine, now_ms, events, plan);
         }
         let ended = events.iter().filter(|event| matches!(event, Event::Ended { .. }));
         self.progress.advance(ended.count() as u64);

@@ -16,6 +16,7 @@ mod pod;
 mod ports;
 mod preemption;
 mod preferences;
+mod run_time;
 mod unbound;
 mod volumes;
 
@@ -29,6 +30,7 @@ pub use node::{NodeSetting, node, twice_offered};
 pub use not_yet::NotYet;
 pub use pod::{Held, held, kept_away_by, pod};
 pub use preemption::preemption_rules;
+pub use run_time::{said_run_time, started_ms, unreadable_run_time};
 
 /// The resource whose units are whole GPUs, unless another is set.
 pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;

@@ -12,6 +12,7 @@ use super::objects::Objects;
 use super::objects::pods::{SLACK_MS, Slot, late_from_ms};
 use super::objects::reported::{Reported, full_name};
 use super::readings::standing::{Standing, holding, standing};
+use crate::translate::started_ms;
 
 /// Claims of a snapshot have reservations from here on, as the engine's own.
 const FIRST_CLAIM: u32 = 1 << 31;
@@ -33,7 +34,7 @@ pub(super) fn without_nodes(index: &mut Index, now_ms: u64) -> Snapshot {
                 snapshot.jobs.push(feed.job(objects, slot, pod.job, Arc::clone(requirement)));
             }
             (Reported::Assumed { .. } | Reported::Running { .. }, Some(pod)) => {
-                let start_ms = entry.pod.meta.created_ms.min(now_ms);
+                let start_ms = started_ms(&entry.pod).min(now_ms);
                 match entry.is_in_job {
                     true => {
                         in_jobs.entry(pod.job).or_default().insert(pod, slot);

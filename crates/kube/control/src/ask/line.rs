@@ -7,6 +7,7 @@ use dovetail_model::{Job, JobId};
 use serde::Serialize;
 
 use super::not_in_line::waits_for_reservation;
+use super::starts::StartLine;
 use crate::schedule::Scheduler;
 use crate::status::{WAITING_FOR_RESERVATION, Waiting};
 
@@ -29,6 +30,9 @@ pub struct InLine {
     pub reason: &'static str,
     /// Why, for people.
     pub message: String,
+    /// When it is expected to start, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected_start: Option<StartLine>,
     #[serde(skip)]
     pub id: JobId,
 }
@@ -60,6 +64,7 @@ pub(super) fn line(now_ms: u64, scheduler: &mut Scheduler) -> Vec<InLine> {
             waited_ms: now_ms.saturating_sub(job.submit_ms),
             reason: word,
             message,
+            expected_start: None,
             id: job.id,
             job: job.name,
         });

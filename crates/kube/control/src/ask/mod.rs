@@ -6,6 +6,7 @@ mod line;
 mod nodes;
 mod not_in_line;
 mod queues;
+mod starts;
 mod why;
 
 pub use gang::{GangLine, MemberLine};
@@ -13,6 +14,7 @@ pub use line::InLine;
 pub use nodes::{Holder, NodeLine};
 pub use not_in_line::NotInLine;
 pub use queues::QueueLine;
+pub use starts::StartLine;
 pub use why::{PodQuestion, Why};
 
 use crate::schedule::Scheduler;
@@ -23,7 +25,10 @@ pub enum Question {
     /// Why a pod or a gang is pending.
     Pod(PodQuestion),
     /// What queues hold, and who waits in them.
-    Queues,
+    Queues {
+        /// Also when pending jobs are expected to start.
+        starts: bool,
+    },
     /// What nodes have, and who holds it.
     Nodes {
         /// Also those without GPUs.
@@ -64,8 +69,14 @@ pub(crate) fn ask(
 ) -> Reply {
     match question {
         Question::Pod(pod) => Reply::Pod(why::why(pod, ours, now_ms, scheduler).map(Box::new)),
-        Question::Queues => {
-            let waiting = line::line(now_ms, scheduler);
+        Question::Queues { starts } => {
+            let mut waiting = line::line(now_ms, scheduler);
+            if *starts {
+                let mut expected = starts::starts(scheduler);
+                for job in &mut waiting {
+                    job.expected_start = Some(expected.remove(&job.id).unwrap_or_default());
+                }
+            }
             let queues = queues::queues(&waiting, scheduler);
             let not_in_line = not_in_line::not_in_line(scheduler.world());
             let gpu_resource = scheduler.world().rules().device_resource.to_string();

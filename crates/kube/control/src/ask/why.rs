@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::gang::{GangLine, state_of};
 use super::line::{InLine, line};
 use super::not_in_line::{waits_for_quota, waits_for_reservation, why_not_started};
+use super::starts::starts;
 use crate::schedule::Scheduler;
 use crate::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
 
@@ -114,8 +115,9 @@ pub(super) fn why(
         if let Some(gang) = &mut gang {
             gang.fitting_pods = scheduler.ask().fitting(in_line.id);
         }
+        let expected_start = starts(scheduler).remove(&in_line.id);
         return Some(Why {
-            in_line: Some(in_line.clone()),
+            in_line: Some(InLine { expected_start, ..in_line.clone() }),
             line_length: Some(same_queue),
             gang,
             obstacles,

@@ -80,7 +80,8 @@ fn held(snapshot: &Snapshot, goes: &dyn Fn(PodId) -> bool) -> BTreeMap<String, H
 }
 
 /// Without numbers that each gives for itself. Which device it is, the engine decides; when a pod
-/// is expected to be gone counts from when its deletion is first seen.
+/// is expected to be gone counts from when its deletion is first seen, and the engine moves ends that
+/// have passed.
 fn comparable(holding: &Holding, goes: bool) -> Holding {
     let mut holding = holding.clone();
     holding.id = HoldingId(0);
@@ -90,6 +91,9 @@ fn comparable(holding: &Holding, goes: bool) -> Holding {
     holding.resources.extended.retain(|_, amount| *amount != 0);
     if goes || matches!(holding.phase, Phase::Releasing { .. }) {
         holding.phase = Phase::Releasing { expected_end_ms: None };
+    }
+    if let Phase::Held { expected_end_ms } = &mut holding.phase {
+        *expected_end_ms = None;
     }
     holding
 }

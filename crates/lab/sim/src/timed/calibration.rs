@@ -106,14 +106,14 @@ impl Calibrations {
 }
 
 /// The pinball loss of a quantile in thousandths, times a thousand.
-fn loss(quantile: u128, run_ms: u64, estimate_ms: u64) -> u128 {
+pub(super) fn loss(quantile: u128, run_ms: u64, estimate_ms: u64) -> u128 {
     match run_ms.checked_sub(estimate_ms) {
         Some(over_ms) => quantile * u128::from(over_ms),
         None => (1_000 - quantile) * u128::from(estimate_ms - run_ms),
     }
 }
 
-fn median(recent: &VecDeque<u64>) -> Option<u64> {
+pub(super) fn median(recent: &VecDeque<u64>) -> Option<u64> {
     let mut sorted: Vec<u64> = recent.iter().copied().collect();
     sorted.sort_unstable();
     sorted.get(sorted.len().checked_sub(1)? / 2).copied()

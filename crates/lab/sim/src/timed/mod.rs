@@ -13,6 +13,7 @@ mod impossible;
 mod metrics;
 mod progress;
 mod run;
+mod starts;
 
 use std::collections::BTreeSet;
 
@@ -29,6 +30,7 @@ pub use impossible::{ImpossibleJob, impossible_jobs};
 pub use metrics::{JobOutcome, TimedMetrics, lost_percent};
 pub use progress::Progress;
 pub use run::{JobView, Observer, Simulation};
+pub use starts::{StartEstimate, StartWatch};
 
 use crate::timed::cluster_events::ClusterEvent;
 

@@ -1,8 +1,12 @@
 //! Reservations for the jobs that are next.
 
-use dovetail_plan::{EngineConfig, Order, PolicySpec, ReserveConfig};
-use dovetail_sim::timed::{Estimates, Simulation, TimedConfig, TimedWorld};
+use dovetail_check::{Judge, Violation};
+use dovetail_model::{Event, Plan, Reserved, Snapshot};
+use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec, ReserveConfig};
+use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::{TraceJob, TraceNode};
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -119,4 +123,93 @@ fn a_job_that_outlives_its_expected_end_moves_the_reservation_and_nothing_else()
     assert_eq!(of(&starts, "wide"), 20.0, "{starts:?}");
     // The reservation was moved behind 13 hours: there is an hour for it.
     assert_eq!(of(&starts, "later"), 12.0, "{starts:?}");
+}
+
+/// Every step is judged, and so is what is reserved after it.
+struct Judged {
+    judge: Judge,
+    found: Vec<Violation>,
+    reserved: usize,
+    lent: usize,
+    /// A world in which something is lent.
+    kept: Option<(Judge, Snapshot)>,
+}
+
+impl Observer for Judged {
+    fn stepped(&mut self, engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
+        events.iter().for_each(|event| self.judge.event(event, now_ms));
+        self.found.extend(self.judge.plan(plan));
+        let snapshot = engine.snapshot();
+        self.found.extend(self.judge.compare(&snapshot));
+        self.reserved += snapshot.reserved.len();
+        let lends = |reserved: &&Reserved| !reserved.lent.is_empty();
+        self.lent += snapshot.reserved.iter().filter(lends).count();
+        if self.kept.is_none() && snapshot.reserved.iter().any(|reserved| lends(&reserved)) {
+            self.kept = Some((self.judge.clone(), snapshot));
+        }
+    }
+}
+
+/// Jobs of three queues and two priorities, from one GPU to four nodes, whose users are right about
+/// run times, or wrong by up to four times.
+fn busy(seed: u64) -> TimedWorld {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut below = |most: u64| random.next_u64() % most;
+    let mut submit_ms = 0;
+    let mut jobs = Vec::new();
+    for number in 0..150 {
+        submit_ms += below(HOUR_MS / 3);
+        let pods = [1, 2, 4, 8, 16, 32][below(6) as usize];
+        let duration_ms = 60_000 + below(8 * HOUR_MS);
+        let estimate_ms = duration_ms * (1 + below(16)) / 4;
+        let mut job = job(&number.to_string(), submit_ms, pods, duration_ms, estimate_ms);
+        job.queue = Some(["a", "b", "c"][below(3) as usize].to_owned());
+        job.priority = i32::from(below(10) == 0);
+        jobs.push(job);
+    }
+    let node = |at: u64| TraceNode { name: format!("n{at}"), gpu_count: 8, ..TraceNode::default() };
+    TimedWorld { nodes: (0..4).map(node).collect(), jobs, ..TimedWorld::default() }
+}
+
+#[test]
+fn what_is_reserved_is_free_once_those_have_gone_that_it_counts_on() {
+    let mut kept = None;
+    let (mut reserved, mut lent) = (0, 0);
+    for seed in 1..=6 {
+        let engine = EngineConfig {
+            policy: PolicySpec::named("best-fit"),
+            order: Order::FifoSkip,
+            reserve: reserve(50),
+            ..EngineConfig::default()
+        };
+        let config = TimedConfig { engine, estimates: Estimates::Trace, ..TimedConfig::default() };
+        let mut simulation = Simulation::new(busy(seed), config).unwrap();
+        let judge = Judge::new(&simulation.engine.snapshot()).with_lent_percent(50);
+        let mut judged = Judged { judge, found: Vec::new(), reserved: 0, lent: 0, kept: None };
+        simulation.run(None, &mut judged).unwrap();
+        assert_eq!(judged.found, [], "seed {seed}");
+        (reserved, lent) = (reserved + judged.reserved, lent + judged.lent);
+        kept = kept.or(judged.kept);
+    }
+    assert!(reserved > 1_000 && lent > 50, "{reserved} {lent}");
+
+    // What would be wrong is found.
+    let (judge, good) = kept.expect("something was lent");
+    let lie = |change: &dyn Fn(&mut Reserved)| {
+        let mut snapshot = good.clone();
+        let lends = |reserved: &&mut Reserved| !reserved.lent.is_empty();
+        change(snapshot.reserved.iter_mut().find(lends).unwrap());
+        judge.compare(&snapshot)
+    };
+    assert_eq!(lie(&|_| {}), []);
+    let is_reservation = |found: &Violation| matches!(found, Violation::Reservation { .. });
+    for found in [
+        lie(&|reserved| reserved.claim.awaited.clear()),
+        lie(&|reserved| drop(reserved.claim.places.pop())),
+        lie(&|reserved| reserved.claim.places[0].node = "nowhere".into()),
+    ] {
+        assert!(found.iter().any(is_reservation), "{found:?}");
+    }
+    let strict = judge.clone().with_lent_percent(0);
+    assert!(strict.compare(&good).iter().any(is_reservation));
 }

@@ -32,7 +32,7 @@ use super::readings::requirements::Requirements;
 use super::readings::roll::{roll, smallest};
 use super::report::Report;
 use crate::translate::gang::GangName;
-use crate::translate::{NotYet, held, preemption_rules};
+use crate::translate::{NotYet, held, preemption_rules, said_run_time, started_ms};
 use counted::{Counted, QueuesNoted};
 use jobs::{JobsNamed, LAST_AHEAD, Place};
 use rooms::Rooms;
@@ -183,7 +183,8 @@ impl Feed {
         preemption.is_protected |= objects.is_exempt(slot) || replaces_another(objects, slot, id);
         preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
         let (queue, kept_room) = (objects.queue_of(slot), self.rooms.for_pod(gang, slot));
-        Job { priority: pod.priority, queue, preemption, kept_room, ..job }
+        let estimate = said_run_time([&**pod]);
+        Job { priority: pod.priority, queue, estimate, preemption, kept_room, ..job }
     }
 
     /// The job of a pod that runs.
@@ -219,7 +220,7 @@ impl Feed {
                 set.requirement = self.requirements.would_need(objects, *slot);
             }
             set.present += 1;
-            start_ms = start_ms.min(objects.pods.get(*slot).pod.meta.created_ms);
+            start_ms = start_ms.min(started_ms(&objects.pods.get(*slot).pod));
         }
         let smallest = smallest_of_running(objects, &pod_sets, pods);
         for (set, smallest) in pod_sets.iter_mut().zip(smallest) {
@@ -228,12 +229,14 @@ impl Feed {
         let first = pods.values().next().map(|slot| objects.pods.get(*slot));
         let name = first.and_then(|entry| entry.gang.as_deref()).map(GangName::to_string);
         let priority = first.map_or(0, |entry| entry.pod.priority);
-        let mut preemption =
-            preemption_rules(pods.values().map(|slot| &*objects.pods.get(*slot).pod));
+        let all = || pods.values().map(|slot| &*objects.pods.get(*slot).pod);
+        let mut preemption = preemption_rules(all());
+        let estimate = said_run_time(all());
         preemption.is_protected |= pods.values().any(|slot| objects.is_exempt(*slot));
         let job = Job::single(id, &name.unwrap_or_default(), start_ms, Arc::default());
         let queue = self.counted.counted_for(id).to_owned();
-        Job { priority, queue, pod_sets, start_ms: Some(start_ms), preemption, ..job }
+        let start_ms = Some(start_ms);
+        Job { priority, queue, pod_sets, estimate, start_ms, preemption, ..job }
     }
 }
 

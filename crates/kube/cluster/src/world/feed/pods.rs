@@ -6,7 +6,7 @@ use dovetail_model::{Event, Holding, NodeName, Owner, Requirement};
 
 use super::jobs::Place;
 use super::{Feed, replaces_another};
-use crate::translate::NotYet;
+use crate::translate::{NotYet, started_ms};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::{Fingerprint, Reported};
@@ -98,7 +98,7 @@ impl Feed {
             None if self.events.unheard => self.counted.count(objects, slot),
             None => {
                 self.end(objects, slot);
-                let start_ms = objects.pods.get(slot).pod.meta.created_ms;
+                let start_ms = started_ms(&objects.pods.get(slot).pod);
                 let job = Box::new(self.running_job(objects, slot, id.job, start_ms));
                 self.counted.count(objects, slot);
                 self.events.held.push(Event::Adopted { job, holdings: vec![holding] });

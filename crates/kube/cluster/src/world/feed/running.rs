@@ -15,6 +15,7 @@ use super::Feed;
 use super::jobs::{LAST_AHEAD, Place};
 use super::pods::is_apart;
 use crate::translate::gang::GangName;
+use crate::translate::started_ms;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
@@ -81,7 +82,7 @@ impl Running<'_> {
         let (Some(job), Some(first)) = (job, slots.first()) else { return };
         let job = match is_gang {
             false => {
-                let start_ms = objects.pods.get(*first).pod.meta.created_ms;
+                let start_ms = started_ms(&objects.pods.get(*first).pod);
                 feed.running_job(objects, *first, job, start_ms)
             }
             true => feed.running_gang(objects, job, &pods, objects.now_ms),

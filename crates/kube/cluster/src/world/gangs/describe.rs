@@ -7,7 +7,7 @@ use dovetail_model::{Job, JobId, PodSet, Requirement, TopologyRequest};
 use rustc_hash::FxHashMap;
 
 use crate::translate::gang::{GangName, Terms};
-use crate::translate::{NotYet, preemption_rules};
+use crate::translate::{NotYet, preemption_rules, said_run_time};
 use crate::world::feed::Feed;
 use crate::world::feed::running::MOST_POD_SETS;
 use crate::world::objects::pods::Slot;
@@ -66,6 +66,7 @@ pub(super) fn describe(
     let submit_ms = pods.clone().map(|pod| pod.meta.created_ms).min().unwrap_or(0);
     let mut preemption = preemption_rules(pods.clone().map(|pod| &**pod));
     preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
+    let estimate = said_run_time(pods.clone().map(|pod| &**pod));
     let priority = pods.map(|pod| pod.priority).next().unwrap_or(0);
     // What is missing follows those that are placed by conditions of its own.
     let required = terms.topology.required.clone().filter(|_| roll.placed.is_empty());
@@ -73,7 +74,8 @@ pub(super) fn describe(
     let job = Job::single(id, &name.to_string(), submit_ms, Arc::default());
     let queue = roll.pending.first().map(|slot| objects.queue_of(*slot)).unwrap_or_default();
     let kept_room = feed.rooms.for_gang(name);
-    Ok((Job { priority, queue, pod_sets, topology, preemption, kept_room, ..job }, seats))
+    let job = Job { priority, queue, pod_sets, topology, estimate, preemption, kept_room, ..job };
+    Ok((job, seats))
 }
 
 fn seats(gang: &Gang<'_>, requirements: &mut Requirements, roll: &Roll) -> Seats {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use dovetail_model::{Holding, HoldingId, NodeName, Owner, Phase, PodId, Requirement};
 use dovetail_objects::Pod;
 
-use crate::translate::{NotYet, held, kept_away_by, pod as translated, whole_devices};
+use crate::translate::{
+    NotYet, held, kept_away_by, pod as translated, said_run_time, started_ms, whole_devices,
+};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{Pause, Slot, late_from_ms};
 use crate::world::objects::reported::{Reported, full_name};
@@ -111,11 +113,15 @@ fn foreign(objects: &Objects, slot: Slot) -> Holding {
     holding(objects, slot, owner, (**node).into(), phase(objects, pod))
 }
 
-/// Until a pod is late with leaving, it leaves soon. When it is late, the time that has passed
+/// A pod ends when it says how long it runs. Until a pod is late with leaving, it leaves soon. When it is late, the time that has passed
 /// says so, and its room is not counted on any more.
 fn phase(objects: &Objects, pod: &Pod) -> Phase {
     match late_from_ms(pod) {
-        None => Phase::Held { expected_end_ms: None },
+        None => {
+            let said = said_run_time([pod]);
+            let end_ms = |run_ms: u64| started_ms(pod).saturating_add(run_ms);
+            Phase::Held { expected_end_ms: said.map(|said| end_ms(said.p50_ms)) }
+        }
         Some(from_ms) => {
             let late = Some(from_ms).filter(|from_ms| *from_ms <= objects.now_ms);
             Phase::Releasing { expected_end_ms: late }

@@ -1,0 +1,86 @@
+//! When pending jobs are expected to start, in words.
+
+use dovetail_console::table::narrow_table;
+use dovetail_control::ask::{InLine, StartLine};
+use dovetail_objects::harmless;
+use dovetail_units::duration::duration;
+
+/// When a job is expected to start.
+pub(crate) fn when(start: &StartLine) -> String {
+    match (start.within_p50_ms, start.within_p90_ms) {
+        (None, _) => "unknown: it waits for pods whose run time is not known (annotation \
+                      dovetail.dev/runtime)"
+            .to_owned(),
+        (Some(p50_ms), Some(p90_ms)) if p50_ms == p90_ms => {
+            format!("in {}, by the run times that pods state", duration(p50_ms))
+        }
+        (Some(p50_ms), Some(p90_ms)) => {
+            format!("in {} (50%), within {} (90%)", duration(p50_ms), duration(p90_ms))
+        }
+        (Some(p50_ms), None) => format!("in {} (50%)", duration(p50_ms)),
+    }
+}
+
+/// After which jobs it starts, and where; `None` if that is not known.
+pub(crate) fn after(start: &StartLine) -> Option<String> {
+    let nodes = named("node", &start.nodes, 2)?;
+    Some(match named("job", &start.after, 2) {
+        Some(jobs) => format!("after {jobs}, on {nodes}"),
+        None => format!("on {nodes}"),
+    })
+}
+
+/// Names behind their kind, beyond so many only how many; `None` without any.
+fn named(kind: &str, names: &[String], most: usize) -> Option<String> {
+    let shown: Vec<_> = names.iter().take(most).map(|name| harmless(name)).collect();
+    let more = names.len() - shown.len();
+    let kind = if names.len() == 1 { kind.to_owned() } else { format!("{kind}s") };
+    match (shown.as_slice(), more) {
+        ([], _) => None,
+        ([one], 0) => Some(format!("{kind} {one}")),
+        (_, 0) => Some(format!("{kind} {}", shown.join(" and "))),
+        (_, more) => Some(format!("{kind} {} and {more} more", shown.join(", "))),
+    }
+}
+
+/// Expected starts of pending jobs, under the table of these; empty if they were not asked for.
+pub(crate) fn table(waiting: &[InLine]) -> String {
+    let row = |job: &InLine| {
+        let start = job.expected_start.as_ref()?;
+        let within = |ms: Option<u64>| ms.map_or_else(|| "unknown".to_owned(), duration);
+        let after = after(start).unwrap_or_else(|| "-".to_owned());
+        let job = harmless(&job.job).into_owned();
+        Some(vec![job, within(start.within_p50_ms), within(start.within_p90_ms), after])
+    };
+    let rows: Vec<Vec<String>> = waiting.iter().filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let note = "expected starts, if no job arrives that goes first; unknown where the run time of \
+                what is in the way is not known (annotation dovetail.dev/runtime)";
+    let header = ["job", "in (50%)", "in (90%)", "starts"];
+    format!("{}\n{note}\n", narrow_table(&header, rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_job_waits_for_is_said_in_one_line() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let mut start = StartLine {
+            within_p50_ms: Some(7_200_000),
+            within_p90_ms: Some(18_000_000),
+            after: names(&["team/a", "team/b", "team/c"]),
+            nodes: names(&["n1"]),
+        };
+        assert_eq!(when(&start), "in 2 h (50%), within 5 h (90%)");
+        let told = after(&start).expect("it is known");
+        assert_eq!(told, "after jobs team/a, team/b and 1 more, on node n1");
+        start.after.truncate(1);
+        assert_eq!(after(&start).as_deref(), Some("after job team/a, on node n1"));
+        start = StartLine::default();
+        assert!(when(&start).starts_with("unknown") && after(&start).is_none());
+    }
+}

@@ -1,0 +1,133 @@
+//! Whether what is reserved for jobs that are next will be there: once those have gone that a
+//! reservation counts on, its places are free beside everything else that is held.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{JobId, NodeName, Owner, Place, Reserved, Resources};
+
+use crate::node_books::{Held, Holder, NodeBooks, axes};
+use crate::violation::Violation;
+use crate::world::World;
+
+/// Judges all reservations. `lent_percent`: GPUs of running jobs that one job has lent its room to,
+/// at most, in percent of its own; `None` is not known.
+pub(crate) fn judge_reserved(
+    world: &World,
+    all: &[Reserved],
+    lent_percent: Option<u32>,
+    found: &mut Vec<Violation>,
+) {
+    let mut places: BTreeMap<&NodeName, Vec<&Place>> = BTreeMap::new();
+    let mut awaited: BTreeSet<Holder> = BTreeSet::new();
+    for reserved in all {
+        let problems = [
+            problem_of_job(world, reserved),
+            problem_of_places(world, reserved),
+            lent_percent.and_then(|percent| problem_of_lent(world, reserved, percent)),
+        ];
+        let job = reserved.claim.job;
+        let problems = problems.into_iter().flatten();
+        found.extend(problems.map(|problem| Violation::Reservation { job, problem }));
+        for place in &reserved.claim.places {
+            places.entry(&place.node).or_default().push(place);
+        }
+        awaited.extend(awaited_by(reserved));
+    }
+    for (node, places) in places.into_iter().filter(|(_, places)| places.len() > 1) {
+        if let Some(problem) = problem_on_node(world, node, &places, &awaited) {
+            let job = places[0].pod.job;
+            let problem = format!("together with other reservations: {problem}");
+            found.push(Violation::Reservation { job, problem });
+        }
+    }
+}
+
+/// It is for a job that waits, and for as many pods as that starts with.
+fn problem_of_job(world: &World, reserved: &Reserved) -> Option<String> {
+    let claim = &reserved.claim;
+    let Some(booked) = world.jobs.get(&claim.job) else {
+        return Some("the job is not known".to_owned());
+    };
+    if booked.runs() {
+        return Some("the job runs".to_owned());
+    }
+    for (index, set) in booked.job.pod_sets.iter().enumerate() {
+        let of_set = claim.places.iter().filter(|place| usize::from(place.pod.pod_set) == index);
+        let places = of_set.count();
+        let needed = set.min.saturating_sub(set.present) as usize;
+        if places != needed {
+            return Some(format!("pod set {index} has {places} places and needs {needed}"));
+        }
+    }
+    let strange = claim.places.iter().find(|place| place.pod.job != claim.job);
+    strange.map(|place| format!("a place is for {:?}", place.pod))
+}
+
+/// Its own places are free once those have gone that it counts on.
+fn problem_of_places(world: &World, reserved: &Reserved) -> Option<String> {
+    let awaited = awaited_by(reserved);
+    let mut places: BTreeMap<&NodeName, Vec<&Place>> = BTreeMap::new();
+    for place in &reserved.claim.places {
+        places.entry(&place.node).or_default().push(place);
+    }
+    places.iter().find_map(|(node, places)| problem_on_node(world, node, places, &awaited))
+}
+
+fn awaited_by(reserved: &Reserved) -> BTreeSet<Holder> {
+    let holder = |owner: &Owner| match owner {
+        Owner::Pod(pod) => Some(Holder::Pod(*pod)),
+        Owner::Foreign(name) => Some(Holder::Foreign(name.clone())),
+        Owner::Reservation => None,
+    };
+    reserved.claim.awaited.iter().filter_map(holder).collect()
+}
+
+/// Whether places fit on a node that some have left.
+fn problem_on_node(
+    world: &World,
+    name: &NodeName,
+    places: &[&Place],
+    gone: &BTreeSet<Holder>,
+) -> Option<String> {
+    let Some(books) = world.nodes.get(name) else { return Some(format!("node {name} is gone")) };
+    let mut books: NodeBooks = books.clone();
+    let leave: Vec<Holder> = books.held.keys().filter(|who| gone.contains(who)).cloned().collect();
+    leave.iter().for_each(|holder| drop(books.release(holder)));
+    for place in places {
+        let resources = asked(world, place)?;
+        for (index, amount) in &place.devices {
+            if !books.devices.has_room(*index, amount, &books.node, &world.mig_tables) {
+                return Some(format!("device {index} of node {name} is not free"));
+            }
+        }
+        let free = |axis: &str| {
+            let mut free = axes(&books.free).filter(|(name, _)| *name == axis);
+            free.next().map_or(0, |(_, amount)| amount.max(0))
+        };
+        let short = axes(&resources).find(|(axis, asked)| *asked > free(axis));
+        if let Some((axis, asked)) = short {
+            return Some(format!("{asked} {axis} of node {name} are not free"));
+        }
+        let held = Held { resources, devices: place.devices.clone(), ..Held::default() };
+        books.hold(Holder::Pod(place.pod), held);
+    }
+    None
+}
+
+fn asked(world: &World, place: &Place) -> Option<Resources> {
+    let sets = &world.jobs.get(&place.pod.job)?.job.pod_sets;
+    Some(sets.get(usize::from(place.pod.pod_set))?.requirement.resources.clone())
+}
+
+/// Running jobs that were let into its room have no more GPUs than the bound; those of a higher
+/// priority may take it anyway.
+fn problem_of_lent(world: &World, reserved: &Reserved, percent: u32) -> Option<String> {
+    let lender = &world.jobs.get(&reserved.claim.job)?.job;
+    let gpu_milli = |job: &JobId| {
+        let booked = world.jobs.get(job).filter(|booked| booked.runs())?;
+        Some(booked.job.min_gpu_milli()).filter(|_| booked.job.priority <= lender.priority)
+    };
+    let lent: i64 = reserved.lent.iter().filter_map(gpu_milli).sum();
+    let most = lender.min_gpu_milli() * i64::from(percent) / 100;
+    (lent > most).then(|| format!("{lent} milli-GPU are lent, of {most} at most"))
+}

@@ -1,0 +1,137 @@
+//! When pending jobs are expected to start, and what they wait for.
+//!
+//! The engine plays forward a copy of itself, made from its own snapshot: running jobs end when
+//! their run times say, and the copy decides as the engine would, with its order, reservations and
+//! preemptions. One play takes the median run time of every job; it says which nodes a job is given
+//! and which jobs leave them before. Further plays draw each run time at random from what is known
+//! of it; the 50th and 90th percentile of a job's start over these are its expected start.
+//!
+//! Nobody is submitted in a play, no node fails and nothing is learned from it: what comes later
+//! and goes first is not in these figures. Where every run time is exact and nobody goes first, a
+//! start comes true to the millisecond.
+//!
+//! Plays count their steps and end at a limit. A start that a play does not reach is later than
+//! those that it does: if more than half (or a tenth) of the plays do not reach it, its median (or
+//! 90th percentile) is unknown.
+//!
+//! | file | what |
+//! |---|---|
+//! | `chance` | what is known of a run time, and draws from it |
+//! | `play` | one play |
+//! | `past` | what earlier forecasts say of new ones |
+
+mod chance;
+mod past;
+mod play;
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{JobId, NodeName, Snapshot};
+
+pub use past::PastForecasts;
+
+use crate::engine::Engine;
+use chance::Chances;
+use play::{Play, Played};
+
+/// How far and how often an engine plays itself forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Foresight {
+    /// Plays with run times drawn at random.
+    pub draws: u32,
+    /// Events and decisions of all plays together.
+    pub max_steps: u64,
+    /// Where the random numbers start.
+    pub seed: u64,
+}
+
+impl Default for Foresight {
+    fn default() -> Self {
+        Self { draws: 19, max_steps: 200_000, seed: 0 }
+    }
+}
+
+/// When a pending job is expected to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedStart {
+    pub job: JobId,
+    /// Half of the plays start it by then; `None` is unknown.
+    pub p50_ms: Option<u64>,
+    /// Nine of ten plays start it by then; `None` is unknown.
+    pub p90_ms: Option<u64>,
+    /// Running and pending jobs that leave its nodes before it starts, the last first, in the play
+    /// of medians.
+    pub after: Vec<JobId>,
+    /// Its nodes in that play; empty where it does not start in it.
+    pub nodes: Vec<NodeName>,
+}
+
+/// So many of the jobs that a start waits for are named.
+const MOST_NAMED: usize = 8;
+
+impl Engine {
+    /// When each pending job is expected to start, by job. Nothing changes.
+    pub fn expected_starts(&self, foresight: &Foresight) -> Vec<ExpectedStart> {
+        let world = self.snapshot();
+        let waiting: Vec<JobId> =
+            world.jobs.iter().filter(|job| job.start_ms.is_none()).map(|job| job.id).collect();
+        if waiting.is_empty() {
+            return Vec::new();
+        }
+        let chances = Chances::of(&world, &self.books.run_times);
+        let draws = if chances.are_certain() { 0 } else { u64::from(foresight.draws) };
+        let most_steps = foresight.max_steps / (draws + 1);
+        let play = |shares: &dyn Fn(JobId) -> f64| self.play(&world, &chances, shares, most_steps);
+        let medians = play(&|_| 0.5);
+        let mut starts: BTreeMap<JobId, Vec<u64>> = BTreeMap::new();
+        let mut take = |played: &Played| {
+            for (job, start) in &played.starts {
+                starts.entry(*job).or_default().push(start.at_ms);
+            }
+        };
+        match draws {
+            0 => take(&medians),
+            _ => (0..draws).for_each(|draw| {
+                let seed = chance::mixed(foresight.seed, draw);
+                take(&play(&|job| chance::share(seed, job)));
+            }),
+        }
+        let plays = draws.max(1);
+        let expected = |job: JobId| {
+            let mut of = starts.remove(&job).unwrap_or_default();
+            of.sort_unstable();
+            let (nodes, after) = match medians.starts.get(&job) {
+                Some(start) => (start.nodes.clone(), start.after.clone()),
+                None => (Vec::new(), Vec::new()),
+            };
+            ExpectedStart {
+                job,
+                p50_ms: reached(&of, plays, 50),
+                p90_ms: reached(&of, plays, 90),
+                after,
+                nodes,
+            }
+        };
+        waiting.into_iter().map(expected).collect()
+    }
+
+    fn play(
+        &self,
+        world: &Snapshot,
+        chances: &Chances<'_>,
+        shares: &dyn Fn(JobId) -> f64,
+        most_steps: u64,
+    ) -> Played {
+        let run_ms = |job: JobId| chances.run_ms(job, shares(job));
+        match self.copy_of(world) {
+            Some(engine) => Play::new(engine, world, &run_ms, most_steps).run(),
+            None => Played::default(),
+        }
+    }
+}
+
+/// The time by which a percentage of the plays have started a job, of its sorted starts.
+fn reached(starts: &[u64], plays: u64, percent: u64) -> Option<u64> {
+    let needed = (plays * percent).div_ceil(100).max(1);
+    starts.get(needed as usize - 1).copied()
+}

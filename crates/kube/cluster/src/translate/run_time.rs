@@ -1,0 +1,48 @@
+//! How long a job is expected to run, and since when it does.
+
+use dovetail_model::Estimate;
+use dovetail_model::job::EstimateSource;
+use dovetail_objects::{Pod, labels};
+use dovetail_units::duration::parse_duration;
+
+/// What the annotation `dovetail.dev/runtime` of its pods says, of several the longest; `None` if
+/// none has one that can be read.
+pub fn said_run_time<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Option<Estimate> {
+    let said = |pod: &Pod| parse_duration(pod.meta.annotations.get(labels::RUNTIME)?).ok();
+    let run_ms = pods.into_iter().filter_map(said).max()?;
+    Some(Estimate { p50_ms: run_ms, p90_ms: run_ms, source: EstimateSource::User })
+}
+
+/// What is wrong with the annotation of a pod, if it cannot be read.
+pub fn unreadable_run_time(pod: &Pod) -> Option<String> {
+    let said = pod.meta.annotations.get(labels::RUNTIME)?;
+    parse_duration(said).err().map(|problem| format!("{}: {problem}", labels::RUNTIME))
+}
+
+/// Since when a pod that runs has had its node, as far as it says.
+pub fn started_ms(pod: &Pod) -> u64 {
+    pod.scheduled_ms.max(pod.meta.created_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(runtime: &str) -> Pod {
+        let text = serde_json::json!({
+            "metadata": { "name": "p", "annotations": { "dovetail.dev/runtime": runtime } }
+        });
+        serde_json::from_value(text).expect("a pod")
+    }
+
+    #[test]
+    fn the_longest_run_time_of_a_gang_counts_and_one_that_cannot_be_read_is_absent() {
+        let pods = [pod("90m"), pod("2h"), pod("soon")];
+        let said = said_run_time(&pods).map(|said| (said.p50_ms, said.p90_ms));
+        assert_eq!(said, Some((7_200_000, 7_200_000)));
+        assert_eq!(said_run_time(&pods[2..]), None);
+        assert_eq!(unreadable_run_time(&pods[0]), None);
+        let problem = unreadable_run_time(&pods[2]).expect("not a duration");
+        assert!(problem.starts_with("dovetail.dev/runtime: `soon` is not a duration"), "{problem}");
+    }
+}

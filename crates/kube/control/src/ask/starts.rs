@@ -1,0 +1,40 @@
+//! When pending jobs are expected to start.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::JobId;
+use dovetail_plan::Foresight;
+use serde::Serialize;
+
+use crate::schedule::Scheduler;
+
+/// When a pending job is expected to start, if nothing new goes first and no node fails.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StartLine {
+    /// Time from now by which it starts with a chance of one in two; null is unknown.
+    pub within_p50_ms: Option<u64>,
+    /// Time from now by which it starts with a chance of nine in ten; null is unknown.
+    pub within_p90_ms: Option<u64>,
+    /// Jobs that leave its nodes before it starts, the last first.
+    pub after: Vec<String>,
+    /// The nodes it would then be given.
+    pub nodes: Vec<String>,
+}
+
+/// Of every pending job, by the engine's own forecast.
+pub(super) fn starts(scheduler: &Scheduler) -> BTreeMap<JobId, StartLine> {
+    let Some(engine) = scheduler.engine() else { return BTreeMap::new() };
+    let now_ms = engine.now_ms();
+    let name = |job: JobId| engine.job(job).map(|job| job.name.clone());
+    let line = |start: dovetail_plan::ExpectedStart| {
+        let within = |ms: Option<u64>| Some(ms?.saturating_sub(now_ms));
+        let line = StartLine {
+            within_p50_ms: within(start.p50_ms),
+            within_p90_ms: within(start.p90_ms),
+            after: start.after.into_iter().filter_map(name).collect(),
+            nodes: start.nodes.iter().map(|node| node.to_string()).collect(),
+        };
+        (start.job, line)
+    };
+    engine.expected_starts(&Foresight::default()).into_iter().map(line).collect()
+}
