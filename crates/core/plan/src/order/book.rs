@@ -148,22 +148,28 @@ impl TurnBook {
         self.cohorts.refresh()
     }
 
-    /// Whether any job might make place for one of this standing; never wrong when it says no.
-    pub(crate) fn might_take(&self, standing: u64) -> bool {
+    /// Whether any job might make place for one of this standing that was submitted then; never
+    /// wrong when it says no.
+    pub(crate) fn might_take(&self, (standing, submit_ms): (u64, u64)) -> bool {
         let worst = self.open.first().map(|(Reverse(worst), _)| *worst);
-        worst.is_some_and(|worst| worst > self.turns.may_be_taken_from(standing))
+        worst.is_some_and(|worst| worst > self.turns.may_be_taken_from(standing, submit_ms))
     }
 
-    /// Whether a job that runs makes place for one of this standing. What would be lost must be
-    /// less than the difference.
-    pub(crate) fn may_take(&self, standing: u64, from: &Job, now_ms: u64) -> bool {
+    /// Whether a job that runs makes place for one of this standing that was submitted then. What
+    /// would be lost must be less than the difference.
+    pub(crate) fn may_take(
+        &self,
+        (standing, submit_ms): (u64, u64),
+        from: &Job,
+        now_ms: u64,
+    ) -> bool {
         let Some(running) = self.running.get(&from.id).filter(|running| running.is_open) else {
             return false;
         };
         let lost_ms = from.attempt_at(now_ms).unsaved_ms + from.interruption.restart_ms(false);
         let gpu_milli = from.min_gpu_milli().unsigned_abs();
         let lost = lost_ms.saturating_mul(gpu_milli) / 1_000;
-        running.standing > self.turns.may_be_taken_from(standing)
+        running.standing > self.turns.may_be_taken_from(standing, submit_ms)
             && lost <= running.standing - standing
     }
 }

@@ -54,13 +54,39 @@ impl Turns {
         // A job without GPUs counts as a thousandth of one: it is in nobody's way.
         let gpu_milli = u128::from(gpu_milli.max(1).unsigned_abs());
         let size = u128::from(expected_ms) * gpu_milli * u128::from(self.size) / 1_000_000;
-        let age = u128::from(submit_ms) * u128::from(self.age) / 1_000;
-        u64::try_from(size + age).unwrap_or(u64::MAX)
+        u64::try_from(size + self.age(submit_ms)).unwrap_or(u64::MAX)
     }
 
-    /// The standing from which on a job that runs may be preempted for another.
-    pub(super) fn may_be_taken_from(&self, standing: u64) -> u64 {
-        let least = u128::from(standing) * u128::from(self.advantage.max(100)) / 100;
-        u64::try_from(least).unwrap_or(u64::MAX)
+    /// The standing from which on a job that runs may be preempted for one of this standing that
+    /// was submitted then. Its size counts alone: the clock on which it was submitted began at any
+    /// time.
+    pub(crate) fn may_be_taken_from(&self, standing: u64, submit_ms: u64) -> u64 {
+        let size = u128::from(standing).saturating_sub(self.age(submit_ms));
+        let better = size * u128::from(self.advantage.max(100) - 100) / 100;
+        u64::try_from(u128::from(standing) + better).unwrap_or(u64::MAX)
+    }
+
+    fn age(&self, submit_ms: u64) -> u128 {
+        u128::from(submit_ms) * u128::from(self.age) / 1_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_be_preempted_does_not_depend_on_where_the_clock_begins() {
+        let turns = Turns::preset("latency").expect("a preset");
+        let hour_ms = 3_600_000;
+        for origin_ms in [0, 1_800_000_000_000] {
+            // One GPU for an hour, submitted a day after the running job.
+            let submit_ms = origin_ms + 24 * hour_ms;
+            let waits = turns.standing(hour_ms, 1_000, submit_ms);
+            let bar = turns.may_be_taken_from(waits, submit_ms);
+            let runs = |hours: u64| turns.standing(hours * hour_ms, 1_000, origin_ms);
+            // Three hours, and 0.01 GPU-hours for each hour of age.
+            assert!(runs(3) < bar && runs(4) > bar, "{origin_ms}: {bar}");
+        }
     }
 }

@@ -9,13 +9,14 @@ use crate::order::TurnBook;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preemptor {
     pub(crate) priority: i32,
-    /// Its standing, which other orders than `dovetail` do not know.
-    standing: u64,
+    /// Its standing, which other orders than `dovetail` do not know, and when it was submitted.
+    standing: (u64, u64),
 }
 
 impl Preemptor {
     pub(crate) fn of(record: &JobRecord) -> Self {
         let standing = record.place.map_or(u64::MAX, |((_, standing, _), _)| standing);
+        let standing = (standing, record.job.submit_ms);
         Self { priority: record.job.priority, standing }
     }
 
