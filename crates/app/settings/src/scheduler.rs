@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use dovetail_cluster::translate::levels::{LevelLabels, Levels};
 use dovetail_cluster::world::{Patience, VolumePatience};
 use dovetail_plan::Order;
+use dovetail_plan::order::PRESETS;
 use dovetail_plan::policy::named::POLICIES;
 use serde::Deserialize;
 
@@ -31,6 +32,10 @@ pub struct SchedulerSection {
     pub policy: Option<String>,
     /// Who goes first of those that wait.
     pub order: Option<Order>,
+    /// What order `dovetail` is for.
+    pub preset: Option<String>,
+    /// How many pending jobs have a reservation at a time, at most one of each queue.
+    pub reserve_heads: Option<u32>,
     /// Labels that a node must have for pods to be placed there.
     pub node_selector: Option<BTreeMap<String, String>>,
     /// The extended resource whose units are whole GPUs.
@@ -122,6 +127,12 @@ impl SchedulerSection {
             let names = POLICIES.map(|(name, _)| name).join(", ");
             return Err(("policy", format!("{policy:?}: expected one of {names}")));
         }
+        if let Some(preset) = &self.preset
+            && !PRESETS.iter().any(|(name, ..)| name == preset)
+        {
+            let names = PRESETS.map(|(name, ..)| name).join(", ");
+            return Err(("preset", format!("{preset:?}: expected one of {names}")));
+        }
         self.levels().map(drop).map_err(|problem| ("topology", problem))
     }
 
@@ -196,6 +207,12 @@ impl SchedulerSection {
             text("scheduler.listen", &self.listen, LISTEN),
             text("scheduler.policy", &self.policy, POLICY),
             ("scheduler.order", order_name(self.order.unwrap_or(ORDER)), self.order.is_some()),
+            text("scheduler.preset", &self.preset, PRESETS[0].0),
+            (
+                "scheduler.reserve_heads",
+                self.reserve_heads.unwrap_or(0).to_string(),
+                self.reserve_heads.is_some(),
+            ),
             ("scheduler.node_selector", selector, self.node_selector.is_some()),
             text("scheduler.device_resource", &self.device_resource, DEVICE_RESOURCE),
             ("scheduler.topology", levels, self.topology.is_some()),

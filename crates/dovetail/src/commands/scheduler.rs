@@ -12,7 +12,8 @@ use dovetail_control::lead::Terms;
 use dovetail_control::record::Recording;
 use dovetail_live::comparison;
 use dovetail_live::recording::LiveRecording;
-use dovetail_plan::{EngineConfig, PreemptionConfig};
+use dovetail_plan::order::Turns;
+use dovetail_plan::{EngineConfig, PreemptionConfig, ReserveConfig};
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};
 
@@ -253,6 +254,11 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
         engine: EngineConfig {
             policy,
             order: section.order.unwrap_or(ORDER),
+            turns: section.preset.as_deref().and_then(Turns::preset).unwrap_or_default(),
+            reserve: ReserveConfig {
+                heads: section.reserve_heads.unwrap_or(0),
+                ..ReserveConfig::default()
+            },
             preemption,
             ..EngineConfig::default()
         },

@@ -1,5 +1,6 @@
 //! Lists of jobs and queues, for whoever shows them.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use dovetail_model::{Claim, HoldingId, JobId, NodeId, NodeName, Owner, PodId, Queue, QueueName};
@@ -30,6 +31,12 @@ impl<'e> Listing<'e> {
     /// How many jobs wait.
     pub fn waiting_jobs(&self) -> usize {
         self.books.jobs.pending.len()
+    }
+
+    /// By what a waiting job is compared with the others: the smallest is tried first. `None` if it
+    /// does not wait.
+    pub fn place_of(&self, job: JobId) -> Option<(Reverse<i32>, u64, JobId)> {
+        self.books.jobs.waiting(job)?.place.map(|(place, _)| place)
     }
 
     /// Nodes of a running job's pods, one per pod.

@@ -1,7 +1,5 @@
 //! The jobs that wait, first in line first.
 
-use std::cmp::Reverse;
-
 use dovetail_cluster::queues::shown_name;
 use dovetail_model::{Job, JobId};
 use serde::Serialize;
@@ -45,9 +43,10 @@ pub(super) fn line(now_ms: u64, scheduler: &mut Scheduler) -> Vec<InLine> {
         let known = scheduler.engine().and_then(|engine| engine.job(job));
         found.extend(known.filter(|job| job.start_ms.is_none()).cloned());
     }
-    // The identity of a job says where it stands, which is not always when it came: what completes
-    // a gang goes first.
-    found.sort_by_key(|job| (shown_name(&job.queue).to_owned(), Reverse(job.priority), job.id));
+    // By the engine's own order. Among equal ones the identity of a job says where it stands, which
+    // is not always when it came: what completes a gang goes first.
+    let place = |job: JobId| scheduler.engine().and_then(|engine| engine.list().place_of(job));
+    found.sort_by_key(|job| (shown_name(&job.queue).to_owned(), place(job.id)));
     let mut line: Vec<InLine> = Vec::new();
     for job in found {
         let Some(waiting) = scheduler.ask().waiting(job.id) else { continue };
