@@ -13,10 +13,12 @@
 //! | `problem` | classes of equal GPUs, kinds of demand, the objective as one number |
 //! | `simplex`, `relaxation` | the linear program over these classes: prices, a bound, a start |
 //! | `search`, `improve` | whole GPUs: branch and bound, and improvement step by step |
+//! | `moves` | one instance in use that goes elsewhere to make room |
 //! | `planner`, `sizing` | the two questions |
 
 mod columns;
 mod improve;
+mod moves;
 mod planner;
 mod problem;
 mod relaxation;
@@ -26,6 +28,7 @@ mod sizing;
 mod state;
 mod world;
 
+pub use moves::{Move, move_for};
 pub use planner::{GpuPlan, PartitionPlan, plan};
 pub use sizing::{Sizing, SizingError, size};
 pub use world::{Change, Demand, Gpu, Instance, Rules, World, WorldError};

@@ -30,8 +30,12 @@ struct LearntFile {
 
 /// Accepts the names of policies, with what they do.
 pub(crate) fn names() -> PossibleValuesParser {
-    let value = |(name, about): (&'static str, &'static str)| PossibleValue::new(name).help(about);
-    PossibleValuesParser::new(POLICIES.map(value))
+    PossibleValuesParser::new(values())
+}
+
+/// The names of policies, with what they do.
+pub(crate) fn values() -> impl Iterator<Item = PossibleValue> {
+    POLICIES.into_iter().map(|(name, about)| PossibleValue::new(name).help(about))
 }
 
 /// Files of learning policies.

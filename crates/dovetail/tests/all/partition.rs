@@ -45,6 +45,43 @@ fn a_world_is_planned_around_what_is_in_use() {
     }
 }
 
+#[test]
+fn slices_that_come_and_go_are_rejected_less_often_than_by_kube_scheduler() {
+    let folder = Folder::new();
+    let call = "sim run --protocol slices --nodes 5x8 --gpu A100-40GB --mix bimodal --load 0.9 \
+                --requests 2000 --seed 3";
+    let ours = folder.json(call);
+    assert_eq!((&ours["policy"], &ours["gpus"]), (&json!("dovetail"), &json!(40)));
+    assert_eq!((&ours["requests"], &ours["requests_counted"]), (&json!(2_000), &json!(1_500)));
+    assert_eq!((&ours["moves"], &ours["moved_gpu_s"]), (&json!(0), &json!(0.0)));
+    let kube = folder.json(&format!("{call} --policy kube-default"));
+    let share = |of: &Value| of["rejected_share"].as_f64().unwrap();
+    assert!(share(&ours) < 0.75 * share(&kube), "{ours} {kube}");
+    let moving = folder.json(&format!("{call} --moves 1"));
+    assert!(share(&moving) < share(&ours) && moving["moves"].as_u64() > Some(0), "{moving}");
+    let seconds = |key: &str| moving[key].as_f64().unwrap();
+    assert!(seconds("moved_gpu_s") <= 0.012 * seconds("served_gpu_s"), "{moving}");
+    let text = folder.call(&format!("{call} --moves 1")).out;
+    assert!(text.contains("of the GPU time served"), "{text}");
+}
+
+#[test]
+fn flags_of_slices_are_refused_with_what_to_do() {
+    let folder = Folder::new();
+    let call = "sim run --protocol slices --nodes 5x8 --gpu A100-40GB --mix big --load 0.9";
+    for (more, told) in [
+        ("--order fifo", "--order belongs to --protocol timed: leave it out"),
+        ("--policy dot-product", "--policy dot-product chooses no slices: try dovetail, kube-"),
+        ("--moves 101", "--moves 101: expected 0 to 100 percent"),
+        ("--requests 0", "--requests 0: expected 1 to 10000000"),
+    ] {
+        let called = folder.call(&format!("{call} {more}"));
+        assert!(called.code == Some(2) && called.err.contains(told), "{more}: {}", called.err);
+    }
+    let unknown = folder.call(&call.replace("A100-40GB", "V100"));
+    assert!(unknown.err.contains("--gpu: V100 is not in the MIG tables"), "{}", unknown.err);
+}
+
 fn node(name: &str, offers: &Value, labels: &Value) -> Value {
     let mut all = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
     all.as_object_mut().unwrap().extend(offers.as_object().unwrap().clone());

@@ -5,6 +5,7 @@
 //! | [`world`] | machines and jobs of a trace as the engine's nodes and jobs |
 //! | [`fgd`] | the `fgd` protocol: pods arrive, none leaves, rejected ones are dropped |
 //! | [`timed`] | the `timed` protocol: submit, queue, run, end; failures, cordons, nodes coming and going |
+//! | [`slices`] | the `slices` protocol: pods come for MIG slices, run and end; those that fit nowhere are rejected |
 //! | [`arena`] | policies compared in many kinds of worlds |
 //! | [`baseline`] | published preemptive orders, apart from the engine |
 //! | [`record`] | recordings, replays, paused simulations |
@@ -21,6 +22,7 @@ pub mod event_log;
 pub mod fgd;
 pub mod record;
 pub mod report;
+pub mod slices;
 pub mod timed;
 pub mod timeline;
 pub mod world;

@@ -20,6 +20,8 @@ mod queues;
 mod recordings;
 #[path = "all/reservations.rs"]
 mod reservations;
+#[path = "all/slices.rs"]
+mod slices;
 #[path = "all/starts.rs"]
 mod starts;
 #[path = "all/timed_reference.rs"]

@@ -18,7 +18,7 @@ impl Random {
 }
 
 /// Which instances fit beside those that are there, tried in a random order.
-fn placed(table: &MigTable, random: &mut Random, most: usize) -> Vec<Instance> {
+pub(crate) fn placed(table: &MigTable, random: &mut Random, most: usize) -> Vec<Instance> {
     let mut placed: Vec<Instance> = Vec::new();
     for _ in 0..random.below(most + 1) {
         let profile = random.below(table.profiles.len());

@@ -104,7 +104,8 @@ fn slice(
     usable(need, cells, table)
         .filter_map(|(index, cell)| {
             let kind = table.kind(cell.kind);
-            let (cost, amount) = slices::best_slice(profile, cell, kind, &table.mig_tables)?;
+            let (cost, amount) =
+                slices::best_slice(profile, cell, kind, &table.mig_tables, slices::alike)?;
             let rank = table.kind_rank(cell.kind);
             Some(((cell.mode == Mode::Empty, cost, rank, index), amount))
         })

@@ -1,13 +1,19 @@
 //! MIG: where a slice may start, and which start breaks the fewest other slices.
 //!
 //! The state of a cut device is its mask of taken memory slices and its free compute slices. Among
-//! the legal starts of all devices, the one is chosen that loses the least room for the profiles of
-//! the device's own table, counted as Σ over profiles of compute slices × how many would still fit
-//! (the fragmentation-growth rule of arXiv 2511.18906, with the table itself as the target mix).
+//! the legal starts of all devices, the one is chosen that loses the least room: Σ over profiles of
+//! weight × compute slices × how many would still fit (the fragmentation growth of arXiv
+//! 2511.18906, where all profiles weigh the same). Policies that learn bring weights of their own
+//! ([`crate::policy::slice_room`]).
 
 use dovetail_model::{DeviceAmount, MigProfile, MigTable, Mode};
 
 use crate::device::cell::{Cell, Kind};
+
+/// All profiles weigh the same.
+pub(crate) fn alike(_: &MigProfile) -> i64 {
+    1
+}
 
 /// A slice on a device in this state that keeps the most room, with the room it costs.
 pub(crate) fn best_slice(
@@ -15,6 +21,7 @@ pub(crate) fn best_slice(
     cell: &Cell,
     kind: &Kind,
     tables: &[MigTable],
+    weight: impl Fn(&MigProfile) -> i64,
 ) -> Option<(i64, DeviceAmount)> {
     if !matches!(cell.mode, Mode::Empty | Mode::Sliced) {
         return None;
@@ -24,13 +31,13 @@ pub(crate) fn best_slice(
     if cell.compute_slices_left < i16::from(profile.compute_slices) {
         return None;
     }
-    let before = room(table, cell.slice_mask, cell.compute_slices_left);
+    let before = room(table, cell.slice_mask, cell.compute_slices_left, &weight);
     let free_starts = profile.starts.iter().filter(|s| cell.slice_mask & profile.mask_at(**s) == 0);
     free_starts
         .map(|start| {
             let mask = profile.mask_at(*start);
             let left = cell.compute_slices_left - i16::from(profile.compute_slices);
-            let cost = before - room(table, cell.slice_mask | mask, left);
+            let cost = before - room(table, cell.slice_mask | mask, left, &weight);
             (cost, *start, amount(profile, mask))
         })
         .min_by_key(|(cost, start, _)| (*cost, *start))
@@ -46,8 +53,14 @@ fn amount(profile: &MigProfile, mask: u16) -> DeviceAmount {
     }
 }
 
-/// Σ over profiles of compute slices × how many fit one after another from the lowest start.
-fn room(table: &MigTable, mask: u16, compute_left: i16) -> i64 {
+/// Σ over profiles of weight × compute slices × how many fit one after another from the lowest
+/// start.
+fn room(
+    table: &MigTable,
+    mask: u16,
+    compute_left: i16,
+    weight: impl Fn(&MigProfile) -> i64,
+) -> i64 {
     let fitting = |profile: &MigProfile| {
         let by_compute = compute_left.max(0) / i16::from(profile.compute_slices.max(1));
         let mut taken = mask;
@@ -61,5 +74,5 @@ fn room(table: &MigTable, mask: u16, compute_left: i16) -> i64 {
         }
         i64::from(count)
     };
-    table.profiles.iter().map(|p| i64::from(p.compute_slices) * fitting(p)).sum()
+    table.profiles.iter().map(|p| weight(p) * i64::from(p.compute_slices) * fitting(p)).sum()
 }

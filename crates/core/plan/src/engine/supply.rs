@@ -163,7 +163,7 @@ impl PodProbe {
         }
         let gives = match &need.request {
             Request::Slice { profile } => {
-                slices::best_slice(profile, cell, kind, &table.mig_tables).is_some()
+                slices::best_slice(profile, cell, kind, &table.mig_tables, slices::alike).is_some()
             }
             _ => need.fits_cell(cell, kind),
         };

@@ -53,6 +53,9 @@ pub struct PodKind {
     /// Extended resources by name.
     #[serde(default)]
     pub extended: BTreeMap<String, i64>,
+    /// Profile of the MIG slice that it takes, if it takes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<String>,
 }
 
 impl PodKind {
@@ -80,6 +83,10 @@ impl PodKind {
             min_device_memory_bytes: of_devices(requirement.min_device_memory_bytes),
             ephemeral_bytes: resources.ephemeral_bytes,
             extended: resources.extended.clone(),
+            slice: match &requirement.device {
+                DeviceRequest::Slice { profile } => Some(profile.clone()),
+                _ => None,
+            },
         }
     }
 
@@ -94,6 +101,9 @@ impl fmt::Display for PodKind {
         let Self { cpu_milli, memory_bytes, gpu_count, gpu_milli, gpu_models, .. } = self;
         let models = gpu_models.join("|");
         write!(out, "pod {cpu_milli}m {memory_bytes} {gpu_count}x{gpu_milli}m {models}")?;
+        if let Some(profile) = &self.slice {
+            write!(out, " slice {profile}")?;
+        }
         let others = [
             ("device memory", self.device_memory_bytes),
             ("of devices with", self.min_device_memory_bytes),

@@ -7,6 +7,8 @@
 //! Whole pods of 1, 2, 4, ... GPUs that were never seen keep a part ([`UNSEEN`]) of the weight: who
 //! arrives last, or for the first time, finds room.
 
+use std::collections::BTreeMap;
+
 use crate::learn::histogram::Shares;
 use crate::learn::supply::PLENTY;
 use crate::learn::{Learnt, ONE, PodKind, STEADY};
@@ -29,6 +31,20 @@ impl Learnt {
     /// most common first.
     pub(crate) fn common_kinds(&self) -> Vec<(PodKind, i64)> {
         common_kinds(&self.shares, &self.order)
+    }
+
+    /// Profiles of MIG slices by their share of the slices that arrived, in 2^-20; empty where none
+    /// did.
+    pub(crate) fn slice_shares(&self) -> BTreeMap<String, i64> {
+        let mut shares: BTreeMap<String, i64> = BTreeMap::new();
+        for (kind, share) in &self.shares {
+            if let Some(profile) = &kind.slice {
+                *shares.entry(profile.clone()).or_default() += share;
+            }
+        }
+        let sum = shares.values().sum::<i64>().max(1);
+        shares.values_mut().for_each(|share| *share = *share * ONE / sum);
+        shares
     }
 
     /// Kinds with GPUs that are expected, seen and unseen, with weights in 2^-20 that sum to about

@@ -5,7 +5,8 @@
 //! imbalance ([`super::balance`]). Imbalance, opening ([`super::opening`]) and scarcity, the learnt
 //! price of the model ([`super::scarcity`]), count as far as nothing ends, what is left
 //! ([`super::residual`]) as far as jobs come and go. Before anything is learnt the policy is
-//! `best-fit`.
+//! `best-fit`. A MIG slice goes where it takes the least room from other slices
+//! ([`super::slice_room`]); nothing else of its node counts.
 //!
 //! All terms are integers in milli-GPU · 2^20. docs/benchmarks.md says on what the weights were
 //! chosen.
@@ -23,6 +24,7 @@ use crate::policy::opening::Opening;
 use crate::policy::other_resources::PLENTY;
 use crate::policy::residual::Residual;
 use crate::policy::share_choice::{After, options_after, share_on_best};
+use crate::policy::slice_room::SliceRoom;
 use crate::policy::weights::Weights;
 use crate::policy::{Policy, SCORE_LIMIT, Term, default_devices, scarcity};
 use crate::state::State;
@@ -51,6 +53,7 @@ struct Version {
     balance: Balance,
     opening: Opening,
     residual: Residual,
+    slices: SliceRoom,
     /// Price of a whole GPU by interned model.
     prices: FxHashMap<u32, i64>,
     gains: Gains,
@@ -154,6 +157,10 @@ impl Dovetail {
     #[inline]
     fn parts(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> Parts {
         let version = &mut self.published;
+        if SliceRoom::judges(state, shape) {
+            let gain = -version.slices.loss(state, shape, node);
+            return Parts { gain, balance: 0, opening: 0, left: 0 };
+        }
         if version.is_first {
             let left = -BestFit.score(state, shape, node).clamp(-BEST_FIT_MOST, BEST_FIT_MOST);
             return Parts { gain: 0, balance: 0, opening: 0, left: left * BEST_FIT_MILLI * ONE };
@@ -233,6 +240,9 @@ impl Policy for Dovetail {
     }
 
     fn devices(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> HeldDevices {
+        if SliceRoom::judges(state, shape) {
+            return self.published.slices.devices(state, shape, node);
+        }
         if self.published.is_first {
             return default_devices(state, shape, node);
         }
@@ -277,6 +287,7 @@ impl Version {
             balance: Balance::of(learnt, weights.balance),
             opening: Opening::of(learnt, weights.opening),
             residual: Residual::of(learnt, weights.left),
+            slices: SliceRoom::of(learnt, remember),
             gains: Gains::new(remember),
             recent: Recent::default(),
         }
@@ -331,7 +342,7 @@ impl Version {
     }
 
     fn scarcity_of_best(&mut self, state: &mut State, shape: ShapeId, node: NodeId) -> i64 {
-        if self.is_first {
+        if self.is_first || SliceRoom::judges(state, shape) {
             return 0;
         }
         let after = self.left_after(state, shape, node);

@@ -25,6 +25,7 @@ pub(crate) mod other_resources;
 pub(crate) mod residual;
 pub(crate) mod scarcity;
 pub(crate) mod share_choice;
+pub(crate) mod slice_room;
 pub(crate) mod steps;
 pub mod target;
 pub mod weights;

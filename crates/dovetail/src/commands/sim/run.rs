@@ -15,8 +15,9 @@ use dovetail_units::duration::parse_duration;
 use crate::commands::sim::check::Check;
 use crate::commands::sim::pause::PauseFlags;
 use crate::commands::sim::reserve_flags::ReserveFlags;
+use crate::commands::sim::slices_flags::SlicesFlags;
 use crate::commands::sim::timed_replay::OrderName;
-use crate::commands::sim::{run_fgd, run_timed};
+use crate::commands::sim::{run_fgd, run_slices, run_timed};
 use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::OrderFlags;
@@ -43,18 +44,39 @@ impl Protocol {
     }
 }
 
+/// What `sim run` runs: a trace, or generated requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunProtocol {
+    /// Pods arrive one by one, none leaves, pods that do not fit are dropped (USENIX ATC 2023)
+    Fgd,
+    /// Jobs are submitted, wait, run and end
+    Timed,
+    /// Pods ask for MIG slices, run and end; a pod that fits nowhere is rejected
+    Slices,
+}
+
 /// The presets of order dovetail, for the command line.
 fn preset_names() -> PossibleValuesParser {
     let values = PRESETS.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
     PossibleValuesParser::new(values)
 }
 
+/// The policies, for the command line, with the one that chooses slices alone.
+fn policy_names() -> PossibleValuesParser {
+    let slices = PossibleValue::new(LEAST_ROOM_LOST)
+        .help("slices: the GPU and start that leave the most room (arXiv 2511.18906)");
+    PossibleValuesParser::new(policy::values().chain([slices]))
+}
+
+/// A rule of `--protocol slices` that is no policy of the engine.
+const LEAST_ROOM_LOST: &str = "least-room-lost";
+
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct RunFlags {
     /// How the trace is replayed
     #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: RunProtocol,
     /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
     #[arg(long, value_name = "FILE|SIZES", required_unless_present = "scenario")]
     pub(crate) nodes: Option<NodesFlag>,
@@ -67,8 +89,8 @@ pub(crate) struct RunFlags {
     /// timed: file with machines, jobs and what stops cost, in place of --nodes and --jobs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "jobs"])]
     pub(crate) scenario: Option<PathBuf>,
-    /// How nodes are chosen [default: dovetail for fgd, first-fit for timed]
-    #[arg(long, value_name = "NAME", value_parser = policy::names())]
+    /// How nodes are chosen [default: dovetail for fgd and slices, first-fit for timed]
+    #[arg(long, value_name = "NAME", value_parser = policy_names())]
     pub(crate) policy: Option<String>,
     /// timed: in which order waiting jobs start
     #[arg(long, value_enum, value_name = "NAME", required_if_eq("protocol", "timed"))]
@@ -96,6 +118,8 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) faults: FaultFlags,
     #[command(flatten)]
+    pub(crate) slices: SlicesFlags,
+    #[command(flatten)]
     pub(crate) orders: OrderFlags,
     #[command(flatten)]
     pub(crate) learning: LearningFlags,
@@ -116,39 +140,35 @@ pub(crate) struct RunFlags {
 /// Replays one trace.
 pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     flags.refuse_shared_files()?;
+    let (fgd, timed, slices) = (flags.of_fgd(), flags.of_timed(), flags.of_slices());
     match flags.protocol {
-        Protocol::Fgd => {
-            flags.refuse(
-                "timed",
-                &[
-                    ("--jobs", flags.jobs.is_some()),
-                    ("--scenario", flags.scenario.is_some()),
-                    ("--order", flags.order.is_some()),
-                    ("--preset", flags.preset.is_some()),
-                    ("--start-overhead", flags.start_overhead.is_some()),
-                    ("--estimates", flags.estimates.is_some()),
-                    ("--preemption", flags.preemption),
-                    ("--start-estimates", flags.start_estimates.is_some()),
-                    (flags.reserve.given().unwrap_or_default(), flags.reserve.given().is_some()),
-                    (flags.faults.given().unwrap_or_default(), flags.faults.given().is_some()),
-                    (flags.stops.given().unwrap_or_default(), flags.stops.given().is_some()),
-                    (flags.pause.given().unwrap_or_default(), flags.pause.given().is_some()),
-                    (flags.prices.given().unwrap_or_default(), flags.prices.given().is_some()),
-                ],
-            )?;
+        RunProtocol::Fgd => {
+            refuse(timed.or(slices))?;
             run_fgd::run(app, flags)
         }
-        Protocol::Timed => {
-            flags.refuse(
-                "fgd",
-                &[
-                    ("--pods", flags.pods.is_some()),
-                    (flags.orders.given().unwrap_or_default(), flags.orders.given().is_some()),
-                ],
-            )?;
+        RunProtocol::Timed => {
+            refuse(fgd.or(slices))?;
             run_timed::run(app, flags)
         }
+        RunProtocol::Slices => {
+            refuse(fgd.or(timed))?;
+            run_slices::run(app, flags)
+        }
     }
+}
+
+/// A flag that was given, and the protocol to which it belongs.
+type Foreign = (&'static str, &'static str);
+
+/// Refuses a flag that means something in another protocol alone.
+fn refuse(foreign: Option<Foreign>) -> Result<()> {
+    let Some((flag, protocol)) = foreign else { return Ok(()) };
+    let text = format!("{flag} belongs to --protocol {protocol}: leave it out");
+    Err(UsageError(text).into())
+}
+
+fn first(given: &[(&'static str, bool)]) -> Option<&'static str> {
+    given.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| *flag)
 }
 
 impl RunFlags {
@@ -174,14 +194,39 @@ impl RunFlags {
         refuse_shared(&inputs, &outputs)
     }
 
-    /// Refuses flags that mean something in the other protocol alone.
-    fn refuse(&self, other: &str, given: &[(&str, bool)]) -> Result<()> {
-        match given.iter().find(|(_, is_given)| *is_given) {
-            None => Ok(()),
-            Some((flag, _)) => {
-                let text = format!("{flag} belongs to --protocol {other}: leave it out");
-                Err(UsageError(text).into())
-            }
-        }
+    /// The first flag of `fgd` alone that was given.
+    fn of_fgd(&self) -> Option<Foreign> {
+        let own = first(&[("--pods", self.pods.is_some())]);
+        own.or(self.orders.given()).map(|flag| (flag, "fgd"))
+    }
+
+    /// The first flag of `timed` alone that was given.
+    fn of_timed(&self) -> Option<Foreign> {
+        let own = first(&[
+            ("--jobs", self.jobs.is_some()),
+            ("--scenario", self.scenario.is_some()),
+            ("--order", self.order.is_some()),
+            ("--preset", self.preset.is_some()),
+            ("--start-overhead", self.start_overhead.is_some()),
+            ("--estimates", self.estimates.is_some()),
+            ("--preemption", self.preemption),
+            ("--start-estimates", self.start_estimates.is_some()),
+        ]);
+        let parts = [
+            self.reserve.given(),
+            self.faults.given(),
+            self.stops.given(),
+            self.pause.given(),
+            self.prices.given(),
+        ];
+        let of_part = || parts.into_iter().flatten().next();
+        own.or_else(of_part).map(|flag| (flag, "timed"))
+    }
+
+    /// The first flag of `slices` alone that was given.
+    fn of_slices(&self) -> Option<Foreign> {
+        let is_rule = self.policy.as_deref() == Some(LEAST_ROOM_LOST);
+        let rule = first(&[("--policy least-room-lost", is_rule)]);
+        rule.or(self.slices.given()).map(|flag| (flag, "slices"))
     }
 }

@@ -1,0 +1,101 @@
+//! Flags of `--protocol slices`.
+
+use anyhow::Result;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use dovetail_model::MigTable;
+use dovetail_settings::errors::UsageError;
+use dovetail_sim::slices::{MIXES, Mix, Moves};
+use dovetail_units::duration::parse_duration;
+
+/// The mixes, for the command line.
+fn mix_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(MIXES.map(|mix| PossibleValue::new(mix.name).help(mix.about)))
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SlicesFlags {
+    /// slices: model of all GPUs, such as A100-40GB
+    #[arg(long, value_name = "MODEL", required_if_eq("protocol", "slices"))]
+    gpu: Option<String>,
+    /// slices: which sizes pods ask for
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = mix_names(),
+        required_if_eq("protocol", "slices")
+    )]
+    mix: Option<String>,
+    /// slices: compute slices asked for at a time, over those that the GPUs have, such as 0.9
+    #[arg(long, value_name = "FRACTION", required_if_eq("protocol", "slices"))]
+    load: Option<f64>,
+    /// slices: how many pods come; the first quarter is a warm-up [default: 3000]
+    #[arg(long, value_name = "N")]
+    requests: Option<u32>,
+    /// slices: most GPU time that moves may take, in percent of the time served [default: 0]
+    #[arg(long, value_name = "PERCENT")]
+    moves: Option<f64>,
+    /// slices: how long a pod that is moved does not run [default: 3m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    move_cost: Option<u64>,
+}
+
+/// Requests where none are said.
+const REQUESTS: u32 = 3_000;
+/// Most requests of a run.
+const MOST_REQUESTS: u32 = 10_000_000;
+/// What a move costs where nothing is said.
+const MOVE_COST_MS: u64 = 180_000;
+
+/// The flags, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Slices {
+    pub(crate) table: MigTable,
+    pub(crate) mix: Mix,
+    pub(crate) load: f64,
+    pub(crate) requests: usize,
+    pub(crate) moves: Moves,
+}
+
+impl SlicesFlags {
+    /// The first flag that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            ("--gpu", self.gpu.is_some()),
+            ("--mix", self.mix.is_some()),
+            ("--load", self.load.is_some()),
+            ("--requests", self.requests.is_some()),
+            ("--moves", self.moves.is_some()),
+            ("--move-cost", self.move_cost.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
+    /// What they say.
+    pub(crate) fn read(&self) -> Result<Slices> {
+        let refuse = |text: String| anyhow::Error::from(UsageError(text));
+        let model = self.gpu.as_deref().unwrap_or_default();
+        let table = MigTable::of_model(model).ok_or_else(|| {
+            let known: Vec<String> = MigTable::all().map(|table| table.name).collect();
+            refuse(format!("--gpu: {model} is not in the MIG tables; models: {}", known.join(", ")))
+        })?;
+        let mix = self.mix.as_deref().and_then(Mix::named);
+        let mix = mix.ok_or_else(|| refuse("--mix: unknown mix".to_owned()))?;
+        let load = self.load.unwrap_or_default();
+        if !(load > 0.0 && load <= 10.0) {
+            return Err(refuse(format!("--load {load}: expected more than 0 and at most 10")));
+        }
+        let percent = self.moves.unwrap_or(0.0);
+        if !(0.0..=100.0).contains(&percent) {
+            return Err(refuse(format!("--moves {percent}: expected 0 to 100 percent")));
+        }
+        let requests = self.requests.unwrap_or(REQUESTS);
+        if !(1..=MOST_REQUESTS).contains(&requests) {
+            let text = format!("--requests {requests}: expected 1 to {MOST_REQUESTS}");
+            return Err(refuse(text));
+        }
+        let cost_ms = self.move_cost.unwrap_or(MOVE_COST_MS);
+        let moves = Moves { percent, cost_ms };
+        Ok(Slices { table, mix, load, requests: requests as usize, moves })
+    }
+}

@@ -1,0 +1,192 @@
+//! Simple rules, restated, with which the engine is compared.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{MigProfile, MigTable};
+use dovetail_plan::EngineError;
+use dovetail_trace::synth::{Purpose, Random};
+
+use crate::slices::{Places, Slice, SlicesWorld};
+
+/// The rules by name, with what they do.
+pub const RULES: [(&str, &str); 5] = [
+    (
+        "kube-default",
+        "kube-scheduler: the node with the most left, its first GPU and start that fit",
+    ),
+    ("random", "any node that fits, by seed, its first GPU and start"),
+    ("first-fit", "the first GPU and start that fit"),
+    ("best-fit", "the GPU with the fewest compute slices left, its first start"),
+    (
+        "least-room-lost",
+        "the GPU and start that leave the most room for all profiles (arXiv 2511.18906)",
+    ),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    KubeDefault,
+    Random,
+    FirstFit,
+    BestFit,
+    LeastRoomLost,
+}
+
+/// What is taken of a GPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    mask: u16,
+    compute: u8,
+}
+
+/// A rule at work.
+#[derive(Debug)]
+pub struct ByRule {
+    rule: Rule,
+    table: MigTable,
+    /// Numbers of the first GPUs of the nodes, and the number of all GPUs at the end.
+    nodes: Vec<usize>,
+    gpus: Vec<Taken>,
+    pods: BTreeMap<u64, (usize, Slice)>,
+    random: Random,
+}
+
+impl ByRule {
+    /// A rule by its name; `None` if there is no such rule.
+    pub fn named(name: &str, world: &SlicesWorld) -> Option<Self> {
+        let rule = match name {
+            "kube-default" => Rule::KubeDefault,
+            "random" => Rule::Random,
+            "first-fit" => Rule::FirstFit,
+            "best-fit" => Rule::BestFit,
+            "least-room-lost" => Rule::LeastRoomLost,
+            _ => return None,
+        };
+        let mut nodes = vec![0];
+        for gpus in &world.node_gpus {
+            nodes.push(nodes[nodes.len() - 1] + *gpus as usize);
+        }
+        Some(Self {
+            rule,
+            table: world.table.clone(),
+            nodes,
+            gpus: vec![Taken::default(); world.gpus()],
+            pods: BTreeMap::new(),
+            random: Random::new(world.seed, Purpose::Machines),
+        })
+    }
+
+    fn choose(&mut self, profile: &MigProfile) -> Option<Slice> {
+        let first = |gpu: usize| self.first_on(gpu, profile);
+        match self.rule {
+            Rule::FirstFit => (0..self.gpus.len()).find_map(first),
+            Rule::BestFit => {
+                (0..self.gpus.len()).filter_map(first).min_by_key(|slice| self.left(slice.gpu))
+            }
+            Rule::KubeDefault => {
+                let fitting = self.fitting_nodes(profile);
+                let left = |node: usize| -> u32 {
+                    (self.nodes[node]..self.nodes[node + 1])
+                        .map(|gpu| u32::from(self.left(gpu)))
+                        .sum()
+                };
+                let node = fitting.into_iter().rev().max_by_key(|node| left(*node))?;
+                (self.nodes[node]..self.nodes[node + 1]).find_map(first)
+            }
+            Rule::Random => {
+                let fitting = self.fitting_nodes(profile);
+                if fitting.is_empty() {
+                    return None;
+                }
+                let node = fitting[self.random.below(fitting.len())];
+                (self.nodes[node]..self.nodes[node + 1]).find_map(|gpu| self.first_on(gpu, profile))
+            }
+            Rule::LeastRoomLost => {
+                let all = (0..self.gpus.len()).flat_map(|gpu| self.starts_on(gpu, profile));
+                all.min_by_key(|slice| self.room_lost(*slice, profile))
+            }
+        }
+    }
+
+    fn fitting_nodes(&self, profile: &MigProfile) -> Vec<usize> {
+        let fits = |node: &usize| {
+            (self.nodes[*node]..self.nodes[*node + 1])
+                .any(|gpu| self.first_on(gpu, profile).is_some())
+        };
+        (0..self.nodes.len() - 1).filter(fits).collect()
+    }
+
+    fn left(&self, gpu: usize) -> u8 {
+        self.table.compute_slices - self.gpus[gpu].compute
+    }
+
+    fn starts_on<'s>(
+        &'s self,
+        gpu: usize,
+        profile: &'s MigProfile,
+    ) -> impl Iterator<Item = Slice> + 's {
+        let fits = self.left(gpu) >= profile.compute_slices;
+        let starts = profile.starts.iter().filter(move |_| fits);
+        let free = starts.filter(move |start| self.gpus[gpu].mask & profile.mask_at(**start) == 0);
+        free.map(move |start| Slice { gpu, start: *start })
+    }
+
+    fn first_on(&self, gpu: usize, profile: &MigProfile) -> Option<Slice> {
+        self.starts_on(gpu, profile).next()
+    }
+
+    fn room_lost(&self, slice: Slice, profile: &MigProfile) -> u32 {
+        let now = self.gpus[slice.gpu];
+        let after = with(now, profile, slice.start);
+        self.room(now) - self.room(after)
+    }
+
+    /// Σ over profiles without media engines and without extra memory of compute slices × how many
+    /// would fit.
+    fn room(&self, taken: Taken) -> u32 {
+        let least = |profile: &MigProfile| {
+            let alike =
+                self.table.profiles.iter().filter(|p| p.compute_slices == profile.compute_slices);
+            alike.map(|p| p.memory_slices).min() == Some(profile.memory_slices)
+        };
+        let basic = self.table.profiles.iter().filter(|p| !p.has_media() && least(p));
+        basic.map(|profile| u32::from(profile.compute_slices) * self.fitting(taken, profile)).sum()
+    }
+
+    fn fitting(&self, taken: Taken, profile: &MigProfile) -> u32 {
+        let by_compute = (self.table.compute_slices - taken.compute) / profile.compute_slices;
+        let (mut mask, mut count) = (taken.mask, 0);
+        for start in &profile.starts {
+            if mask & profile.mask_at(*start) == 0 && count < by_compute {
+                mask |= profile.mask_at(*start);
+                count += 1;
+            }
+        }
+        u32::from(count)
+    }
+}
+
+fn with(taken: Taken, profile: &MigProfile, start: u8) -> Taken {
+    let Taken { mask, compute } = taken;
+    Taken { mask: mask | profile.mask_at(start), compute: compute + profile.compute_slices }
+}
+
+impl Places for ByRule {
+    fn place(&mut self, pod: u64, profile: usize, _: u64) -> Result<Option<Slice>, EngineError> {
+        let of = self.table.profiles[profile].clone();
+        let Some(slice) = self.choose(&of) else { return Ok(None) };
+        self.gpus[slice.gpu] = with(self.gpus[slice.gpu], &of, slice.start);
+        self.pods.insert(pod, (profile, slice));
+        Ok(Some(slice))
+    }
+
+    fn end(&mut self, pod: u64, _: u64) -> Result<(), EngineError> {
+        if let Some((profile, slice)) = self.pods.remove(&pod) {
+            let of = &self.table.profiles[profile];
+            let gpu = &mut self.gpus[slice.gpu];
+            gpu.mask &= !of.mask_at(slice.start);
+            gpu.compute -= of.compute_slices;
+        }
+        Ok(())
+    }
+}
