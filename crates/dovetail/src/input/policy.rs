@@ -9,13 +9,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use dovetail_console::file::{check_place, write_whole};
 use dovetail_console::open::open;
 use dovetail_console::places::Named;
-use dovetail_plan::policy::named::POLICIES;
+use dovetail_plan::policy::named::{LEARNING, POLICIES};
 use dovetail_plan::{Learnt, PolicySpec};
 use dovetail_settings::errors::{BadInput, UsageError};
 use serde::{Deserialize, Serialize};
-
-/// Policies that learn, and so can start from what was learnt and save it.
-const LEARNING: [&str; 2] = ["dovetail", "fgd-learnt"];
 
 /// Marks a file of learnt values; another number is another form.
 const FORMAT: &str = "dovetail-learnt-1";

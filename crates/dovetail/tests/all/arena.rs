@@ -83,6 +83,9 @@ fn regimes_are_listed_once_each() {
     assert_eq!((names.len(), once.len()), (16 + 14, 30), "{names:?}");
     assert_eq!(regimes[0]["lacks"], "openb/openb_node_list_gpu_node.csv is not there");
     assert_eq!(regimes[20]["lacks"], Value::Null);
+    let text = folder.call("sim arena --list --regimes training,plain").out;
+    assert!(text.lines().any(|line| line.starts_with("openb/default/plain ")), "{text}");
+    assert!(text.contains("left out 14: openb/openb_node_list_gpu_node.csv is not"), "{text}");
     for asked in ["nope", "mixed,"] {
         let done = folder.call(&format!("sim arena --regimes {asked}"));
         assert_eq!(done.code, Some(2), "{}", done.err);

@@ -38,6 +38,9 @@ pub const POLICIES: [(&str, &str); 11] = [
     ("kube-most-allocated", "kube-scheduler's MostAllocated over CPU, memory and GPUs"),
 ];
 
+/// Names of the policies that learn, and so can start from what was learnt ([`Policy::learnt`]).
+pub const LEARNING: [&str; 2] = ["dovetail", "fgd-learnt"];
+
 /// A policy with everything it is told once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -116,4 +119,20 @@ pub(crate) fn build(
             return Err(UnknownPolicy::Name { name: name.to_owned(), known: known.join(", ") });
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policies_that_learn_are_those_that_are_said_to() {
+        let mut state = State::default();
+        state.load(&Snapshot::default());
+        let mut learns = |name: &str| {
+            build(&PolicySpec::named(name), &mut state, true).unwrap().learnt().is_some()
+        };
+        let learning = POLICIES.iter().map(|(name, _)| *name).filter(|name| learns(name));
+        assert_eq!(learning.collect::<Vec<_>>(), LEARNING);
+    }
 }

@@ -1,6 +1,8 @@
 //! The regimes by name, for `dovetail sim arena --list`.
 
-use dovetail_console::table::table;
+use std::collections::BTreeMap;
+
+use dovetail_console::table::whole;
 use dovetail_sim::arena::{ArenaData, Regime};
 use serde::Serialize;
 
@@ -40,19 +42,24 @@ impl RegimesDocument {
         Self { regimes: regimes.iter().map(listed).collect() }
     }
 
+    /// One regime a line, its name first and whole, so that it can be copied; then why some are
+    /// left out.
     pub(crate) fn text(&self) -> String {
-        let row = |one: &Listed| {
-            let quick = if one.quick { "quick" } else { "" };
-            let lacks = one.lacks.clone().unwrap_or_default();
-            vec![
-                one.name.clone(),
-                one.family.to_owned(),
-                one.figure.to_owned(),
-                quick.to_owned(),
-                lacks,
-            ]
-        };
-        let header = ["regime", "family", "judged by", "", "left out because"];
-        table(&header, self.regimes.iter().map(row).collect())
+        let width = self.regimes.iter().map(|one| one.name.len()).max().unwrap_or(0);
+        let mut text = String::new();
+        let mut lacking: BTreeMap<&str, usize> = BTreeMap::new();
+        for one in &self.regimes {
+            let Listed { name, figure, .. } = one;
+            let quick = if one.quick { ", quick" } else { "" };
+            let left_out = if one.lacks.is_some() { ", left out" } else { "" };
+            text += &format!("{name:width$}  {figure}{quick}{left_out}\n");
+            if let Some(lacks) = &one.lacks {
+                *lacking.entry(lacks).or_default() += 1;
+            }
+        }
+        for (lacks, regimes) in lacking {
+            text += &format!("\nleft out {}: {lacks}", whole(regimes as u64));
+        }
+        text.trim_end().to_owned() + "\n"
     }
 }
