@@ -138,7 +138,8 @@ pub struct StateOut {
     pub is_waste: bool,
     /// Now.
     pub gpus: f64,
-    /// Of those that can be taken for a month.
+    /// Those of them that can be taken for a month.
+    pub lasting_gpus: f64,
     pub usd_micros_per_month: Option<i64>,
     /// Of the others, until now.
     pub usd_micros_so_far: Option<i64>,
@@ -456,7 +457,10 @@ impl FindingOut {
             since: since_ms.map(time),
             formula: formulas(by_price),
             also_affects_gpu_hours_per_month: hours(settled.contested.gpu_milli_ms),
-            fix: FixOut { edits: fix_words(check.fix), example: finding.fix_example() },
+            fix: FixOut {
+                edits: fix_words(check.fix, &finding.object.kind),
+                example: finding.fix_example(),
+            },
             moves: finding
                 .moves
                 .iter()
@@ -526,6 +530,7 @@ fn states(report: &AuditReport) -> Vec<StateOut> {
             state: state.name(),
             is_waste: state.is_waste(),
             gpus: gpus(*now),
+            lasting_gpus: gpus(month.gpu_milli_ms),
             usd_micros_per_month: (month.gpu_milli_ms > 0).then(|| micros(month)).flatten(),
             usd_micros_so_far: (so_far.gpu_milli_ms > 0).then(|| micros(so_far)).flatten(),
             gpu_hours_so_far: hours(so_far.gpu_milli_ms),

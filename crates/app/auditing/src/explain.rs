@@ -63,7 +63,7 @@ fn one(check: &Check) -> String {
         ("evidence", check.evidence.to_owned()),
         ("fix", brings(check.worth)),
         ("layer", layer_words(check.layer).to_owned()),
-        ("edits", fix_words(check.fix).to_owned()),
+        ("edits", fix_words(check.fix, "").to_owned()),
         ("ledger", confirms(check.reach)),
     ]);
     text += &format!("\nExample of a fix:\n  {}\n", check.fix_example);

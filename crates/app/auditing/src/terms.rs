@@ -45,8 +45,11 @@ pub fn worth_words(worth: Worth) -> &'static str {
 }
 
 /// What is edited.
-pub(crate) fn fix_words(fix: FixKind) -> &'static str {
+pub(crate) fn fix_words(fix: FixKind, object_kind: &str) -> &'static str {
     match fix {
+        FixKind::OwnerTemplate if object_kind == "Pod" => {
+            "pod (no controller owns it: delete and create it)"
+        }
         FixKind::OwnerTemplate => "template of the owner",
         FixKind::NodePool => "node pool",
         FixKind::Namespace => "namespace",

@@ -71,15 +71,14 @@ impl Document {
     /// no amount of a month. A GPU that is unavailable may have its pod.
     pub fn unallocated(&self) -> (f64, Option<i64>, f64) {
         let free = || self.states.iter().filter(|state| state.state.starts_with("free"));
-        let lasting = || free().filter(|state| state.usd_micros_per_month.is_some());
-        let micros = lasting().filter_map(|state| state.usd_micros_per_month);
-        let sum = |states: &mut dyn Iterator<Item = &StateOut>| states.map(|of| of.gpus).sum();
+        let micros = free().filter_map(|state| state.usd_micros_per_month);
         let micros = micros.reduce(|sum, micros| sum + micros);
-        (sum(&mut free()), micros, sum(&mut lasting()))
+        let sum = |gpus: fn(&StateOut) -> f64| free().map(gpus).sum();
+        (sum(|state| state.gpus), micros, sum(|state| state.lasting_gpus))
     }
 
     /// Whether no pods were read: then every GPU looks free, and none may be called so.
-    fn lacks_pods(&self) -> bool {
+    pub fn lacks_pods(&self) -> bool {
         self.unseen.iter().any(|unseen| unseen.what == "pods")
     }
 
@@ -162,8 +161,12 @@ impl Document {
         if returned.gpu_hours_per_month + freed.gpu_hours_per_month >= LEAST_HOURS {
             let money = self.returned_words();
             let hours = rounded(freed.gpu_hours_per_month);
-            sentences
-                .push(format!("Fixes {money} and free {hours} GPU-hours a month for other work."));
+            sentences.push(match freed.gpu_hours_per_month >= LEAST_HOURS {
+                true => {
+                    format!("Fixes {money}, and leave {hours} GPU-hours a month for other work.")
+                }
+                false => format!("Fixes {money}."),
+            });
         }
         if head.unexplained.gpu_hours_per_month >= LEAST_HOURS {
             let waste = figure_words(&head.unexplained);
@@ -196,7 +199,7 @@ impl Document {
             (0, _) => format!("let pending pods use {all} a month of GPUs that you pay for anyway"),
             (_, None | Some(0)) => format!("lower the bill by {all} a month"),
             (removed, Some(filled)) => format!(
-                "are worth {all} a month: {} less on the bill, {} of GPUs that pending pods then use,",
+                "are worth {all} a month: {} less on the bill, {} of GPUs that pending pods then use",
                 rounded_usd(removed),
                 rounded_usd(filled)
             ),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::forms::forms;
 use crate::style::{Stream, Style};
-use crate::table::{COLUMNS, cut, plural};
+use crate::table::{plural, wrapped};
 use crate::yaml::yaml;
 
 /// Settings and the two streams.
@@ -84,11 +84,15 @@ impl App {
     pub fn note(&self, text: &str) {
         let limit = &self.notes;
         let Some(_) = limit.elsewhere.get() else { return self.write_note(text) };
-        match limit.left.load(Ordering::Relaxed) {
-            0 => drop(limit.left_out.fetch_add(1, Ordering::Relaxed)),
-            left => {
-                limit.left.store(left - 1, Ordering::Relaxed);
-                self.write_note(&cut(text, COLUMNS - "note: ".len()));
+        // What to do often stands at the end, so a note is shown whole or not at all.
+        let lines = wrapped(&format!("note: {text}"), 0);
+        let count = lines.lines().count();
+        match limit.left.load(Ordering::Relaxed).checked_sub(count) {
+            None => drop(limit.left_out.fetch_add(1, Ordering::Relaxed)),
+            Some(left) => {
+                limit.left.store(left, Ordering::Relaxed);
+                let text = lines.trim_end().trim_start_matches("note: ");
+                self.write_note(text);
             }
         }
     }

@@ -9,7 +9,7 @@ use dovetail_account::cost::{Charge, NodeBill};
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::DAY_MS;
 use dovetail_account::split::ListPrices;
-use dovetail_audit::NodePrice;
+use dovetail_audit::{NodePrice, Recent};
 use dovetail_bill::focus::Pricing;
 use dovetail_bill::import::Commitment;
 use dovetail_console::plain::plain;
@@ -35,6 +35,9 @@ pub struct Account {
     pub prices: Vec<PriceLine>,
     /// What each day rests on, by cluster; empty for one moment.
     pub(crate) resolutions: Vec<DayOf>,
+    /// Of a moment: parts of GPUs that the bill of a month has as unmeasured, since their state is
+    /// too recent or ends by itself, with the pods that hold them.
+    pub(crate) too_recent: Vec<(Option<u32>, Recent)>,
     /// Only pods of these namespaces are charged; `None` is everything.
     pub only: Option<BTreeSet<String>>,
     /// Whether it is among the notes that node names went to another machine: a run that reads the
@@ -45,21 +48,21 @@ pub struct Account {
 }
 
 impl Account {
-    /// Leaves pods of some namespaces alone, and says so.
-    pub fn restrict_to(&mut self, namespaces: Option<BTreeSet<String>>) {
-        if let Some(names) = &namespaces {
-            const MOST: usize = 10;
-            let named: Vec<&str> = names.iter().take(MOST).map(String::as_str).collect();
-            let more = match names.len().saturating_sub(MOST) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let named = plain(&named.join(", "));
-            self.notes.push(format!(
-                "only pods of your namespaces, in which you may list pods: {named}{more}; unallocated capacity is not included"
-            ));
+    /// Leaves all but pods of some namespaces out, and says so.
+    pub fn restrict_to(&mut self, only: Option<Only>) {
+        let Some(only) = only else { return };
+        self.notes.push(only.in_words());
+        if let Only::Named(name) = &only
+            && self.basis == Basis::RunRate
+            && !self.pods.iter().any(|pod| pod.namespace == *name)
+        {
+            let name = plain(name);
+            self.notes.push(format!("namespace {name} has no pod on a node here: check its name"));
         }
-        self.only = namespaces;
+        self.only = Some(match only {
+            Only::Named(name) => BTreeSet::from([name]),
+            Only::Own(names) => names,
+        });
     }
 
     /// Its cluster for people.
@@ -110,6 +113,38 @@ impl Account {
     pub fn charges(&self, namespace: Option<&str>) -> bool {
         let Some(only) = &self.only else { return true };
         namespace.is_some_and(|namespace| only.contains(namespace))
+    }
+}
+
+/// The namespaces whose pods alone are charged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Only {
+    Named(String),
+    /// Those in which the credentials used may list pods.
+    Own(BTreeSet<String>),
+}
+
+impl Only {
+    fn in_words(&self) -> String {
+        const LEFT_OUT: &str = "unallocated capacity is not included";
+        match self {
+            Self::Named(name) => {
+                let name = plain(name);
+                format!("rows and total are of pods of namespace {name} alone; {LEFT_OUT}")
+            }
+            Self::Own(names) => {
+                const MOST: usize = 10;
+                let named: Vec<&str> = names.iter().take(MOST).map(String::as_str).collect();
+                let more = match names.len().saturating_sub(MOST) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let named = plain(&named.join(", "));
+                format!(
+                    "only pods of your namespaces, in which you may list pods: {named}{more}; {LEFT_OUT}"
+                )
+            }
+        }
     }
 }
 
@@ -194,6 +229,8 @@ pub struct CostPod {
     /// Which of the pods that had this name one after the other, counted from 0.
     pub turn: u32,
     pub model: Option<String>,
+    /// Whether it asks for GPUs, also where its node does not let it have them.
+    pub(crate) asks_for_gpus: bool,
 }
 
 /// What nodes were for some time; each by its place in the list of nodes.

@@ -1,7 +1,5 @@
 //! What a bill is made from, and how it is shown: the flags of `dovetail cost`.
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
 use clap::Args;
 use dovetail_bill::focus::Version;
@@ -9,9 +7,9 @@ use dovetail_console::app::App;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
 use dovetail_settings::{Origin, Setting};
-use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_sources::own_namespaces::own_namespaces;
 
+use super::account::Only;
 use super::dimension::Dimension;
 use super::flags::AccountFlags;
 use super::top::Top;
@@ -28,8 +26,12 @@ pub struct BillFlags {
     /// Show only namespaces in which your credentials may list pods
     #[arg(long, conflicts_with = "focus")]
     pub mine: bool,
-    #[command(flatten)]
-    pub namespace: NamespaceFlags,
+    /// Bill the pods of this namespace alone: rows and total are theirs
+    #[arg(long, short = 'n', value_name = "NAMESPACE", conflicts_with = "mine")]
+    namespace: Option<String>,
+    /// Bill all namespaces (the default)
+    #[arg(long, short = 'A', conflicts_with_all = ["namespace", "mine"])]
+    all_namespaces: bool,
     /// One row per value of these, separated by commas, such as team,cause
     #[arg(
         long,
@@ -74,13 +76,16 @@ impl BillFlags {
         Err(UsageError(text.to_owned()).into())
     }
 
-    /// The namespaces to which rows are limited; `None` for all.
-    pub fn own_namespaces(&self) -> Result<Option<BTreeSet<String>>> {
-        if let Some(namespace) = self.namespace.only() {
-            return Ok(Some(BTreeSet::from([namespace.to_owned()])));
+    /// The namespaces that are billed; `None` for all.
+    ///
+    /// # Errors
+    /// A cluster that does not answer.
+    pub fn only(&self) -> Result<Option<Only>> {
+        if let Some(namespace) = &self.namespace {
+            return Ok(Some(Only::Named(namespace.clone())));
         }
         let cluster = self.account.objects.server().filter(|_| self.mine);
-        cluster.map(own_namespaces).transpose()
+        cluster.map(|cluster| own_namespaces(cluster).map(Only::Own)).transpose()
     }
 
     /// How many rows are shown.

@@ -19,6 +19,7 @@ use super::billed::BillOut;
 use super::dimension::{Dimension, UNKNOWN};
 use super::resolution::DayOut;
 use super::statement::{Statement, StatementRow};
+use super::too_recent::{SoFarOut, TooRecent};
 use super::without_price::unpriced;
 
 /// Name and version of the form.
@@ -49,6 +50,9 @@ pub struct Document {
     pub unused: &'static str,
     pub by: Vec<String>,
     pub headline: HeadlineOut,
+    /// What states that are too recent to extrapolate wasted until now, by cause; in none of the
+    /// amounts.
+    pub so_far: Vec<SoFarOut>,
     pub total: RowOut,
     pub rows: Vec<RowOut>,
     /// What the provider billed; null where list prices are all there is.
@@ -64,7 +68,12 @@ pub struct HeadlineOut {
     pub waste_usd_micros: Option<i64>,
     pub waste_share: f64,
     pub blind_share: f64,
+    /// The part in states too recent to extrapolate.
+    pub too_recent_share: f64,
     pub priced_share: f64,
+    /// What those states wasted until now.
+    pub waste_usd_micros_so_far: Option<i64>,
+    pub waste_gpu_hours_so_far: f64,
     pub(crate) unused_cpu_memory_usd_micros: Option<i64>,
     pub lowest: Option<MethodOut>,
     pub highest: Option<MethodOut>,
@@ -108,6 +117,8 @@ impl Document {
         let by: Vec<String> = statement.by.iter().map(|dimension| dimension.name()).collect();
         let mut notes = account.notes.clone();
         notes.extend(old_prices(&account.prices, account.priced_at_ms(now_ms)));
+        let too_recent = TooRecent::of(account);
+        notes.splice(0..0, too_recent.in_words());
         notes.extend(unpriced(account));
         notes.extend(nameless(statement));
         Self {
@@ -140,7 +151,8 @@ impl Document {
                 Unused::Shown => "shown",
                 Unused::Distributed => "distributed",
             },
-            headline: HeadlineOut::of(statement),
+            headline: HeadlineOut::of(statement, &too_recent, account),
+            so_far: too_recent.by_cause(),
             total: RowOut::of(&[], &[], &statement.total, same_by_all_methods(&statement.total)),
             rows: statement.rows.iter().map(|row| RowOut::of_row(&by, row)).collect(),
             by,
@@ -167,9 +179,13 @@ impl Document {
             }
             _ => String::new(),
         };
+        let too_recent = match head.too_recent_share > 0.0 {
+            true => format!(", {} too recent to extrapolate", percent(head.too_recent_share)),
+            false => String::new(),
+        };
         format!(
-            "Cost: {}{per}, of it {} for wasted GPU-time; {} of the GPU-time is waste, {} is unmeasured. Method \
-             {}{range}.{unused}",
+            "Cost: {}{per}, of it {} for wasted GPU-time; {} of the GPU-time is waste, {} is unmeasured{too_recent}. \
+             Method {}{range}.{unused}",
             usd(head.cost_usd_micros),
             usd(head.waste_usd_micros),
             percent(head.waste_share),
@@ -239,8 +255,11 @@ impl Document {
 }
 
 impl HeadlineOut {
-    fn of(statement: &Statement) -> Self {
+    fn of(statement: &Statement, too_recent: &TooRecent, account: &Account) -> Self {
         let total = &statement.total;
+        let so_far = too_recent.waste();
+        let span_ms = i128::from(account.span.to_ms - account.span.from_ms);
+        let open_gpu_milli_ms = i128::from(too_recent.gpu_milli) * span_ms;
         let micros = |money: Option<Money>| money.map(|money| money.usd_micros);
         let method = |(method, cost): (SplitMethod, Money)| MethodOut {
             method: method.id(),
@@ -251,7 +270,10 @@ impl HeadlineOut {
             cost_usd_micros: micros(total.cost()),
             waste_usd_micros: micros(total.known(total.waste)),
             waste_share: share(total.waste_gpu_milli_ms, total.gpu_milli_ms),
-            blind_share: share(total.blind_gpu_milli_ms, total.gpu_milli_ms),
+            blind_share: share(total.blind_gpu_milli_ms - open_gpu_milli_ms, total.gpu_milli_ms),
+            too_recent_share: share(open_gpu_milli_ms, total.gpu_milli_ms),
+            waste_usd_micros_so_far: micros(so_far.cost()),
+            waste_gpu_hours_so_far: hours(so_far.gpu_milli_ms),
             priced_share: share(total.priced_gpu_milli_ms, total.gpu_milli_ms),
             unused_cpu_memory_usd_micros: micros(total.known(total.unused_cpu_memory)),
             lowest: range.map(|waste| method(waste.lowest)),

@@ -179,6 +179,7 @@ impl AccountFlags {
         let mut labels = names::wanted(teams);
         labels.extend(names::of_runs(&app.settings.cost));
         let mut gathered = read.inventory.facts_and_tenants(Default::default(), Some(&labels));
+        gathered.facts.thresholds = app.settings.audit.thresholds();
         let mut sources = read.sources;
         let uses = seen(&gathered)?;
         let mut told = Vec::new();

@@ -109,6 +109,7 @@ fn cost_pod(pod: HistoryPod, teams: &Teams) -> CostPod {
         job: workload.job,
         model: workload.model,
         turn: 0,
+        asks_for_gpus: true,
     }
 }
 

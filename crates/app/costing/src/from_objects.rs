@@ -6,7 +6,7 @@ use dovetail_account::cost::{HeldTime, NodeBill};
 use dovetail_account::device_time::{DeviceInterval, Span};
 use dovetail_account::rollup::NodeTerms;
 use dovetail_account::split::{ListPrices, NodeParts};
-use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part, gpu_times};
+use dovetail_audit::{NodeGpus, NodePrice, ObjectRef, Part, gpu_times, recent};
 use dovetail_inventory::facts::{Gathered, Tenant};
 use dovetail_model::Money;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
@@ -21,7 +21,7 @@ use super::teams::{Labels, Teams};
 /// What the GPUs of each node with GPUs are, in the order of the moment's nodes.
 pub type Parts<'g> = Vec<Vec<Part<'g>>>;
 
-/// The account of a moment, as if it lasted for `span`.
+/// The account of a moment: what is known of a `span` that is yet to come.
 pub fn account(
     gathered: &Gathered,
     parts: &Parts<'_>,
@@ -46,16 +46,21 @@ pub fn account(
         .iter()
         .map(|node| empty_bill(&node.node.allocatable, list_prices, span_ms))
         .collect();
+    let holder = |held: usize| {
+        let held = &gathered.moment.held[held];
+        let namespace = &gathered.facts.workloads[held.workload].owner.namespace;
+        numbers.get(&(namespace.as_str(), held.pod.as_str())).copied()
+    };
+    let mut too_recent = Vec::new();
     for (gpus, parts) in gathered.moment.nodes.iter().zip(parts) {
         let Some(place) = places.get(&*gpus.node) else { continue };
         let bill = &mut bills[*place];
         bill.offered.gpu_milli = u64::try_from(gpus.gpus * 1000).unwrap_or(0);
         bill.price = price_of(&nodes[*place], span_ms);
-        bill.gpus = gpu_times(parts, span, |held| {
-            let held = &gathered.moment.held[held];
-            let namespace = &gathered.facts.workloads[held.workload].owner.namespace;
-            numbers.get(&(namespace.as_str(), held.pod.as_str())).copied()
-        });
+        bill.gpus = gpu_times(parts, span, holder);
+        let price = nodes[*place].price.usd_micros_per_gpu_hour;
+        let found = recent(parts, (span, gathered.facts.now_ms), price).into_iter();
+        too_recent.extend(found.map(|part| (part.held.and_then(holder), part)));
     }
     for (tenant, number) in gathered.tenants.iter().zip(0..) {
         if let Some(place) = places.get(&*tenant.node) {
@@ -80,6 +85,7 @@ pub fn account(
         pods,
         span,
         basis: Basis::RunRate,
+        too_recent,
         cluster: gathered.cluster_uid.clone(),
         prices: prices.told,
         notes: prices.notes,
@@ -224,6 +230,7 @@ fn pods(gathered: &Gathered, teams: &Teams) -> Vec<CostPod> {
             namespace: tenant.namespace.clone(),
             name: tenant.pod.clone(),
             turn: 0,
+            asks_for_gpus: tenant.has_gpus,
         }
     };
     gathered.tenants.iter().map(pod).collect()

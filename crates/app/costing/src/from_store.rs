@@ -85,7 +85,7 @@ pub enum Answer {
 
 /// Keeps what is missing, where there is somebody to ask, and answers.
 pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> Result<Answer> {
-    let (is_focus, own, mut top) = (flags.focus.is_some(), flags.own_namespaces()?, flags.top());
+    let (is_focus, own, mut top) = (flags.focus.is_some(), flags.only()?, flags.top());
     let flags = &flags.account;
     let (teams, list_prices) = (&flags.split.teams(app), flags.list_prices.prices(app)?);
     let Chosen { asker, told } =

@@ -25,6 +25,7 @@ pub mod silence;
 pub mod split_flags;
 pub mod statement;
 pub mod teams;
+mod too_recent;
 pub mod top;
 pub mod turns;
 pub mod usage;

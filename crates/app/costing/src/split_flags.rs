@@ -25,13 +25,12 @@ pub struct SplitFlags {
 
 /// What CPU and memory cost where they are sold alone.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Prices")]
 pub struct ListPriceFlags {
     /// List price of a vCPU-hour in USD, such as 0.04
-    #[arg(long, value_name = "USD", requires = "gib_price")]
+    #[arg(long, value_name = "USD", requires = "gib_price", help_heading = "Prices")]
     vcpu_price: Option<String>,
     /// List price of a GiB-hour of memory in USD, such as 0.005
-    #[arg(long, value_name = "USD", requires = "vcpu_price")]
+    #[arg(long, value_name = "USD", requires = "vcpu_price", help_heading = "Prices")]
     gib_price: Option<String>,
 }
 

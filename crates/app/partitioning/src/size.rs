@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_console::table::{facts, table, whole};
 use dovetail_model::MigTable;
-use dovetail_partition::size;
+use dovetail_partition::{SizingError, size};
 use dovetail_settings::errors::UsageError;
 use dovetail_units::amount::usd;
 use serde::Serialize;
@@ -48,7 +48,16 @@ pub fn document(
     demand: &[(String, u64)],
     usd_micros_per_gpu_hour: Option<i64>,
 ) -> Result<Document> {
-    let sizing = size(table, demand).map_err(|error| UsageError(format!("--demand: {error}")))?;
+    let sizing = size(table, demand).map_err(|error| {
+        // A table is named for one of the models that it is of.
+        let error = match error {
+            SizingError::Unknown { profile, known, .. } => {
+                SizingError::Unknown { gpu: model.to_owned(), profile, known }
+            }
+            error => error,
+        };
+        UsageError(format!("--demand: {error}"))
+    })?;
     let named = |layout: &[u16]| {
         let counts = table.profiles.iter().zip(layout).filter(|(_, count)| **count > 0);
         counts.map(|(profile, count)| (profile.name.clone(), u64::from(*count))).collect()

@@ -2,7 +2,7 @@
 
 /// For HTML, in text and in quoted attributes.
 pub fn html(text: &str) -> String {
-    escaped(text, |safe, letter| match letter {
+    escaped(text, |safe, letter, _| match letter {
         '&' => *safe += "&amp;",
         '<' => *safe += "&lt;",
         '>' => *safe += "&gt;",
@@ -13,15 +13,23 @@ pub fn html(text: &str) -> String {
 }
 
 /// For Markdown, in a paragraph or a cell of a table: nothing in it is markup, a mention or a link.
+/// What reads the same without an escape has none: people look at the source, too.
 pub fn markdown(text: &str) -> String {
-    escaped(text, |safe, letter| match letter {
+    // A link needs a scheme, a symbol a word after its colon, a formula no digit behind it.
+    let acts = |letter, next: Option<char>| match letter {
+        ':' => next.is_some_and(|next| !next.is_whitespace() && !next.is_ascii_digit()),
+        _ => !next.is_some_and(|next| next.is_ascii_digit()),
+    };
+    escaped(text, |safe, letter, next| match letter {
         '&' => *safe += "&amp;",
         '<' => *safe += "&lt;",
         '>' => *safe += "&gt;",
         '@' => *safe += "&#64;",
-        ':' => *safe += "&#58;",
-        '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '#' | '+' | '!' | '|'
-        | '~' | '$' => safe.extend(['\\', letter]),
+        ':' if acts(letter, next) => *safe += "&#58;",
+        '$' if !acts(letter, next) => safe.push(letter),
+        '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '#' | '+' | '!' | '|' | '~' | '$' => {
+            safe.extend(['\\', letter]);
+        }
         letter => safe.push(letter),
     })
 }
@@ -29,7 +37,7 @@ pub fn markdown(text: &str) -> String {
 /// For the text of a SARIF message, in which braces are places for arguments and brackets are
 /// links.
 pub fn sarif(text: &str) -> String {
-    escaped(text, |safe, letter| match letter {
+    escaped(text, |safe, letter, _| match letter {
         '{' => *safe += "{{",
         '}' => *safe += "}}",
         '[' | ']' | '\\' => safe.extend(['\\', letter]),
@@ -37,9 +45,13 @@ pub fn sarif(text: &str) -> String {
     })
 }
 
-fn escaped(text: &str, write: impl Fn(&mut String, char)) -> String {
+/// `write` is told each letter and the next one.
+fn escaped(text: &str, write: impl Fn(&mut String, char, Option<char>)) -> String {
     let mut safe = String::with_capacity(text.len());
-    text.chars().for_each(|letter| write(&mut safe, letter));
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        write(&mut safe, letter, letters.peek().copied());
+    }
     safe
 }
 
@@ -52,8 +64,12 @@ mod tests {
         let hostile = "<script>alert('x')</script>";
         assert_eq!(html(hostile), "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;");
         let link = "[a](http://x) | @all `b` <i>";
-        let safe = r"\[a\]\(http&#58;//x\) \| &#64;all \`b\` &lt;i&gt;";
+        let safe = r"\[a\](http&#58;//x) \| &#64;all \`b\` &lt;i&gt;";
         assert_eq!(markdown(link), safe);
+        assert_eq!(
+            markdown("its pods (1): $240, :smile: $x$"),
+            r"its pods (1): $240, &#58;smile: \$x\$"
+        );
         assert_eq!(sarif("{0} [a](1)"), r"{{0}} \[a\](1)");
     }
 }

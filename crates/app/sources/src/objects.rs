@@ -12,6 +12,7 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_console::plain::plain;
 use dovetail_console::progress::Progress;
+use dovetail_console::table::counted;
 use dovetail_inventory::dump::{
     DumpError, RawObject, STDIN, Sink, Skipped, collected_at, dump_files, read_paths,
 };
@@ -97,6 +98,14 @@ impl ObjectFlags {
             app.note(&format!("{count} objects left out; -o json lists them"));
         }
         let is_file = self.server().is_none();
+        if let (Some(first), true) = (inventory.left_out().0.first(), inventory.is_empty()) {
+            let objects = counted(usize::try_from(count).unwrap_or(0), "object");
+            return Err(BadInput(plain(&format!(
+                "no Kubernetes object could be read, {objects} left out: {first}: write the file with `kubectl get \
+                 nodes,pods -A -o json`"
+            )))
+            .into());
+        }
         if is_file && !inventory.was_read("Node") && inventory.left_out().1 == 0 {
             let text = format!(
                 "{} has no nodes, so which GPUs there are is unknown: add what `kubectl get nodes -o json` prints",

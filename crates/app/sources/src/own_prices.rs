@@ -13,19 +13,18 @@ use dovetail_settings::errors::{UsageError, refuse_twice};
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Prices")]
 pub struct OwnPriceFlags {
     /// CSV with your own prices: gpu_model,usd_per_gpu_hour (or price_per_gpu_hour,currency) and
     /// optionally provider, region, purchase, instance_type, source, as_of
-    #[arg(long, value_name = "FILE", alias = "price-file")]
+    #[arg(long, value_name = "FILE", alias = "price-file", help_heading = "Prices")]
     pub(crate) prices: Option<PathBuf>,
-    /// Price of a GPU-hour in USD of a GPU model, such as H100=2.50, or * for nodes of unknown
-    /// model; repeatable
-    #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append)]
+    /// Price of a GPU-hour in USD of a GPU model or a resource, such as H100=2.50 or
+    /// amd.com/gpu=2.10, or * for nodes of unknown model; repeatable
+    #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append, help_heading = "Prices")]
     pub(crate) gpu_price: Vec<String>,
     /// Exchange rate of another currency to USD, in prices and bills, such as EUR=1.08 or
     /// EUR=1.08@2026-11-20
-    #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append)]
+    #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append, help_heading = "Prices")]
     exchange: Vec<String>,
 }
 

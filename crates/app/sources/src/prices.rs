@@ -19,18 +19,17 @@ pub type Prices = BTreeMap<Option<String>, Priced>;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Prices")]
 pub struct PriceFlags {
     #[command(flatten)]
     own: OwnPriceFlags,
     /// Provider whose prices to use: aws, gcp, azure [default: aws, gcp, azure, else the cheapest]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Prices")]
     provider: Option<String>,
     /// Region whose prices to use, such as us-east-1
-    #[arg(long, value_name = "NAME", requires = "provider")]
+    #[arg(long, value_name = "NAME", requires = "provider", help_heading = "Prices")]
     region: Option<String>,
     /// Purchase option of the GPUs
-    #[arg(long, value_name = "KIND", default_value = Purchase::OnDemand.name())]
+    #[arg(long, value_name = "KIND", default_value = Purchase::OnDemand.name(), help_heading = "Prices")]
     #[arg(value_parser = PossibleValuesParser::new(Purchase::ALL.map(purchase_value)))]
     purchase: String,
 }

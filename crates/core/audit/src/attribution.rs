@@ -64,12 +64,14 @@ pub(crate) fn settle_and_tell(
             if let Some(pieces) = left.get_mut(&(claim.device, claim.holder)) {
                 let gpu_milli = claim.gpu_milli.min(left_milli);
                 let claim = Attribution { gpu_milli, ..claim.clone() };
-                let mut got_milli = 0;
+                // Parts of one device are wasted side by side.
+                let mut got_milli: BTreeMap<u64, i64> = BTreeMap::new();
                 serve(&claim, pieces, &mut settled[index], |waste| {
-                    got_milli = waste.interval.gpu_milli.max(got_milli);
+                    let DeviceInterval { span, gpu_milli, .. } = waste.interval;
+                    *got_milli.entry(span.from_ms).or_default() += gpu_milli;
                     taken.push(Taken { finding: index, waste });
                 });
-                left_milli -= got_milli;
+                left_milli -= got_milli.into_values().max().unwrap_or(0);
             }
         }
     }

@@ -79,6 +79,8 @@ pub struct Node {
     pub without_gpu_pods_since_ms: Option<u64>,
     /// How much of its GPUs the MIG layouts leave over, in milli-GPU: no pod can ask for it.
     pub layout_rest_milli: i64,
+    /// How many pods share each of its GPUs by time-slicing; 0 where none do, or nobody knows.
+    pub time_slices: u32,
     /// When it joined the cluster; `None` if nobody knows.
     pub joined_ms: Option<u64>,
     /// Since when it is not ready, if so and if it says.

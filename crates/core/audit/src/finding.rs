@@ -23,6 +23,11 @@ pub struct Finding {
     /// So much of the claims at most, in milli-GPU: what pending pods ask for, where more is free.
     /// `None` is all of them.
     pub most_milli: Option<i64>,
+    /// Whether it is true only of time that is wasted: without any it is none.
+    pub(crate) needs_waste: bool,
+    /// Since when what it is about is so, where the check knows it better than its claims and the
+    /// objects concerned.
+    pub(crate) since_ms: Option<u64>,
     /// What would mend it, as far as a check can say that of one object.
     pub remedies: Vec<Remedy>,
     /// Edits that would mend it, by example, where those of the check say less; each once.
@@ -63,6 +68,8 @@ impl Finding {
             affected: Vec::new(),
             claims: Vec::new(),
             most_milli: None,
+            needs_waste: false,
+            since_ms: None,
             remedies: Vec::new(),
             examples: Vec::new(),
             moves: Vec::new(),
@@ -133,6 +140,7 @@ pub fn group(findings: Vec<Finding>) -> Vec<Finding> {
                 group.affected.extend(finding.affected);
                 group.claims.extend(finding.claims);
                 group.most_milli = group.most_milli.zip(finding.most_milli).map(|(a, b)| a + b);
+                group.since_ms = group.since_ms.into_iter().chain(finding.since_ms).min();
                 group.moves.extend(finding.moves);
                 group.stays.extend(finding.stays);
                 for example in finding.examples {

@@ -12,6 +12,7 @@ use dovetail_partition::Rules;
 use dovetail_partitioning::fleet::{Tables, model_of};
 use dovetail_partitioning::policy::{self, Policy};
 use dovetail_partitioning::{cluster, plan, size, world_file};
+use dovetail_price::PriceBook;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sources::objects::ObjectFlags;
@@ -111,7 +112,12 @@ impl SizeFlags {
         let output = app.output("partition size")?;
         let tables = tables(app);
         let (model, table) = model_of(&tables, &self.gpu).ok_or_else(|| {
-            let known: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+            let book = PriceBook::built_in();
+            let alike = book.gpu_models();
+            let alike = alike.iter().filter(|model| MigTable::of_model(model).is_some());
+            let named = tables.iter().map(|table| table.name.as_str());
+            let known: BTreeSet<&str> = named.chain(alike.copied()).collect();
+            let known: Vec<&str> = known.into_iter().collect();
             UsageError(format!(
                 "--gpu {}: no table says how MIG cuts it: use one of {}, or describe it under \
                  `[[mig.table]]` in dovetail.toml",

@@ -180,7 +180,7 @@ fn a_dump_is_read_from_standard_input_in_any_of_its_shapes() {
     folder.write_bytes("utf-16.json", b"\xff\xfe{\0}\0");
     let done = folder.call("audit --from utf-16.json");
     assert_eq!(done.code, Some(3));
-    assert!(done.err.contains("utf-16.json:1:0: the text is UTF-16"), "{}", done.err);
+    assert!(done.err.contains("utf-16.json:1:0: invalid JSON (the text is UTF-16"), "{}", done.err);
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn sarif_holds_the_rules_of_its_standard_also_for_hostile_names() {
     for acts in ["@all", "[a](b)"] {
         assert!(!markdown.contains(acts), "{markdown}");
     }
-    assert!(markdown.contains(r"\`x\`") && markdown.contains(r"\[a\]\(b\)"), "{markdown}");
+    assert!(markdown.contains(r"\`x\`") && markdown.contains(r"\[a\](b)"), "{markdown}");
 }
 
 #[test]
@@ -399,12 +399,15 @@ fn what_cannot_be_audited_is_told() {
     );
     told("audit --from nothing.json", 1, "nothing.json: cannot read it");
     folder.write("cut.json", &folder.read("dump.json")[..500]);
-    told("audit --from cut.json", 3, "cut.json:1:500: EOF while parsing");
+    told("audit --from cut.json", 3, "cut.json:1:500: invalid JSON (EOF while parsing");
     folder.write("empty.json", r#"{"kind": "List", "items": []}"#);
     told("audit --from empty.json", 3, "it has no Kubernetes objects");
     folder.write("spoilt.json", r#"{"kind": "List", "items": [{"kind": "Node", "metadata": {}}]}"#);
-    let spoilt = folder.call("audit --from spoilt.json").out;
-    assert!(spoilt.contains("No node offers GPUs, and 1 object could not be read"), "{spoilt}");
+    let spoilt = folder.call("audit --from spoilt.json");
+    let why = "no Kubernetes object could be read, 1 object left out: ";
+    assert!(spoilt.code == Some(3) && spoilt.err.contains(why), "{}", spoilt.err);
+    folder.write("nothing.json", "{}");
+    assert!(folder.call("audit --from nothing.json").err.contains(why));
     told("audit --explain REQ-99", 2, "no such check");
     told("audit --from dump.json --output csv", 2, "`dovetail audit` has no csv output");
     let explained = folder.call("audit --explain req-03");

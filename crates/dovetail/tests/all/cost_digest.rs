@@ -70,8 +70,7 @@ fn a_digest_has_the_hours_of_the_ledger() {
     let nobody =
         "No team had a GPU from 2024-10-11 to 2024-10-17 (UTC): there is no data of this time.";
     let late = "cost digest --store ledger.db --until 2024-10-18T05:00:00Z --output";
-    let as_markdown = nobody.replace('(', "\\(").replace(')', "\\)").replace(':', "&#58;");
-    assert_eq!(folder.call(&format!("{late} markdown")).out, format!("{as_markdown}\n"));
+    assert_eq!(folder.call(&format!("{late} markdown")).out, format!("{nobody}\n"));
     let page = folder.call(&format!("{late} html")).out;
     assert!(page.contains(&format!("<p>{nobody}</p>")), "{page}");
     insta::assert_snapshot!(

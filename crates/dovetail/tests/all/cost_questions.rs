@@ -88,7 +88,7 @@ fn answers_are_those_worked_by_hand() {
     assert!(
         answer(&all, "low")["uncertainty"]
             .to_string()
-            .contains("1 of 3 pods with GPUs was not measured"),
+            .contains("of 3 pods with GPUs, 1 was not measured"),
         "{all:#}"
     );
     let beside = row(answer(&all, "beside"), "node", "g1");

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::json;
 
 use crate::cost::{HOURS, folder, node, pod};
+use crate::cost_job::ONE_HOUR;
 
 const PRICES: &str = "--vcpu-price 0.04 --gib-price 0.005";
 
@@ -21,6 +22,7 @@ fn dollars_of_answers_and_jobs_have_their_range_over_the_methods() {
         }
     }
     folder.write("usage.csv", &csv);
+    folder.write("dovetail.toml", ONE_HOUR);
     let from = "--from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv";
     let found = folder.json(&format!("cost questions spot teams {from} {PRICES}"));
     let [spot, teams] = [0, 1].map(|place| found["answers"][place]["range"].clone());
@@ -59,6 +61,7 @@ fn what_methods_round_is_no_range_in_any_form() {
     let rows: String =
         (0..60).map(|step| format!("{},train-0,0,0\n", 1_795_172_400 + 60 * step)).collect();
     folder.write("usage.csv", &format!("timestamp_s,pod,gpu,activity_percent\n{rows}"));
+    folder.write("dovetail.toml", ONE_HOUR);
     let from = "--from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv";
     for prices in ["", PRICES] {
         let half = 27_520_000 * HOURS;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::cost::{document, folder, made_long_ago, node, pod};
+use crate::cost_job::ONE_HOUR;
 use crate::fake_prometheus::{FakePrometheus, two_gpus};
 use crate::program::Folder;
 
@@ -99,9 +100,11 @@ fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
         };
         let rows: String = minutes.clone().map(row).collect();
         folder.write("usage.csv", &format!("timestamp_s,pod,gpu,activity_percent\n{rows}"));
+        folder.write("dovetail.toml", ONE_HOUR);
         let found = document(&folder, "--by pod,cause --usage usage.csv");
         let of = ["idle", "active_not_separable", "unknown"];
         assert_eq!(of.map(|cause| hours(&found, "vision/a-0", cause)), wanted, "{minutes:?}");
+        std::fs::remove_file(folder.path("dovetail.toml")).expect("a file");
         let audit = folder.json(
             "audit --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv --fail-on never",
         );
@@ -115,6 +118,7 @@ fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
         let findings = audit["findings"].as_array().expect("findings");
         assert!(findings.iter().all(|finding| finding["id"] != "REQ-05"), "{audit:#}");
         if minutes.start == -600 && minutes.end == 60 {
+            folder.write("dovetail.toml", ONE_HOUR);
             let job = folder
                 .json("cost job a --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv");
             let parts = job["parts"].as_array().expect("parts");

@@ -216,3 +216,63 @@ fn shown_lines_agree_with_printed_ones_but_for_what_is_left_out() {
     assert!(agrees(&["a", "b", "...", "c"], &lines));
     assert!(!agrees(&["a", "c"], &lines) && !agrees(&["a", "...", "b"], &lines));
 }
+
+/// Objects of a cluster of EKS, among them a half-placed gang of Volcano.
+const EKS: &str = include_str!("dumps/eks_gang_mig_replicas.json");
+
+/// `kubectl get KINDS -A -o json` of a cluster that has some kinds only: of a kind that it lacks
+/// the whole command fails, as kubectl's does.
+const KUBECTL: &str = r#"#!/bin/sh
+for kind in $(echo "$2" | tr , ' '); do
+  if [ ! -f "$HOME/served/$kind" ]; then
+    echo "error: the server doesn't have a resource type \"$kind\"" >&2
+    exit 1
+  fi
+done
+printf '{"apiVersion":"v1","kind":"List","items":['
+comma=
+for kind in $(echo "$2" | tr , ' '); do
+  if [ -s "$HOME/served/$kind" ]; then printf '%s' "$comma"; cat "$HOME/served/$kind"; comma=,; fi
+done
+printf ']}\n'
+"#;
+
+#[test]
+fn the_dump_of_get_started_has_gangs_and_survives_kinds_that_a_cluster_lacks() {
+    use std::os::unix::fs::PermissionsExt;
+    let blocks = blocks("docs/get-started.md");
+    let block = blocks.iter().find(|block| block.text.contains("> dump.json")).expect("a dump");
+    let home = TempDir::new().expect("a folder");
+    let served = home.path().join("served");
+    fs::create_dir(&served).expect("a folder");
+    let kinds = block.text.lines().next().expect("a line").split_whitespace().nth(2);
+    let kinds = kinds.expect("kinds").split(',');
+    kinds.for_each(|kind| fs::write(served.join(kind), "").expect("a file"));
+    let list: serde_json::Value = serde_json::from_str(EKS).expect("a list");
+    let mut by_kind: std::collections::BTreeMap<String, Vec<String>> = Default::default();
+    for object in list["items"].as_array().expect("objects") {
+        let kind = object["kind"].as_str().expect("a kind").to_lowercase();
+        let version = object["apiVersion"].as_str().expect("a version");
+        let name = match (kind.as_str(), version.split_once('/')) {
+            ("podgroup", Some((group, _))) => format!("podgroups.{group}"),
+            ("nodepool", Some((group, _))) => format!("nodepools.{group}"),
+            _ => format!("{kind}s"),
+        };
+        by_kind.entry(name).or_default().push(object.to_string());
+    }
+    assert!(by_kind.contains_key("podgroups.scheduling.volcano.sh"), "{:?}", by_kind.keys());
+    for (kind, objects) in by_kind {
+        fs::write(served.join(kind), objects.join(",")).expect("a file");
+    }
+    let kubectl = home.path().join("kubectl");
+    fs::write(&kubectl, KUBECTL).expect("a file");
+    fs::set_permissions(&kubectl, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let script = format!(
+        "PATH=\"$HOME:$PATH\"\n{}",
+        block.text.replace("--from dump.json", "--from dump.json --at 2026-11-25T14:00:00Z")
+    );
+    let (code, out, err) = run(home.path(), &script);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("waiting for the rest of a gang"), "{out}{err}");
+    assert!(!err.contains("error"), "{err}");
+}

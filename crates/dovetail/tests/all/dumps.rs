@@ -3,10 +3,12 @@
 //! 6.88 a GPU-hour; us-central1: a3-highgpu-8g 11.06125). A month has 720 hours.
 
 mod clusters;
+mod corrections;
 mod held_back;
 
 use serde_json::{Value, json};
 
+use crate::audit_and_bill::bill_agrees;
 use crate::program::Folder;
 
 const AT: &str = "2026-11-20T12:00:00Z";
@@ -66,7 +68,10 @@ fn audit_with(objects: &[Value], usage: Option<&str>, flags: &str) -> Value {
     });
     let call = format!("audit --from dump.json --at {AT} --output json {usage} {flags}");
     let done = folder.call(&call);
-    serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {}", done.err))
+    let found: Value =
+        serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {}", done.err));
+    bill_agrees(&folder, &found, &format!("--from dump.json --at {AT} {usage} {flags}"));
+    found
 }
 
 /// GPUs in a state, and its dollars: a month's, and those so far.

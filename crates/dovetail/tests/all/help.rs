@@ -197,3 +197,32 @@ fn help_names_the_forms_that_a_command_has_and_no_others() {
     assert!(done.whole().contains("`dovetail config` has no csv output: use -o table or -o json"));
     assert!(!folder.call("collect --help").out.contains("--output FORMAT"));
 }
+
+/// A heading of flags that a command shares with others ends with these flags.
+#[test]
+fn only_prices_are_listed_as_prices() {
+    const PRICES: [&str; 9] = [
+        "--bill",
+        "--exchange",
+        "--gib-price",
+        "--gpu-price",
+        "--prices",
+        "--provider",
+        "--purchase",
+        "--region",
+        "--vcpu-price",
+    ];
+    let folder = Folder::new();
+    let mut is_any = false;
+    for command in COMMANDS {
+        let help = folder.call(&format!("{command} --help")).out;
+        let Some((_, prices)) = help.split_once("\nPrices:\n") else { continue };
+        let of_section = prices.lines().take_while(|line| line.is_empty() || line.starts_with(' '));
+        let first = of_section.filter_map(|line| line.split_whitespace().next());
+        for flag in first.filter(|word| word.starts_with('-') && word.len() > 1) {
+            is_any = true;
+            assert!(PRICES.contains(&flag), "{command}: {flag} is listed under Prices");
+        }
+    }
+    assert!(is_any);
+}

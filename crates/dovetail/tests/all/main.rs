@@ -2,6 +2,7 @@
 
 mod arena;
 mod audit;
+mod audit_and_bill;
 mod audit_ledger;
 mod audit_prometheus;
 mod audit_settings;

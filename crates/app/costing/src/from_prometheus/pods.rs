@@ -97,6 +97,7 @@ impl<'p> Pods<'p> {
             namespace: namespace.to_owned(),
             name: pod.to_owned(),
             turn,
+            asks_for_gpus: tenant.is_some_and(|tenant| tenant.has_gpus),
         };
         (pod, (space, labels))
     }

@@ -75,8 +75,27 @@ pub fn time(account: Account, job: Job, moment: &AtMoment, parts: &Parts<'_>) ->
     });
     let members = members.collect();
     let time = JobTime { account, job, members, samples };
-    let way = way(&time.account, moment.uses.as_ref());
+    let way = match too_recent(&places) {
+        Some(why) => why.to_owned(),
+        None => way(&time.account, moment.uses.as_ref()),
+    };
     time.refuse_blind(&way)
+}
+
+/// Why nothing of a month is known of a job whose states do not last.
+fn too_recent(places: &[Place<'_>]) -> Option<&'static str> {
+    let is_recent = |place: &Place<'_>| !place.part.lasting.goes_on;
+    if places.is_empty() || !places.iter().all(is_recent) {
+        return None;
+    }
+    Some(match places.iter().any(|place| place.part.used.is_some()) {
+        true => {
+            "the samples are too few for a month (least_measured_hours in [audit] of dovetail.toml)"
+        }
+        false => {
+            "its pods start, wait for their gang or should be gone, and how long that lasts is unknown"
+        }
+    })
 }
 
 /// What would tell what GPUs did; where samples were given, what became of them.
@@ -135,8 +154,11 @@ fn places<'m>(
     places
 }
 
-/// What the state of its pod says of a part.
+/// What the state of its pod says of a part. What is too recent says nothing of a month.
 fn by_state(part: &Part<'_>) -> Option<MemberPhases> {
+    if !part.lasting.goes_on {
+        return Some(unmeasured());
+    }
     let second = Span { from_ms: 0, to_ms: 1_000 };
     let phase = match part.state {
         DeviceState::Provisioning => Phase::ImageAndStart,

@@ -14,6 +14,7 @@ use dovetail_units::amount::rounded_percent;
 use super::answer::{Answer, AnswerRow, Cell};
 use super::asked::Asked;
 use super::name::Name;
+use crate::account::CostPod;
 use crate::dimension::UNKNOWN;
 use crate::document::{hours, share, share_of_any};
 use crate::statement::NodeCharges;
@@ -129,15 +130,20 @@ pub fn idle(asked: &Asked) -> Answer {
     let mut all = CostSum::default();
     sums.values().for_each(|sum| all += sum);
     let row = |team: &str, sum: &CostSum| {
+        // Where nothing is known of what they did, no idle time is not none.
+        let known = |cell: Cell, unknown: Cell| match sum.blind_gpu_milli_ms {
+            blind if blind == sum.allocated_gpu_milli_ms && blind > 0 => unknown,
+            _ => cell,
+        };
+        let idle_share = share_of_any(sum.idle_gpu_milli_ms, sum.allocated_gpu_milli_ms);
+        let idle_hours = gpu_hours(sum.idle_gpu_milli_ms);
+        let idle_usd = micros(sum.known(sum.idle));
         AnswerRow(vec![
             ("team", Cell::Text(plain(team))),
-            ("idle_gpu_hours", gpu_hours(sum.idle_gpu_milli_ms)),
-            ("idle_usd_micros", micros(sum.known(sum.idle))),
+            ("idle_gpu_hours", known(idle_hours, Cell::Hours(None))),
+            ("idle_usd_micros", known(idle_usd, Cell::UsdMicros(None))),
             ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
-            (
-                "idle_share",
-                Cell::Share(share_of_any(sum.idle_gpu_milli_ms, sum.allocated_gpu_milli_ms)),
-            ),
+            ("idle_share", known(Cell::Share(idle_share), Cell::Share(None))),
             ("unknown_gpu_hours", gpu_hours(sum.blind_gpu_milli_ms)),
         ])
     };
@@ -183,11 +189,11 @@ fn beside_by_node(asked: &Asked, charges: &NodeCharges) -> BTreeMap<usize, PodsB
     let mut by_node: BTreeMap<usize, PodsBeside> = BTreeMap::new();
     for (node, charge) in charges {
         let Some(pod) = charge.holder.filter(|pod| !with_gpus.contains(pod)) else { continue };
-        let job = &asked.account.pods[pod as usize].job;
+        let CostPod { job, asks_for_gpus, .. } = &asked.account.pods[pod as usize];
         // What runs on every node runs there for the node.
         let is_of_node = job.starts_with("DaemonSet ") || job.starts_with("Node ");
-        if asked.account.nodes[*node].gpus == 0 || is_of_node || charge.paid != Paid::HeldCpuMemory
-        {
+        let is_of_gpus = asked.account.nodes[*node].gpus > 0 && !asks_for_gpus;
+        if !is_of_gpus || is_of_node || charge.paid != Paid::HeldCpuMemory {
             continue;
         }
         let (pods, cost) = by_node.entry(*node).or_insert((BTreeSet::new(), Some(Money::ZERO)));

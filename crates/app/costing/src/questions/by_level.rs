@@ -100,13 +100,16 @@ pub fn low(asked: &Asked) -> Answer {
         by_pod.entry(held.pod).or_default().push(held);
     }
     let mut found: Vec<(u32, i64, LowTime)> = Vec::new();
-    let (pods, mut short) = (by_pod.len(), 0);
+    let (pods, mut short, mut shared) = (by_pod.len(), 0, 0);
     for (pod, held) in by_pod {
+        let shares = held.iter().any(|held| held.is_known_idle_alone);
         let levels: Vec<Vec<Level>> = held.iter().map(|held| held.levels.clone()).collect();
         let gpu_milli = held.iter().map(|held| held.gpu_milli).sum();
         let mean = mean_of(&levels);
         let longest_ms = longest_known_ms(&mean);
-        short += usize::from(longest_ms < rule.window_ms);
+        let is_short = longest_ms < rule.window_ms;
+        short += usize::from(is_short);
+        shared += usize::from(is_short && shares);
         found.extend(low_time(&mean, &rule).map(|low| (pod, gpu_milli, low)));
     }
     let time =
@@ -140,7 +143,7 @@ pub fn low(asked: &Asked) -> Answer {
         how: "any 6 hours, measured throughout, in which the mean over a pod's GPUs was below 30 %; hours are all \
               in such a window within the sampled period, not a run rate"
             .to_owned(),
-        uncertainty: judged(pods, short) + &more,
+        uncertainty: judged(pods, short, shared) + &more,
         none_because: (found.is_empty() && because.is_none()).then_some(none),
         unknown_because: because,
         rows: found.iter().take(MOST_NAMED).map(row).collect(),
@@ -163,17 +166,25 @@ fn why_unknown(asked: &Asked, pods: usize, short: usize, rule: &LowRule) -> Opti
         .then(|| format!("none of {} was measured for 6 hours without a gap", counted(pods, "pod")))
 }
 
-/// How many pods could be judged.
-fn judged(pods: usize, short: usize) -> String {
-    match short {
-        0 if pods == 1 => "the one pod with GPUs was measured long enough".to_owned(),
-        0 => format!("all {} with GPUs were measured long enough", counted(pods, "pod")),
-        short => format!(
-            "{short} of {} with GPUs {} not measured for 6 hours without a gap, and are left out",
-            counted(pods, "pod"),
-            if short == 1 { "was" } else { "were" }
-        ),
+/// How many pods could be judged; of those that could not, some share a GPU.
+fn judged(pods: usize, short: usize, shared: usize) -> String {
+    if short == 0 {
+        return match pods {
+            1 => "the one pod with GPUs was measured long enough".to_owned(),
+            _ => format!("all {} with GPUs were measured long enough", counted(pods, "pod")),
+        };
     }
+    let mut why = Vec::new();
+    if short > shared {
+        let were = plural(short - shared, "was", "were");
+        why.push(format!("{were} not measured for 6 hours without a gap"));
+    }
+    if shared > 0 {
+        let share = plural(shared, "shares", "share");
+        why.push(format!("{share} GPUs, and which pod used them is unknown"));
+    }
+    let pods = counted(pods, "pod");
+    format!("of {pods} with GPUs, {}; these are left out", why.join(", "))
 }
 
 /// The longest time without a gap of which the level is known.

@@ -12,6 +12,7 @@ use super::name::Name;
 use super::range::{RangeOut, ranges};
 use super::{by_charge, by_level, by_request, by_run, by_wait};
 use crate::flags::Terms;
+use crate::too_recent::TooRecent;
 use crate::without_price::unpriced;
 
 /// Name and version of the form.
@@ -55,6 +56,7 @@ impl Document {
         let account = &asked.account;
         let mut notes = account.notes.clone();
         notes.extend(old_prices(&account.prices, account.priced_at_ms(now_ms)));
+        notes.splice(0..0, TooRecent::of(account).in_words());
         notes.extend(unpriced(account));
         let answer = |name: &Name| match name {
             Name::Top => by_charge::top(asked),

@@ -49,7 +49,7 @@ pub fn of_objects(gathered: &Gathered, parts: &Parts<'_>, teams: &Teams) -> Wait
     }
     let mut found =
         Waits { pods: Vec::new(), teams: Vec::new(), left_out: 0, now_ms, free: Free::Now(now) };
-    for life in &gathered.lives {
+    for life in gathered.lives.iter().chain(&gathered.not_yet_created) {
         let is_placed = life.node.is_some();
         let Some(created_ms) =
             life.created_ms.filter(|_| !is_placed || life.scheduled_ms.is_some())

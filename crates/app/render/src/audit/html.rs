@@ -7,7 +7,7 @@ use dovetail_console::shortened::shortened;
 use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd};
 
 use super::html_findings;
-use super::states::{purchase_words, state_words};
+use super::states::{purchase_words, state_label};
 use crate::frame;
 use crate::text::html as safe;
 
@@ -58,18 +58,27 @@ fn tiles(document: &Document) -> String {
     tiles.push((
         returned.map_or_else(|| rounded(head.returned.gpu_hours_per_month), rounded_usd),
         if returned.is_some() { "a month returned by fixes" } else { "GPU-hours a month returned" },
-        "nodes that can be removed, GPUs for pending pods".to_owned(),
+        match (head.removed_usd_micros_per_month.unwrap_or(0), returned) {
+            (0, Some(1..)) => "GPUs that you pay for anyway, for pending pods".to_owned(),
+            (removed, Some(all)) if 0 < removed && removed < all => {
+                format!("{} less on the bill, the rest for pending pods", rounded_usd(removed))
+            }
+            _ => "nodes that can be removed, GPUs for pending pods".to_owned(),
+        },
     ));
     tiles.push((
         rounded(head.freed.gpu_hours_per_month),
-        "GPU-hours a month freed by fixes",
+        "GPU-hours a month for other work",
         "they save money only if other work uses them".to_owned(),
     ));
     let unmeasured = percent(head.blind_share);
     tiles.push((unmeasured, "not measured", "not counted as waste".to_owned()));
     if head.too_recent_share > 0.0 {
         let share = percent(head.too_recent_share);
-        tiles.push((share, "too recent to extrapolate", "not counted as waste".to_owned()));
+        let so_far = head.waste_usd_micros_so_far.filter(|micros| *micros > 0);
+        let so_far = so_far.map(|micros| format!(", {} wasted so far", rounded_usd(micros)));
+        let note = format!("in no monthly amount{}", so_far.unwrap_or_default());
+        tiles.push((share, "too recent to extrapolate", note));
     }
     let tile = |(value, label, note): (String, &str, String)| {
         let (value, note) = (safe(&value), safe(&note));
@@ -87,7 +96,6 @@ fn states(document: &Document) -> String {
             "unknown" | "free_of_unknown_cause" => "unknown",
             _ => "free",
         };
-        let waste = if state.is_waste { " (waste)" } else { "" };
         let money = match (state.usd_micros_per_month, state.usd_micros_so_far) {
             (Some(micros), _) => format!(", {} a month", rounded_usd(micros)),
             (None, Some(micros)) => format!(", {} so far", rounded_usd(micros)),
@@ -95,9 +103,9 @@ fn states(document: &Document) -> String {
         };
         let share = state.gpus / all;
         format!(
-            "<li><div class=\"line\"><span>{}{waste}</span><span class=\"number\">{} GPUs, {}{money}</span></div>\
+            "<li><div class=\"line\"><span>{}</span><span class=\"number\">{} GPUs, {}{money}</span></div>\
              <div class=\"bar {kind}\"><div style=\"width:{:.1}%\"></div></div></li>\n",
-            safe(&state_words(&state.state)),
+            safe(&state_label(document, state)),
             tenths(state.gpus),
             percent(share),
             100.0 * share

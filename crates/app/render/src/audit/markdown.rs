@@ -5,9 +5,9 @@ use dovetail_auditing::document::{Document, FindingOut, RungOut};
 use dovetail_auditing::patch::PatchOut;
 use dovetail_auditing::words::object_words;
 use dovetail_console::shortened::shortened;
-use dovetail_units::amount::{rounded_usd, tenths};
+use dovetail_units::amount::tenths;
 
-use super::states::state_words;
+use super::states::{money_of, state_name};
 use crate::text::markdown as safe;
 
 /// The whole audit.
@@ -23,10 +23,10 @@ pub fn markdown(document: &Document) -> String {
     text += "\n| state | waste | GPUs | a month |\n|---|---|--:|--:|\n";
     for state in &document.states {
         text += &row(&[
-            state_words(&state.state).as_str(),
+            state_name(document, state).as_str(),
             if state.is_waste { "yes" } else { "" },
             tenths(state.gpus).as_str(),
-            state.usd_micros_per_month.map_or_else(|| "-".to_owned(), rounded_usd).as_str(),
+            money_of(state).as_str(),
         ]);
     }
     text += "\n## Missing data\n\n| what | hides | to add it |\n|---|---|---|\n";

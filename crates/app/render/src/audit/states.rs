@@ -1,7 +1,7 @@
 //! States of GPUs in words.
 
-use dovetail_auditing::document::StateOut;
-use dovetail_units::amount::rounded_usd;
+use dovetail_auditing::document::{Document, StateOut};
+use dovetail_units::amount::{rounded_usd, tenths};
 
 /// A state as people read it, from its name in the JSON.
 pub(crate) fn state_words(name: &str) -> String {
@@ -15,7 +15,7 @@ pub(crate) fn state_words(name: &str) -> String {
         "unknown" => "allocated, use not measured",
         "free_of_unknown_cause" => "free, cause unknown",
         "free_draining_or_cordoned" => "free, node draining or cordoned",
-        "free_starting" => "free, pod starting",
+        "free_starting" => "free, node starting",
         "free_reserved" => "free, reserved",
         "free_taint" => "free, blocked by a taint",
         "free_type_mismatch" => "free, not the model that pending pods need",
@@ -31,6 +31,33 @@ pub(crate) fn state_words(name: &str) -> String {
         other => return other.replace('_', " "),
     };
     words.to_owned()
+}
+
+/// A state, with whether it is waste.
+pub(crate) fn state_label(document: &Document, state: &StateOut) -> String {
+    noted(document, state, state.is_waste.then(|| "waste".to_owned()))
+}
+
+/// A state, where a column shows whether it is waste.
+pub(crate) fn state_name(document: &Document, state: &StateOut) -> String {
+    noted(document, state, None)
+}
+
+/// In brackets also how much of it is too recent to be taken for a month.
+fn noted(document: &Document, state: &StateOut, waste: Option<String>) -> String {
+    let words = match state.state.as_str() {
+        // Without pods nobody knows of any GPU whether it is allocated.
+        "unknown" if document.lacks_pods() => "allocated or free, pods not read".to_owned(),
+        name => state_words(name),
+    };
+    let recent = state.gpus - state.lasting_gpus;
+    let is_mixed = recent > 0.05 && state.lasting_gpus > 0.05;
+    let recent = is_mixed.then(|| format!("{} too recent", tenths(recent)));
+    let notes: Vec<String> = waste.into_iter().chain(recent).collect();
+    match notes.is_empty() {
+        true => words,
+        false => format!("{words} ({})", notes.join(", ")),
+    }
 }
 
 /// What a state costs a month, or has cost so far where nothing may be extrapolated.

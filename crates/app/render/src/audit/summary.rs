@@ -7,7 +7,7 @@ use dovetail_console::table::{COLUMNS, cut, plural, wrapped};
 use dovetail_units::amount::{percent, rounded_usd, tenths, usd};
 
 use super::grouped::{CheckGroup, count_of, grouped};
-use super::states::{money_of, state_words};
+use super::states::{money_of, state_label};
 
 /// Lines of the whole answer.
 const LINES: usize = 25;
@@ -55,7 +55,11 @@ fn lines(text: &str) -> Vec<String> {
 fn prices(document: &Document) -> Option<String> {
     let price = |line: &dovetail_sources::node_prices::PriceLine| {
         let usd = usd(Some(line.usd_micros_per_gpu_hour?));
-        Some(format!("{} {usd}", line.model.as_deref().unwrap_or("unknown model")))
+        let bought = match line.purchase {
+            "on_demand" => String::new(),
+            purchase => format!(" {}", purchase.replace('_', "-")),
+        };
+        Some(format!("{}{bought} {usd}", line.model.as_deref().unwrap_or("unknown model")))
     };
     let mut known: Vec<String> = document.prices.iter().filter_map(price).collect();
     known.dedup();
@@ -90,8 +94,7 @@ fn states(document: &Document, room: usize) -> Vec<String> {
     let mut lines =
         vec![format!("{:65}{:>9}{:>10}{:>16}", "GPUs by state", "GPUs", "share", "a month")];
     lines.extend(shown.iter().map(|state| {
-        let waste = if state.is_waste { " (waste)" } else { "" };
-        let what = cut(&format!("{}{waste}", state_words(&state.state)), 62);
+        let what = cut(&state_label(document, state), 62);
         row(what, state.gpus, money_of(state))
     }));
     if is_cut {
@@ -111,11 +114,11 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
         return vec!["No findings: no check found anything to fix.".to_owned()];
     }
     let heading = match groups.len() > FIXES {
-        true => format!("Most valuable fixes, {FIXES} of {} checks", groups.len()),
+        true => format!("Fixes for the most waste, {FIXES} of {} checks", groups.len()),
         false => "Fixes".to_owned(),
     };
     let heading = format!("{heading} ({})", plural(count, "finding", "findings"));
-    let mut lines = vec![format!("{heading:84}{:>16}", "a month")];
+    let mut lines = vec![format!("{heading:84}{:>16}", "waste a month")];
     lines.extend(groups.iter().take(FIXES).map(|group| fix(group, style)));
     lines
 }

@@ -10,7 +10,7 @@ use dovetail_sources::node_prices::PriceLine;
 use dovetail_units::amount::{percent, tenths, usd};
 
 use super::grouped::{CheckGroup, grouped};
-use super::states::{money_of, purchase_words, state_words};
+use super::states::{money_of, purchase_words, state_name};
 
 /// Names of affected objects in one line.
 const NAMED: usize = 5;
@@ -151,7 +151,7 @@ fn states(document: &Document) -> String {
     let all = document.headline.installed_gpus;
     let row = |state: &dovetail_auditing::document::StateOut| {
         vec![
-            state_words(&state.state),
+            state_name(document, state),
             if state.is_waste { "yes" } else { "" }.to_owned(),
             tenths(state.gpus),
             percent(state.gpus / all.max(f64::MIN_POSITIVE)),

@@ -56,7 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
                       or memory are not claimed.",
         evidence: "free and usable GPUs of each node",
         fix: FixKind::NodePool,
-        fix_example: "instanceTypes: [g5.xlarge]  # with fewer GPUs each; or a queue of preemptible work for these nodes",
+        fix_example: "instance types with fewer GPUs per node; or a queue of preemptible work for these nodes",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
         is_inferred: false,

@@ -6,6 +6,7 @@ mod entry;
 mod governance;
 mod idle;
 mod models;
+mod platform;
 mod reach;
 mod request;
 mod scheduling;
@@ -14,6 +15,7 @@ mod spot;
 mod visibility;
 
 pub use entry::{Check, FixKind, Layer, Severity, Worth};
+pub(crate) use platform::example;
 pub use reach::Reach;
 
 /// Checks by id.

@@ -183,7 +183,7 @@ pub(super) const CHECKS: &[Check] = &[
                       run with fewer pods can lower its minimum instead.",
         evidence: "how many more nodes of which kind let it start",
         fix: FixKind::NodePool,
-        fix_example: "minCount: 4  # of the node pool; or a lower minMember of the gang",
+        fix_example: "more nodes in the pool; or a lower minMember of the gang",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
         is_inferred: false,

@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
                       memory use can crash the server. MIG slices are isolated.",
         evidence: "node and replicas of each GPU",
         fix: FixKind::NodePool,
-        fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}",
+        fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}  # GPUs with MIG; on others MPS, or whole GPUs",
         layer: Layer::Share,
         worth: Worth::Risk,
         is_inferred: false,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
-use dovetail_units::duration::duration_at_least;
+use dovetail_units::duration::{duration, duration_at_least};
 
 use super::{Run, UNWANTED, View, claims_on, consolidation, node_ref, pods_of};
 use crate::catalogue::Check;
@@ -108,7 +108,8 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             let mut finding = Finding::new(check, &node.pool)
                 .with(
                     "without GPU pods",
-                    format!("{} for {}", node.node.name, duration_at_least(length_ms)),
+                    // Pods that were deleted are not listed, so it may be less.
+                    format!("{} for up to {}", node.node.name, duration(length_ms)),
                 )
                 .mended_by(Change::RemoveEmptyNodes)
                 .affecting([node_ref(node)]);

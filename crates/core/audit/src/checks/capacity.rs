@@ -17,7 +17,9 @@ pub(super) const RUNS: &[Run] = &[
 ];
 
 fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    let is_up = |node: &&Node| node.node.condition != Condition::NotReady;
+    // A node that starts gets its device plugin soon; one that is not ready has its own finding.
+    let is_up =
+        |node: &&Node| !matches!(node.node.condition, Condition::NotReady | Condition::Starting);
     for node in view.facts.nodes.iter().filter(is_up) {
         for (resource, gpus) in &node.gpus {
             if gpus.built_in > gpus.allocatable {

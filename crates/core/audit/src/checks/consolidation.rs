@@ -17,9 +17,8 @@ use dovetail_model::{
 };
 
 use super::trial::placed;
-use super::{UNWANTED, View, node_ref, pod_ref};
+use super::{UNWANTED, View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
-use crate::claim::Attribution;
 use crate::facts::{BudgetLimit, Class, ContainerKind, Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Finding, Move};
 
@@ -143,6 +142,12 @@ impl<'f> Cluster<'f> {
 
     pub(super) fn offered(&self, node: &Node) -> i64 {
         node.gpus.get(self.resource).map_or(0, |gpus| gpus.allocatable)
+    }
+
+    /// So many units of a node in milli-GPU: a plugin may make several of each GPU.
+    fn milli(&self, node: &Node, units: i64) -> i64 {
+        let all = node.gpus.get(self.resource).map_or(1, |gpus| gpus.built_in).max(1);
+        node.devices.len() as i64 * WHOLE_DEVICE_MILLI * units / all
     }
 
     fn is_by_claims(&self, node: &Node) -> bool {
@@ -361,12 +366,6 @@ fn findings(
     gone: &[&str],
     placed: &BTreeMap<usize, String>,
 ) -> Vec<Finding> {
-    // Devices are numbered as they are held: the free ones stand last.
-    let free = |node: &Node, used: i64| {
-        let first = usize::try_from(used).unwrap_or(usize::MAX).min(node.devices.len());
-        node.devices[first..].to_vec()
-    };
-    let mut filled: BTreeMap<&str, usize> = BTreeMap::new();
     let finding = |name: &&str| {
         let node = cluster.nodes[name];
         let used = cluster.used_of(name);
@@ -375,31 +374,26 @@ fn findings(
         let mut finding = Finding::new(check, &node.pool)
             .with("GPUs requested", requested)
             .affecting([node_ref(node)]);
-        let mut devices = free(node, used);
+        let mut most_milli = cluster.milli(node, offered - used);
+        let mut targets: BTreeSet<&str> = BTreeSet::new();
         for place in cluster.pods_of(name) {
             let of = &cluster.standing[place];
             let to = placed[&place].clone();
             if let Some((target, node)) = cluster.nodes.get_key_value(to.as_str()) {
-                let taken = filled.entry(target).or_default();
-                let count = usize::try_from(of.gpus).unwrap_or(0);
-                let free = free(node, cluster.used_of(target)).into_iter();
-                devices.extend(free.skip(*taken).take(count));
-                *taken += count;
+                targets.insert(target);
+                most_milli += cluster.milli(node, of.gpus);
             }
             let pod = pod_ref(of.workload, of.pod);
             finding = finding.with("moves", format!("{}/{} to {to}", pod.namespace, pod.name));
             finding.moves.push(Move { pod, from: (*name).to_owned(), to });
         }
-        finding.claims = devices
-            .into_iter()
-            .map(|device| Attribution {
-                device,
-                holder: None,
-                states: UNWANTED.map(|cause| DeviceState::Free(Some(cause))).into(),
-                span: cluster.facts.period,
-                gpu_milli: WHOLE_DEVICE_MILLI,
-            })
+        let states = UNWANTED.map(|cause| DeviceState::Free(Some(cause)));
+        let nodes = targets.iter().map(|target| cluster.nodes[target]);
+        finding.claims = std::iter::once(node)
+            .chain(nodes)
+            .flat_map(|node| claims_on(node, None, &states, cluster.facts.period))
             .collect();
+        finding.most_milli = Some(most_milli);
         finding
     };
     gone.iter().map(finding).collect()

@@ -111,6 +111,7 @@ fn should_be_gone(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                 let gone = format!("{} for {}", pod.name, duration_at_least(length_ms));
                 let mut finding = Finding::new(check, &workload.owner).with("should be gone", gone);
                 finding.claims = idle_claims(view, number, all_units(pod), (1, 1));
+                finding.since_ms = Some(end_ms);
                 found.push(finding.affecting([pod_ref(workload, pod)]));
             }
         }

@@ -24,7 +24,7 @@ mod visibility;
 
 use std::collections::BTreeSet;
 
-use crate::catalogue::check;
+use crate::catalogue::{check, example};
 use crate::facts::{Facts, ObjectRef};
 use crate::finding::{Finding, group};
 use crate::moment::Moment;
@@ -49,7 +49,13 @@ pub(crate) fn audit_at(facts: &Facts, moment: &Moment) -> Vec<Finding> {
     let reserves = facts.workloads.iter().filter(|workload| workload.reserves_for_others);
     let reserves: BTreeSet<&ObjectRef> = reserves.map(|workload| &workload.owner).collect();
     findings.retain(|finding| !reserves.contains(&finding.object));
-    group(findings)
+    let mut findings = group(findings);
+    for finding in findings.iter_mut().filter(|finding| finding.examples.is_empty()) {
+        let pool = view.pool_kind(finding);
+        let example = pool.and_then(|pool| example(finding.check.id, pool));
+        finding.examples.extend(example.map(str::to_owned));
+    }
+    findings
 }
 
 /// The checks in the order of the catalogue.

@@ -8,14 +8,14 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Condition, DeviceRequest, FreeCause, Job, JobId, Node as WorldNode, Snapshot, labels,
+    Condition, DeviceRequest, FreeCause, Job, JobId, Node as WorldNode, Owner, Snapshot, labels,
 };
 
 use super::trial::binds;
 use super::{View, claims_on};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::ObjectRef;
+use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
 use crate::moment::Demand;
 
@@ -112,6 +112,105 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
             found.push(finding);
         }
     }
+}
+
+/// SCH-08 for jobs whose pods do not exist yet: with quota they would start if each pod took its
+/// GPUs one by one, so enough are free, but not on one node.
+pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (demand, starts_now) in worlds(view) {
+        let mut world = demand.world.clone();
+        let waits = |job: &&mut Job| job.start_ms.is_none() && !starts_now.contains(&job.id);
+        let to_come = |job: &&mut Job| owner(view, job).kind == "Namespace";
+        world.queues.clear();
+        world.jobs.iter_mut().for_each(|job| job.queue.clear());
+        let split: BTreeSet<JobId> = (world.jobs.iter_mut().filter(waits).filter(to_come))
+            .filter_map(|job| split_by_gpu(job).then_some(job.id))
+            .collect();
+        if split.is_empty() {
+            continue;
+        }
+        let plan = binds(&world);
+        for job in newly_started(demand, &plan, starts_now) {
+            if !split.contains(&job.id) {
+                continue;
+            }
+            let bound: Vec<&str> = (plan.iter().filter(|(id, _)| *id == job.id))
+                .map(|(_, node)| node.as_str())
+                .collect();
+            let (namespace, name) = place_of(job);
+            let object = ObjectRef::new("Namespace", "", namespace);
+            let nodes: BTreeSet<&str> = bound.iter().copied().collect();
+            let free = format!("{} on {} nodes", bound.len(), nodes.len());
+            let mut finding = Finding::new(check, &object)
+                .with("pending", format!("{name} asks for {}", demand.resource))
+                .with("free", free);
+            if !job.queue.is_empty() {
+                finding = finding.with("also lacks", "quota");
+            }
+            let states = [DeviceState::Free(Some(FreeCause::Fragmented))];
+            let nodes = view.facts.nodes.iter().filter(|node| nodes.contains(&*node.node.name));
+            finding.claims =
+                nodes.flat_map(|node| claims_on(node, None, &states, view.facts.period)).collect();
+            finding.most_milli = Some(bound.len() as i64 * WHOLE_DEVICE_MILLI);
+            finding.needs_waste = true;
+            found.push(finding);
+        }
+    }
+}
+
+/// What pending pods would take if a workload without GPUs left these nodes: claims on GPUs that
+/// are stranded there, how many GPUs at most, and how many jobs would start.
+pub(super) fn stranded_by(
+    view: &View<'_>,
+    workload: &Workload,
+    nodes: &BTreeSet<&str>,
+) -> Option<(Vec<Attribution>, i64, usize)> {
+    let causes = [FreeCause::StrandedByCpu, FreeCause::StrandedByMemory];
+    let states = causes.map(|cause| DeviceState::Free(Some(cause)));
+    let (mut claims, mut most_milli, mut jobs) = (Vec::new(), 0, 0);
+    for (demand, starts_now) in worlds(view) {
+        let mut world = demand.world.clone();
+        let namespace = &workload.owner.namespace;
+        let names: BTreeSet<String> =
+            workload.pods.iter().map(|pod| format!("{namespace}/{}", pod.name)).collect();
+        world.nodes.retain(|node| nodes.contains(&*node.name));
+        world.holdings.retain(|holding| {
+            let leaves = matches!(&holding.owner, Owner::Foreign(name) if names.contains(name));
+            nodes.contains(&*holding.node) && !leaves
+        });
+        let plan = binds(&world);
+        for job in newly_started(demand, &plan, starts_now) {
+            let bound = plan.iter().filter(|(id, on)| *id == job.id && nodes.contains(&**on));
+            let on: BTreeSet<&str> = bound.map(|(_, on)| on.as_str()).collect();
+            if on.is_empty() {
+                continue;
+            }
+            jobs += 1;
+            most_milli += job.min_gpu_milli();
+            let on = view.facts.nodes.iter().filter(|node| on.contains(&*node.node.name));
+            claims.extend(on.flat_map(|node| claims_on(node, None, &states, view.facts.period)));
+        }
+    }
+    (!claims.is_empty()).then_some((claims, most_milli, jobs))
+}
+
+/// Makes pods with one GPU each of those that ask for several; answers whether there are any.
+fn split_by_gpu(job: &mut Job) -> bool {
+    let mut is_any = false;
+    for set in &mut job.pod_sets {
+        let DeviceRequest::Whole { count: gpus @ 2.., .. } = set.requirement.device else {
+            continue;
+        };
+        is_any = true;
+        let requirement = Arc::make_mut(&mut set.requirement);
+        requirement.device = DeviceRequest::Whole { count: 1, same_island: false };
+        requirement.resources.cpu_milli /= i64::from(gpus);
+        requirement.resources.memory_bytes /= i64::from(gpus);
+        requirement.resources.ephemeral_bytes /= i64::from(gpus);
+        set.min *= u32::from(gpus);
+        set.max = set.min;
+    }
+    is_any
 }
 
 /// Worlds with pending jobs, and which of these start without any change.

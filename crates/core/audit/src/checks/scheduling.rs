@@ -72,19 +72,29 @@ fn node_without_taint(view: &View<'_>, check: &'static Check, found: &mut Vec<Fi
     }
 }
 
+/// So many workloads without GPUs are tried on the engine: each try is a world of its own.
+const MOST_TRIES: usize = 8;
+
 fn pod_without_gpus_on_gpu_node(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let has_others = view.facts.nodes.iter().any(|node| !node.has_gpus());
     let meant = |workload: &&Workload| has_others && !workload.has_gpus() && !workload.is_daemon();
     // The same for all of them, and it looks at every node.
     let change = mend::stay_off(view);
+    let mut tries = MOST_TRIES;
     for workload in view.facts.workloads.iter().filter(meant) {
         let placed = view.pods_on_gpu_nodes(workload);
         if !placed.is_empty() {
-            let finding = Finding::new(check, &workload.owner)
+            let nodes = placed.iter().map(|(_, node)| &*node.node.name).collect();
+            let mut finding = Finding::new(check, &workload.owner)
                 .with("pods on GPU nodes", placed.len())
-                .mended_in(workload, change.clone())
-                .affecting(placed.into_iter().map(|(pod, _)| pod));
-            found.push(finding);
+                .mended_in(workload, change.clone());
+            let stranded = (tries > 0).then(|| pending::stranded_by(view, workload, &nodes));
+            tries = tries.saturating_sub(1);
+            if let Some((claims, most_milli, jobs)) = stranded.flatten() {
+                finding = finding.with("pending jobs that would start without them", jobs);
+                (finding.claims, finding.most_milli) = (claims, Some(most_milli));
+            }
+            found.push(finding.affecting(placed.into_iter().map(|(pod, _)| pod)));
         }
     }
 }
@@ -378,6 +388,7 @@ fn free_gpus<'a>(view: &View<'a>, condition: Condition) -> BTreeMap<&'a str, Vec
 }
 
 fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    pending::in_pieces(view, check, found);
     let (free, cordoned) =
         (free_gpus(view, Condition::Ready), free_gpus(view, Condition::Cordoned));
     for workload in view.gpu_workloads() {

@@ -27,7 +27,7 @@ const MIG_STATE: &str = labels::NVIDIA_MIG_STATE;
 
 const WHOLE: &str = labels::NVIDIA_GPU;
 
-/// How many pods share each GPU of a node by time-slicing; 1 where none does.
+/// How many units a plugin makes of each GPU of a node, by its label; 1 where it makes none.
 fn replicas(node: &Node) -> u32 {
     let label = node.node.labels.get(REPLICAS).and_then(|text| text.parse().ok());
     label.unwrap_or(1)
@@ -52,8 +52,9 @@ fn sliced_inference(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
     for workload in view.gpu_workloads().filter(serves) {
         let mut finding = Finding::new(check, &workload.owner);
         for (pod, node) in view.pods_on_gpu_nodes(workload) {
-            if replicas(node) > 1 {
-                let shares = format!("{} shares each GPU {} ways", node.node.name, replicas(node));
+            let ways = node.time_slices;
+            if ways > 1 {
+                let shares = format!("{} shares each GPU {ways} ways", node.node.name);
                 finding = finding.with("node", shares).affecting([pod]);
             }
         }

@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_account::device_time::DeviceState;
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     Condition, DeviceRequest, FreeCause, Job, JobId, Requirement, Resources, Toleration,
 };
 
-use super::consolidation::{Cluster, WHOLE, standing};
+use super::consolidation::{Cluster, standing};
 use super::trial::placed;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
@@ -40,18 +41,11 @@ pub(super) fn free_beside_others(view: &View<'_>, check: &'static Check, found: 
             finding =
                 finding.with("free and usable", format!("{usable} of {free} {resource} on {on}"));
         }
-        let all = claims_on(node, None, &[NO_DEMAND], view.facts.period);
-        finding.claims = match spares[..] {
-            _ if spares.iter().all(|spare| spare.usable == spare.free) => all,
-            // Devices are numbered as they are allocated: the free ones come last.
-            [Spare { resource, free, usable, .. }] if WHOLE.contains(&resource) => {
-                let first = all.len().saturating_sub(usize::try_from(free).unwrap_or(0));
-                let count = usize::try_from(usable).unwrap_or(0);
-                all.into_iter().skip(first).take(count).collect()
-            }
-            // Which parts of which GPUs are meant is unknown.
-            _ => Vec::new(),
-        };
+        finding.claims = claims_on(node, None, &[NO_DEMAND], view.facts.period);
+        if spares.iter().any(|spare| spare.usable < spare.free) {
+            finding.most_milli = Some(spares.iter().map(Spare::usable_milli).sum());
+        }
+        finding.needs_waste = true;
         if spares.iter().any(|spare| spare.usable > 0) {
             found.push(finding);
         }
@@ -64,6 +58,14 @@ struct Spare<'f> {
     resource: &'f str,
     free: i64,
     usable: i64,
+}
+
+impl Spare<'_> {
+    /// In milli-GPU; a unit may be a part of a GPU.
+    fn usable_milli(&self) -> i64 {
+        let units = self.node.gpus.get(self.resource).map_or(1, |gpus| gpus.built_in).max(1);
+        self.node.devices.len() as i64 * WHOLE_DEVICE_MILLI * self.usable / units
+    }
 }
 
 fn of_resource<'f>(view: &View<'f>, resource: &'f str, busy: &BTreeSet<&str>) -> Vec<Spare<'f>> {

@@ -61,6 +61,7 @@ fn gpu_node(name: &str, model: &str) -> Node {
         cordoned_since_ms: None,
         without_gpu_pods_since_ms: None,
         layout_rest_milli: 0,
+        time_slices: 0,
         joined_ms: None,
         not_ready_since_ms: None,
         free_since_ms: None,
@@ -601,12 +602,12 @@ const SHARING: [Case; 7] = [
     (
         "SHR-01",
         |f| {
-            label(f, "nvidia.com/gpu.replicas", "4");
+            f.nodes.iter_mut().for_each(|node| node.time_slices = 4);
             offered_as(f, "nvidia.com/gpu.shared");
             f.workloads[TRAIN].class = None;
         },
         |f| {
-            label(f, "nvidia.com/gpu.replicas", "1");
+            f.nodes.iter_mut().for_each(|node| node.time_slices = 1);
             offered_as(f, "nvidia.com/gpu.shared");
             f.workloads[TRAIN].class = None;
         },

@@ -75,6 +75,14 @@ impl<'a> View<'a> {
         placed.map(|(pod, node)| (pod_ref(workload, pod), node)).collect()
     }
 
+    /// The kind of the node pool that a finding concerns: of its nodes, else of any with GPUs.
+    pub(super) fn pool_kind(&self, finding: &Finding) -> Option<&'a str> {
+        let nodes = finding.affected.iter().filter(|object| object.kind == "Node");
+        let concerned = nodes.filter_map(|object| self.nodes.get(object.name.as_str())).next();
+        let any = || self.facts.nodes.iter().find(|node| node.has_gpus());
+        Some(&concerned.copied().or_else(any)?.pool.kind)
+    }
+
     /// The pods of a workload that are bound, and their nodes.
     pub(super) fn placed<'b>(
         &'b self,

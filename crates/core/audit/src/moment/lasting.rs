@@ -21,6 +21,7 @@ const HOUR_MS: u64 = 3_600_000;
 
 /// No state that is younger than this is taken for a month, however early a check reports it.
 const LEAST_MINUTES: u64 = 60;
+pub(super) const LEAST_MS: u64 = LEAST_MINUTES * MINUTE_MS;
 
 /// Since when something is as it is, and whether that goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,18 @@ impl<'f> Times<'f> {
                 Lasting::after(since_ms, now_ms, some_minutes)
             }
         }
+    }
+
+    /// Since when a pod that was deleted should be gone; `None` if it need not be yet.
+    pub(super) fn overdue_since_ms(&self, held: &Held) -> Option<u64> {
+        let since_ms = self.pods.get(&(held.workload, held.pod.as_str()))?.should_be_gone_ms?;
+        let overdue_ms = self.facts.now_ms.checked_sub(since_ms)?;
+        (overdue_ms > self.thresholds().overdue_minutes * MINUTE_MS).then_some(since_ms)
+    }
+
+    /// Of what such a pod holds.
+    pub(super) fn overdue(&self, since_ms: u64) -> Lasting {
+        Lasting::after(Some(since_ms), self.facts.now_ms, self.thresholds().overdue_minutes)
     }
 
     /// Of what a pod holds, in the state that it is in without a measurement.

@@ -29,8 +29,8 @@ pub use lasting::Lasting;
 use lasting::Times;
 pub use parts::Part;
 use parts::parts_of;
-pub use times::{GpuTimes, gpu_times};
-use times::{expected_times, numbers_of_pods};
+pub use times::{GpuTimes, Recent, gpu_times, recent};
+use times::{numbers_of_pods, present_times};
 
 /// A month has 30 days, as everywhere in dovetail.
 pub const MONTH_MS: u64 = 30 * 24 * 3_600_000;
@@ -271,7 +271,8 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
     // Which devices a pod is on matters where what they did is known.
-    let measured = moment.held.iter().filter(|held| !held.uses.is_empty());
+    let is_known = |held: &&Held| !held.uses.is_empty() || held.state == HeldState::Terminating;
+    let measured = moment.held.iter().filter(is_known);
     let measured: BTreeSet<usize> = measured.map(|held| held.workload).collect();
     let mut pods: BTreeMap<(usize, &str), usize> = BTreeMap::new();
     let names: Vec<(usize, usize, String)> = measured
@@ -294,7 +295,7 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         let first = states.node_of.len() as u32;
         node.devices = (first..first + gpus.gpus.max(0) as u32).collect();
         states.node_of.extend(node.devices.iter().map(|_| number));
-        for ((_, state), time) in gpu_times(&parts, month, |_| None) {
+        for ((_, state), time) in present_times(&parts, month, |_| None) {
             *states.now.entry(state).or_default() += time;
         }
         let ends = || parts.iter().filter(|part| !part.lasting.goes_on);
@@ -303,7 +304,7 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
         states.open[number] = of_month(ends().map(|part| part.gpu_milli).sum());
         let held = ends().filter(is_held).map(|part| part.gpu_milli);
         states.open_held[number] = of_month(held.sum());
-        states.gpus[number] = expected_times(&parts, month, |held| Some(holders[held]));
+        states.gpus[number] = gpu_times(&parts, month, |held| Some(holders[held]));
         for (held, devices) in cut(&parts, moment, first, month, &mut states) {
             let Held { workload, pod, .. } = &moment.held[held];
             if let Some(pod) = pods.get(&(*workload, &**pod)) {
@@ -419,7 +420,8 @@ fn cut(
             devices.push((device, gpu_milli));
             (left, at_milli) = (left - gpu_milli, at_milli + gpu_milli);
         }
-        measured.extend(part.held.filter(|_| part.used.is_some()).map(|held| (held, devices)));
+        let is_known = part.used.is_some() || part.state == DeviceState::Idle;
+        measured.extend(part.held.filter(|_| is_known).map(|held| (held, devices)));
     }
     measured
 }

@@ -84,9 +84,14 @@ pub(super) fn parts_of<'m>(
         let mut taken = 0;
         for (place, held) in held.iter().filter(|(_, held)| held.resource == units.resource) {
             let guessed = || waiting_gangs.contains(&held.workload);
-            let state = state_of(held, held.gang.map_or_else(guessed, Gang::is_short));
+            // A pod that should be gone holds its GPUs for nothing, whatever was measured before.
+            let overdue_ms = times.overdue_since_ms(held);
+            let state = match overdue_ms {
+                Some(_) => DeviceState::Idle,
+                None => state_of(held, held.gang.map_or_else(guessed, Gang::is_short)),
+            };
             let first = taken;
-            let held_by = |from: i64, to: i64, used| Part {
+            let held_by = |from: i64, to: i64, used: Option<&'m GpuUse>| Part {
                 gpu_milli: match held.gpu_milli {
                     Some(all) => share(all, held.units, from - first, to - first),
                     None => between(units, from, to),
@@ -94,18 +99,20 @@ pub(super) fn parts_of<'m>(
                 state,
                 held: Some(*place),
                 used,
-                lasting: match used {
-                    Some(used) => times.measured(held, used),
-                    None => times.held(held, state),
+                lasting: match (overdue_ms, used) {
+                    (Some(since_ms), _) => times.overdue(since_ms),
+                    (None, Some(used)) => times.measured(held, used),
+                    (None, None) => times.held(held, state),
                 },
             };
             // What a gang waits for shows in its state; else each unit that was measured is for
             // itself.
             let uses = held.uses.iter().take(usize::try_from(held.units).unwrap_or(0));
-            let uses = uses.filter(|_| state == DeviceState::Unknown);
+            let is_each = overdue_ms.is_some() || state == DeviceState::Unknown;
             let end = taken + held.units;
-            for used in uses {
-                parts.push(held_by(taken, taken + 1, Some(used)));
+            for used in uses.filter(|_| is_each) {
+                let used = Some(used).filter(|_| overdue_ms.is_none());
+                parts.push(held_by(taken, taken + 1, used));
                 taken += 1;
             }
             parts.push(held_by(taken, end, None));

@@ -1,18 +1,42 @@
-//! What the GPUs of a node were over a span of time, by who had them: what a bill splits.
+//! What the GPUs of a node are taken for over a span of time, by who has them: what a bill splits.
+//!
+//! Here, and in [`Lasting`](super::Lasting), is the one rule of what may be extrapolated: the
+//! audit, the bill and the answers about it follow it.
 
 use std::collections::BTreeMap;
 
 use dovetail_account::device_time::{DeviceState, Span};
 
+use super::lasting::LEAST_MS;
 use super::{Moment, Part};
+use crate::claim::PricedTime;
 use crate::facts::Facts;
 
 /// Time in milli-GPU × ms, by the number of the pod that had it and by state.
 pub type GpuTimes = BTreeMap<(Option<u32>, DeviceState), i128>;
 
-/// The time of the parts of one node; `holder` has the number of a pod by its place in
-/// [`Moment::held`].
+/// The time of the parts of one node over a span that is yet to come; `holder` has the number of a
+/// pod by its place in [`Moment::held`]. The present is taken to last for an hour; of a longer span
+/// only what goes on is known, and the rest is [`DeviceState::Unknown`] or free for an unknown
+/// cause.
 pub fn gpu_times(
+    parts: &[Part<'_>],
+    span: Span,
+    holder: impl Fn(usize) -> Option<u32>,
+) -> GpuTimes {
+    match is_present(span) {
+        true => present_times(parts, span, holder),
+        false => times_of(parts, holder, |part| part.expected(span).collect()),
+    }
+}
+
+/// Whether the present is taken to last for all of a span.
+fn is_present(span: Span) -> bool {
+    span.to_ms - span.from_ms <= LEAST_MS
+}
+
+/// The same as if the present lasted.
+pub(super) fn present_times(
     parts: &[Part<'_>],
     span: Span,
     holder: impl Fn(usize) -> Option<u32>,
@@ -20,13 +44,34 @@ pub fn gpu_times(
     times_of(parts, holder, |part| part.over(span).collect())
 }
 
-/// The same as far as it can be taken for a span that is yet to come.
-pub(super) fn expected_times(
+/// A part of a node's GPUs whose state is too recent, or of a kind that ends by itself: nothing is
+/// known of the month to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recent {
+    /// Place in [`Moment::held`] of who holds it.
+    pub held: Option<usize>,
+    pub gpu_milli: i64,
+    /// What it wasted until now.
+    pub wasted: Option<(DeviceState, PricedTime)>,
+}
+
+/// What [`gpu_times`] leaves open of a span, of one node whose GPUs cost so much an hour.
+pub fn recent(
     parts: &[Part<'_>],
-    span: Span,
-    holder: impl Fn(usize) -> Option<u32>,
-) -> GpuTimes {
-    times_of(parts, holder, |part| part.expected(span).collect())
+    (span, now_ms): (Span, u64),
+    usd_micros_per_gpu_hour: Option<i64>,
+) -> Vec<Recent> {
+    let of_part = |part: &Part<'_>| {
+        let so_far = part.so_far(now_ms).filter(|(state, _)| state.is_waste());
+        let wasted = so_far.map(|(state, span)| {
+            let mut time = PricedTime::default();
+            time.add_part(part.gpu_milli, span, usd_micros_per_gpu_hour);
+            (state, time)
+        });
+        Recent { held: part.held, gpu_milli: part.gpu_milli, wasted }
+    };
+    let open = parts.iter().filter(|part| !part.lasting.goes_on && !is_present(span));
+    open.map(of_part).collect()
 }
 
 fn times_of(

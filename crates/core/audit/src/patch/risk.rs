@@ -23,6 +23,10 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
              (kubectl top pod)"
                 .to_owned(),
         ),
+        Change::Gpus { .. } if finding.check.id == "REQ-11" => Some(
+            "a container that does use GPUs, to compile or to warm up for example, may fail with fewer"
+                .to_owned(),
+        ),
         Change::Gpus { count, .. } if workload.is_some_and(trains) => Some(format!(
             "a launcher that starts one process per GPU must start {count}: change --nproc_per_node or its like too"
         )),
@@ -48,10 +52,6 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
                 .to_owned(),
         ),
         Change::Stop => Some("what runs in its pods ends".to_owned()),
-        Change::Gpus { count: 0, .. } => Some(
-            "a container that does use GPUs, to compile or to warm up for example, fails without them"
-                .to_owned(),
-        ),
         Change::LetOneGo if protects_one(facts, &finding.object) => Some(
             "it has one replica: a drain then evicts it, and nothing answers until another one is ready; run two first"
                 .to_owned(),

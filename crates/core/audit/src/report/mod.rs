@@ -92,6 +92,15 @@ pub struct Priced {
     pub brought: Brought,
 }
 
+impl Priced {
+    /// Whether any wasted time is what the finding says, its own or one that another finding has.
+    fn explains_waste(&self) -> bool {
+        let Settled { claimed, contested } = self.settled;
+        let times = [claimed, contested, self.so_far];
+        times.iter().any(|time| time.gpu_milli_ms > 0)
+    }
+}
+
 /// Milli-GPU × ms by micro-USD per GPU-hour; `None` is time without a price.
 pub type TimeByPrice = BTreeMap<Option<i64>, i128>;
 
@@ -153,6 +162,7 @@ pub fn report(
             since_ms,
             brought,
         })
+        .filter(|priced| !priced.finding.needs_waste || priced.explains_waste())
         .collect();
     no_more_than(amounts.waste, &mut priced);
     let explained = explained(&states, &taken);
@@ -210,7 +220,7 @@ fn since_and_price(
     }
     let begins = Begins::of(facts);
     for (since, finding) in since.iter_mut().zip(findings) {
-        *since = since.or_else(|| begins.of_affected(finding));
+        *since = finding.since_ms.or(*since).or_else(|| begins.of_affected(finding));
     }
     (since, by_price)
 }

@@ -50,6 +50,7 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             cordoned_since_ms: (*condition == Condition::Cordoned).then_some(NOW_MS - 10 * HOUR_MS),
             without_gpu_pods_since_ms: None,
             layout_rest_milli: 0,
+            time_slices: 0,
             joined_ms: None,
             not_ready_since_ms: None,
             free_since_ms: None,

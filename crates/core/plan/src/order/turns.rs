@@ -30,7 +30,7 @@ pub const PRESETS: [(&str, &str, Turns); 3] = [
     ),
     (
         "latency",
-        "little expected GPU-time first; running jobs make place for much shorter ones",
+        "little expected GPU-time first; running jobs are preempted for much shorter ones",
         Turns { size: 1_000, age: 10, preempts: true, advantage: 300 },
     ),
 ];

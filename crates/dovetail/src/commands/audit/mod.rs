@@ -9,6 +9,7 @@ use dovetail_audit::{Severity, device_states, report};
 use dovetail_auditing::document::Document;
 use dovetail_auditing::{baseline, explain, ignore_file, ledger, spot};
 use dovetail_console::app::App;
+use dovetail_console::plain::plain;
 use dovetail_console::style::Stream;
 use dovetail_console::table::plural;
 use dovetail_inventory::facts::{DESCRIBE_POD, Gathered, Unjudged};
@@ -200,6 +201,12 @@ fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
     let document = flags.ledger.held_against(app, &gathered, document)?;
     let mut document = document.with_doubt(old.as_ref(), gathered.facts.now_ms);
     if let Some(namespace) = flags.namespace.only() {
+        let pods = gathered.facts.workloads.iter().map(|of| &of.owner.namespace);
+        let known = gathered.facts.namespaces.iter().map(|of| &of.name).chain(pods);
+        if !known.into_iter().any(|known| known == namespace) {
+            let name = plain(namespace);
+            document.notes.push(format!("namespace {name} is not in the input: check its name"));
+        }
         document.keep_namespace(namespace);
     }
     // The program ends soon: to free a large cluster piece by piece takes time without effect.

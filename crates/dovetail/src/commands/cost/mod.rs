@@ -65,7 +65,7 @@ pub(crate) fn run(app: &App, flags: &CostFlags) -> Result<()> {
     }
     let terms = flags.account.terms(app)?;
     let (mut account, bill) = flags.account.account(app, &terms, flags.focus.is_some())?;
-    account.restrict_to(flags.own_namespaces()?);
+    account.restrict_to(flags.only()?);
     if flags.focus.is_some() {
         return print_focus(app, &account, &terms, flags.focus);
     }

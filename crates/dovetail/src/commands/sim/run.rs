@@ -80,10 +80,10 @@ pub(crate) struct RunFlags {
     /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
     #[arg(long, value_name = "FILE|SIZES", required_unless_present = "scenario")]
     pub(crate) nodes: Option<NodesFlag>,
-    /// fgd: file with the pods
+    /// fgd: file with the pods [required with fgd]
     #[arg(long, value_name = "FILE", required_if_eq("protocol", "fgd"))]
     pub(crate) pods: Option<PathBuf>,
-    /// timed: file with the jobs
+    /// timed: file with the jobs [required with timed, unless --scenario]
     #[arg(long, value_name = "FILE")]
     pub(crate) jobs: Option<PathBuf>,
     /// timed: file with machines, jobs and what stops cost, in place of --nodes and --jobs
@@ -92,7 +92,7 @@ pub(crate) struct RunFlags {
     /// How nodes are chosen [default: dovetail for fgd and slices, first-fit for timed]
     #[arg(long, value_name = "NAME", value_parser = policy_names())]
     pub(crate) policy: Option<String>,
-    /// timed: in which order waiting jobs start
+    /// timed: in which order waiting jobs start [required with timed]
     #[arg(long, value_enum, value_name = "NAME", required_if_eq("protocol", "timed"))]
     pub(crate) order: Option<OrderName>,
     /// timed: what order dovetail is for [default: fair]

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{finding, near, state};
+use crate::audit_and_bill::bill_agrees;
 use crate::program::Folder;
 
 /// EKS with Karpenter: a node half cut into MIG instances, a Volcano gang of which two of four pods
@@ -21,15 +22,16 @@ const OWNED: &str = include_str!("on_premises_vendors_claims.json");
 fn audit(dump: &str, flags: &str) -> (Folder, Value) {
     let folder = Folder::new();
     folder.write("dump.json", dump);
-    let call = format!("audit --from dump.json --prometheus none --output json {flags}");
+    let call = format!("audit --from dump.json --output json --patches patches {flags}");
     let done = folder.call(&call);
     let found =
         serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {}", done.err));
+    bill_agrees(&folder, &found, &format!("--from dump.json {flags}"));
     (folder, found)
 }
 
 fn eks() -> (Folder, Value) {
-    audit(EKS, "--at 2026-11-25T14:00:00Z --patches patches")
+    audit(EKS, "--at 2026-11-25T14:00:00Z")
 }
 
 fn owned() -> Value {

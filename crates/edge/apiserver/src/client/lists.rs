@@ -55,7 +55,7 @@ const fn other(kind: &'static str, path: &'static str) -> Listed {
     Listed { of: Of::Other(kind, path), older: "", is_optional: true }
 }
 
-const LISTED: [Listed; 50] = [
+const LISTED: [Listed; 51] = [
     always(Kind::Node),
     always(Kind::Namespace),
     always(Kind::Pod),
@@ -95,6 +95,10 @@ const LISTED: [Listed; 50] = [
     if_there(Kind::Queue),
     if_there(Kind::Workload(WorkloadKind::JobSet)),
     if_there(Kind::Workload(WorkloadKind::LeaderWorkerSet)),
+    Listed {
+        older: "/apis/kueue.x-k8s.io/v1beta1/resourceflavors",
+        ..other("ResourceFlavor", "/apis/kueue.x-k8s.io/v1beta2/resourceflavors")
+    },
     Listed {
         older: "/apis/kueue.x-k8s.io/v1beta1/workloads",
         ..other("Workload", "/apis/kueue.x-k8s.io/v1beta2/workloads")

@@ -29,7 +29,7 @@ const METADATA: [&str; 8] = [
 ];
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 17] = [
+const ANNOTATIONS: [&str; 18] = [
     labels::ARGO_CD_TRACKING,
     labels::SAFE_TO_EVICT,
     labels::SCALE_DOWN_DISABLED,
@@ -46,6 +46,7 @@ const ANNOTATIONS: [&str; 17] = [
     labels::BIND_COMPLETED,
     labels::EXTENDED_RESOURCE_CLAIM,
     labels::VOLCANO_GROUP[0],
+    labels::VOLCANO_TASK,
     labels::MIGRATED_PLUGINS,
 ];
 
@@ -150,7 +151,7 @@ const OF_TEMPLATES: [&str; 7] =
     ["completions", "count", "minReplicas", "numOfHosts", "parallelism", "replicas", "suspend"];
 
 /// Fields of other kinds.
-const OTHERS: [(&str, &[&str]); 20] = [
+const OTHERS: [(&str, &[&str]); 21] = [
     ("CSIDriver", &["spec.storageCapacity", "spec.attachRequired"]),
     ("CSINode", &["spec.drivers"]),
     ("DeviceClass", &["spec.extendedResourceName", "spec.selectors.cel.expression"]),
@@ -281,6 +282,7 @@ const OTHERS: [(&str, &[&str]); 20] = [
             "spec.pool.resourceSliceCount",
         ],
     ),
+    ("ResourceFlavor", &["spec.nodeLabels", "spec.tolerations"]),
     ("StorageClass", &["allowedTopologies", "provisioner", "volumeBindingMode"]),
 ];
 

@@ -53,7 +53,7 @@ pub enum DumpError {
     },
     /// Text that is no JSON, or is cut off.
     #[error(
-        "{file}:{line}:{column}: {problem}: write the file again with `kubectl get … -A -o json`"
+        "{file}:{line}:{column}: invalid JSON ({problem}): write the file again with `kubectl get … -A -o json`"
     )]
     Json {
         file: String,

@@ -251,7 +251,8 @@ impl Objects {
             placed.push(Placed { pod, owner_waits });
         }
         let mut without_quota = beside.kept_for_quota;
-        for UnmadePod { pod, fate, wants_claimed, .. } in beside.pods {
+        for UnmadePod { mut pod, fate, wants_claimed, .. } in beside.pods {
+            beside.admission.create(&mut pod);
             if fate == Fate::WaitsForQuota {
                 without_quota.insert((pod.meta.namespace.clone(), pod.meta.name.clone()));
             }
@@ -263,6 +264,9 @@ impl Objects {
         });
         for WaitingPod { pod, .. } in &mut waiting {
             let pod = Arc::make_mut(pod);
+            if without_quota.contains(&(pod.meta.namespace.clone(), pod.meta.name.clone())) {
+                beside.admission.admit(pod);
+            }
             pod.scheduler = JUDGE.into();
             pod.gated = false;
         }

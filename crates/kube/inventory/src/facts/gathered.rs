@@ -16,7 +16,7 @@ use super::class::{class_of, exports_gpu_metrics, is_gang, reserves_for_others};
 use super::demand::worlds;
 use super::gangs::gangs;
 use super::inventory::Inventory;
-use super::lives::{PodLife, lives};
+use super::lives::{PodLife, lives, not_yet_created};
 use super::node::leave_to_slices;
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::share::by_cores;
@@ -25,6 +25,7 @@ use super::template::owned;
 use super::tenant::{Tenant, tenants};
 use super::to_come;
 use super::unjudged::Unjudged;
+use super::unmade::admission::Admission;
 use super::unmade::settle;
 use super::unread::UnknownGpus;
 use super::unseen::{Unseen, unseen};
@@ -51,6 +52,8 @@ pub struct Gathered {
     pub tenants: Vec<Tenant>,
     /// All pods that ask for GPUs, also those that wait or are over, where tenants were asked for.
     pub lives: Vec<PodLife>,
+    /// Pods that wait for a quota and are not created yet, where tenants were asked for.
+    pub not_yet_created: Vec<PodLife>,
     /// Objects that a person edits.
     pub sources: Sources,
     /// Which nodes pods could use.
@@ -106,6 +109,10 @@ impl Inventory {
         tenant_labels: Option<&BTreeSet<String>>,
     ) -> Gathered {
         self.waiting = settle(&self.pods, &self.cluster, &mut self.owners);
+        if !self.waiting.pods.is_empty() || !self.waiting.kept_for_quota.is_empty() {
+            let (nodes, pods) = (self.nodes.values(), (&self.pods, &self.owners));
+            self.waiting.admission = Admission::of(nodes, pods, &self.sources);
+        }
         let unseen = unseen(&self);
         let is_whole = is_whole(&self.complete);
         let unread = std::mem::take(&mut self.unread);
@@ -130,6 +137,7 @@ impl Inventory {
         self.mark_empty(&mut facts.nodes, &held);
         let tenants = tenant_labels.map(|labels| tenants(&self, &of_group, labels));
         let lives = tenant_labels.map(|labels| lives(&self, labels));
+        let coming = tenant_labels.map(|labels| not_yet_created(&self, labels).collect());
         let cluster_uid = self.cluster_uid();
         let (kinds, skipped) = (self.kinds.clone(), std::mem::take(&mut self.skipped));
         let skipped_count = self.skipped_count;
@@ -150,6 +158,7 @@ impl Inventory {
             resources,
             tenants: tenants.unwrap_or_default(),
             lives: lives.unwrap_or_default(),
+            not_yet_created: coming.unwrap_or_default(),
             sources,
             reach,
             cluster_uid,

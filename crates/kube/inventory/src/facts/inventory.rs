@@ -83,6 +83,11 @@ impl Inventory {
         is_alone.then_some(first)
     }
 
+    /// Whether no object could be read.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty() && self.complete.is_empty()
+    }
+
     /// Objects that were left out: the first of them, and how many there are.
     pub fn left_out(&self) -> (&[Skipped], u64) {
         (&self.skipped, self.skipped_count)

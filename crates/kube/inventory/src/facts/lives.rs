@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
+use dovetail_model::is_gpu_resource;
 use dovetail_objects::Phase;
 
 use super::inventory::Inventory;
 use super::life::LifeRecord;
 use super::pods::REVISION_LABELS;
+use super::unmade::{Fate, UnmadePod};
 
 /// Owners that make others by a timetable: each of those is for itself.
 const TIMETABLES: [&str; 4] =
@@ -79,4 +81,38 @@ pub(super) fn lives(inventory: &Inventory, labels: &BTreeSet<String>) -> Vec<Pod
         }
     };
     inventory.pods.lives.iter().map(life).collect()
+}
+
+/// Pods that wait for a quota and are not created yet, since what makes them was.
+pub(super) fn not_yet_created(
+    inventory: &Inventory,
+    labels: &BTreeSet<String>,
+) -> impl Iterator<Item = PodLife> {
+    let of_gpus = |of: &&UnmadePod| {
+        of.wants_claimed || of.pod.requests.extended.keys().any(|name| is_gpu_resource(name))
+    };
+    let waits = |of: &&UnmadePod| of.fate == Fate::WaitsForQuota;
+    let waiting = inventory.waiting.pods.iter().filter(waits).filter(of_gpus);
+    waiting.map(|UnmadePod { pod, maker, .. }| {
+        let created_ms = inventory.owners.created_ms(maker);
+        let kept = labels.iter().filter_map(|key| {
+            let value = pod.meta.labels.get(key)?;
+            Some((key.clone(), value.to_owned()))
+        });
+        PodLife {
+            namespace: pod.meta.namespace.to_string(),
+            pod: pod.meta.name.to_string(),
+            node: None,
+            owner: maker.clone(),
+            owner_uid: None,
+            owner_created_ms: created_ms,
+            is_by_timetable: false,
+            created_ms,
+            scheduled_ms: None,
+            ended_ms: None,
+            has_succeeded: None,
+            gpu_milli: None,
+            labels: kept.collect(),
+        }
+    })
 }

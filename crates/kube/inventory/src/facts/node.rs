@@ -7,7 +7,7 @@ use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units};
 use dovetail_cluster::gpus::{self, GpuCount, model_label, node_gpus};
 use dovetail_cluster::translate::{NodeSetting, Rules, node as translated};
 use dovetail_model::{Condition, Parts, Slice, is_gpu_resource};
-use dovetail_objects::Node as Object;
+use dovetail_objects::{Labels, Node as Object};
 
 use super::clamped::{Clamped, ClampedOf, MOST_GPUS};
 use super::detail::NodeDetail;
@@ -29,6 +29,12 @@ const HELD_BY: [&str; 3] = [
     labels::SCALE_DOWN_DISABLED,
     labels::KARPENTER_DO_NOT_DISRUPT,
     labels::KARPENTER_DO_NOT_CONSOLIDATE,
+];
+
+/// Labels that say how the GPUs of a node are shared, and among how many pods each.
+const SHARED: [(&str, &str); 2] = [
+    ("nvidia.com/gpu.sharing-strategy", labels::NVIDIA_REPLICAS),
+    ("cloud.google.com/gke-gpu-sharing-strategy", labels::GKE_SHARED_CLIENTS),
 ];
 
 const CORDONED: &str = dovetail_model::node::UNSCHEDULABLE;
@@ -99,6 +105,7 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             is_spot: None,
             without_gpu_pods_since_ms: None,
             layout_rest_milli,
+            time_slices: time_slices(labels),
             joined_ms: Some(created_ms).filter(|ms| *ms > 0),
             not_ready_since_ms: not_ready_since(detail),
             // Pods that have ended say it.
@@ -111,6 +118,17 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             node,
         },
     }
+}
+
+/// How many pods share each GPU in turns, by the labels of GPU Feature Discovery or of GKE.
+fn time_slices(labels: &Labels) -> u32 {
+    let count = |key: &str| labels.get(key).and_then(|count| count.parse::<u32>().ok());
+    SHARED
+        .iter()
+        .filter(|(strategy, _)| labels.get(strategy).is_none_or(|by| by != "mps"))
+        .filter_map(|(_, clients)| count(clients))
+        .find(|count| *count > 1)
+        .unwrap_or(0)
 }
 
 /// Leaves it open who holds the GPUs of a node that no plugin offers: resource slices may offer

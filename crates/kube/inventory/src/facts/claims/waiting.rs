@@ -58,7 +58,7 @@ impl Claimed<'_> {
                 untold.extend(that_could_be_cut(&record.pod, cuttable));
             }
         }
-        for UnmadePod { pod, claims, wants_claimed, fate } in &mut self.waiting.pods {
+        for UnmadePod { pod, claims, wants_claimed, fate, .. } in &mut self.waiting.pods {
             let Wanted { gpus, not_told } = objects.wanted(&pod.meta.namespace, claims, &mut asked);
             if let Some(not_told) = not_told {
                 let pod = UntoldPod::of(full_name(pod), not_told);

@@ -14,7 +14,7 @@ use crate::dump::{RawObject, Skipped};
 use crate::facts::detail::{MetaDetail, OwnerConditionDetail};
 use crate::facts::lenient::lenient;
 
-const GROUP: &str = "kueue.x-k8s.io/";
+pub(super) const GROUP: &str = "kueue.x-k8s.io/";
 
 /// What Kueue says of what it will not look at until somebody mends it: its queue is missing or
 /// stopped.

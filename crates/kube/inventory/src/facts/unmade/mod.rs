@@ -5,6 +5,7 @@
 //! one: a JobSet for those of its Jobs, a workload of Kueue for those of the Job that it is about.
 //! The nearest object that makes pods counts; what is there counts itself.
 
+pub(super) mod admission;
 mod children;
 mod kueue;
 mod missing;
@@ -18,9 +19,11 @@ use dovetail_objects::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
+use dovetail_model::Toleration;
 use dovetail_objects::Pod;
 
 use super::claims::ClaimOf;
+use admission::Admission;
 use kueue::KueueWorkload;
 use scopes::ScopedPod;
 pub(super) use settle::settle;
@@ -34,6 +37,8 @@ pub(super) const QUEUE_LABEL: &str = labels::KUEUE_QUEUE;
 /// A pod that nobody has made.
 pub(super) struct UnmadePod {
     pub(super) pod: Pod,
+    /// What would make it.
+    pub(super) maker: ObjectRef,
     /// Resource claims that it would refer to.
     pub(super) claims: Vec<ClaimOf>,
     /// Whether the GPUs that it waits for are asked of them, or of device classes.
@@ -61,6 +66,8 @@ pub(super) struct Waiting {
     pub(super) kept_for_quota: BTreeSet<Key>,
     /// Whether something names a queue of Kueue.
     pub(super) names_a_queue: bool,
+    /// What is added to them when they are created or admitted.
+    pub(super) admission: Admission,
 }
 
 /// What is kept of objects that make pods, until all are read.
@@ -68,6 +75,8 @@ pub(super) struct Waiting {
 pub(super) struct Unmade {
     makers: BTreeMap<ObjectRef, Maker>,
     workloads: BTreeMap<ObjectRef, KueueWorkload>,
+    /// Tolerations of Kueue's flavors, by the name of the flavor.
+    flavors: BTreeMap<String, Vec<Toleration>>,
     /// Of Jobs that a JobSet made: the JobSet, and which of its replicated Jobs each is of.
     of_job_sets: BTreeMap<ObjectRef, (ObjectRef, String)>,
     names_a_queue: bool,

@@ -9,7 +9,7 @@ use dovetail_objects::json::nullable;
 use serde::Deserialize;
 
 use super::quota::{REPLICA_FAILURE, speaks_of_quota};
-use super::{Maker, QUEUE_LABEL, Says, Unmade, Why, kueue, sets};
+use super::{Maker, QUEUE_LABEL, Says, Unmade, Why, admission, kueue, sets};
 use crate::dump::{RawObject, Skipped};
 use crate::facts::detail::{OwnerConditionDetail, OwnerDetail, OwnerStatusDetail};
 use crate::facts::lenient::lenient;
@@ -32,6 +32,10 @@ impl Unmade {
             if let Some(workload) = kueue::read(raw)? {
                 self.workloads.insert(object(), workload);
             }
+            return Ok(());
+        }
+        if admission::is_flavor(raw.kind, raw.api_version) {
+            self.flavors.insert(raw.name.to_owned(), admission::read_flavor(raw)?);
             return Ok(());
         }
         if detail.metadata.deletion_timestamp.0.is_some() {

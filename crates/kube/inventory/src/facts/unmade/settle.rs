@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::ObjectRef;
 
+use super::admission::Admission;
 use super::missing::missing;
 use super::{Fate, Key, Maker, PodSet, UnmadePod, Waiting, Why};
 use crate::facts::cluster::ClusterObjects;
@@ -82,7 +83,8 @@ pub(in crate::facts) fn settle(
         }
     }
     let names_a_queue = unmade.names_a_queue;
-    Waiting { pods: found, kept_for_quota: kept.pods, names_a_queue }
+    let admission = Admission::default();
+    Waiting { pods: found, kept_for_quota: kept.pods, names_a_queue, admission }
 }
 
 /// Which workloads of Kueue are about what is counted by itself: objects that are suspended,
@@ -154,7 +156,8 @@ fn unmade_pods(
         let mut pod = set.pod.clone();
         pod.meta.namespace = object.namespace.as_str().into();
         pod.meta.name = format!("{name}-{number} ({why})").into();
-        UnmadePod { pod, claims: set.claims.clone(), wants_claimed: false, fate }
+        let maker = object.clone();
+        UnmadePod { pod, maker, claims: set.claims.clone(), wants_claimed: false, fate }
     };
     (0..count.min(MOST_WAITING)).map(numbered)
 }
