@@ -1,6 +1,6 @@
 //! When pending jobs are expected to start, in words.
 
-use dovetail_console::table::narrow_table;
+use dovetail_console::table::{narrow_table, wrapped};
 use dovetail_control::ask::{InLine, StartLine};
 use dovetail_objects::harmless;
 use dovetail_units::duration::duration;
@@ -8,9 +8,10 @@ use dovetail_units::duration::duration;
 /// When a job is expected to start.
 pub(crate) fn when(start: &StartLine) -> String {
     match (start.within_p50_ms, start.within_p90_ms) {
-        (None, _) => "unknown: it waits for pods whose run time is not known (annotation \
-                      dovetail.dev/runtime)"
-            .to_owned(),
+        (None, _) => {
+            "unknown (pods state their run times with the annotation dovetail.dev/runtime)"
+                .to_owned()
+        }
         (Some(p50_ms), Some(p90_ms)) if p50_ms == p90_ms => {
             format!("in {}, by the run times that pods state", duration(p50_ms))
         }
@@ -59,7 +60,7 @@ pub(crate) fn table(waiting: &[InLine]) -> String {
     let note = "expected starts, if no job arrives that goes first; unknown where the run time of \
                 what is in the way is not known (annotation dovetail.dev/runtime)";
     let header = ["job", "in (50%)", "in (90%)", "starts"];
-    format!("{}\n{note}\n", narrow_table(&header, rows))
+    format!("{}\n{}", narrow_table(&header, rows), wrapped(note, 0))
 }
 
 #[cfg(test)]

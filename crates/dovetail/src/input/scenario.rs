@@ -20,7 +20,7 @@ impl<'p> ScenarioFile<'p> {
         let file = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
         let scenario: Scenario = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             BadInput(format!("{file}:{line}: {}", error.message()))
         })?;
         scenario.check().map_err(|problem| BadInput(format!("{file}: {problem}")))?;
