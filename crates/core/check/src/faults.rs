@@ -610,7 +610,7 @@ fn what_comes_from_outside_is_booked() {
     assert_eq!(judge.plan(&plan), []);
     judge.event(&Event::ended(JobId(2)), 6);
     judge.event(&Event::NodeCondition { node: "b".into(), condition: Condition::NotReady }, 7);
-    judge.event(&Event::QueueChanged(Queue::named("q")), 8);
+    judge.event(&Event::QueueChanged(Box::new(Queue::named("q"))), 8);
     let device = Device { healthy: false, ..Device::plain("A", 0) };
     judge.event(&Event::NodeChanged(Box::new(Node { devices: vec![device], ..node("a") })), 9);
     assert_eq!(judge.recheck_all(), []);

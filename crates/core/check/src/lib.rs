@@ -23,6 +23,7 @@ mod limits;
 mod node_books;
 mod placing;
 mod preempting;
+mod reclaim;
 mod reserved;
 mod rules;
 mod violation;

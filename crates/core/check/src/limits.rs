@@ -56,27 +56,32 @@ pub(crate) fn judge_kept_quota(world: &World, job: JobId, found: &mut Vec<Violat
     }
 }
 
-fn used_below(world: &World, queue: &str, axis: &Axis) -> i64 {
+pub(crate) fn used_below(world: &World, queue: &str, axis: &Axis) -> i64 {
     let jobs = world.jobs.values().filter(|booked| is_below(world, booked, queue));
     jobs.map(|booked| held(booked, axis)).sum()
 }
 
 /// What those need at least that room is kept for and that go before a job, less what ends.
-fn kept_below(world: &World, queue: &str, axis: &Axis, job: JobId) -> i64 {
+pub(crate) fn kept_below(world: &World, queue: &str, axis: &Axis, job: JobId) -> i64 {
     let priority = world.jobs[&job].job.priority;
     let others = world.claims.keys().filter(|other| **other != job);
     let before = others
         .filter_map(|other| world.jobs.get(other))
         .filter(|booked| booked.job.priority >= priority && is_below(world, booked, queue));
     let needed: i64 = before.map(|booked| smallest(booked, axis)).sum();
+    needed - ending_below(world, queue, axis)
+}
+
+/// What pods of a queue hold that were told to leave.
+pub(crate) fn ending_below(world: &World, queue: &str, axis: &Axis) -> i64 {
     let ends = world.ending.keys().map(|holder| match holder {
         Holder::Pod(pod) => held_by_pod(world, *pod, queue, axis),
         Holder::Foreign(_) | Holder::Reserved(..) => 0,
     });
-    needed - ends.sum::<i64>()
+    ends.sum()
 }
 
-fn held_by_pod(world: &World, pod: PodId, queue: &str, axis: &Axis) -> i64 {
+pub(crate) fn held_by_pod(world: &World, pod: PodId, queue: &str, axis: &Axis) -> i64 {
     let booked = world.jobs.get(&pod.job).filter(|booked| {
         is_below(world, booked, queue) && booked.pods.contains_key(&(pod.pod_set, pod.ordinal))
     });
@@ -89,7 +94,7 @@ fn is_below(world: &World, booked: &BookedJob, queue: &str) -> bool {
 }
 
 /// The queue and those above it; a circle ends where it closes.
-fn queue_and_parents<'w>(world: &'w World, name: &str) -> Vec<&'w Queue> {
+pub(crate) fn queue_and_parents<'w>(world: &'w World, name: &str) -> Vec<&'w Queue> {
     let mut chain: Vec<&Queue> = Vec::new();
     let mut next = world.queues.get(name);
     while let Some(queue) = next.filter(|queue| chain.iter().all(|q| q.name != queue.name)) {
@@ -115,7 +120,7 @@ fn held(booked: &BookedJob, axis: &Axis) -> i64 {
 }
 
 /// What a job that waits is to count at its smallest size.
-fn smallest(booked: &BookedJob, axis: &Axis) -> i64 {
+pub(crate) fn smallest(booked: &BookedJob, axis: &Axis) -> i64 {
     let sets = booked.job.pod_sets.iter();
     sets.map(|set| i64::from(set.min.saturating_sub(set.present)) * asks(&set.requirement, axis))
         .sum()
@@ -128,5 +133,10 @@ fn asks(requirement: &Requirement, axis: &Axis) -> i64 {
         Axis::Cpu => resources.cpu_milli,
         Axis::Memory => resources.memory_bytes,
         Axis::Extended(name) => resources.extended.get(name).copied().unwrap_or(0),
+        // Of several models the pod counts for the one that it gets.
+        Axis::GpuModel(name) => {
+            let is_it = requirement.gpu_models.iter().eq([name]);
+            if is_it { requirement.gpu_milli() } else { 0 }
+        }
     }
 }

@@ -10,6 +10,7 @@ use dovetail_model::{
 use crate::limits::{judge_kept_quota, judge_limits_later};
 use crate::node_books::{Held, Holder, NodeBooks, axes};
 use crate::placing::Placing;
+use crate::reclaim::gives_back;
 use crate::violation::{VictimProblem, Violation};
 use crate::world::{BookedJob, GivenUp, World};
 
@@ -35,7 +36,7 @@ impl World {
         }
         let victims = set.iter();
         found.extend(victims.filter_map(|pod| {
-            let problem = victim_problem(self, *pod, (priority, *reason), &set)?;
+            let problem = victim_problem(self, *pod, (job, priority, *reason), &set)?;
             Some(Violation::Victim { job, pod: *pod, problem })
         }));
         self.ending.extend(set.iter().map(|pod| (Holder::Pod(*pod), Some(*until_ms))));
@@ -72,14 +73,17 @@ impl World {
 fn victim_problem(
     world: &World,
     pod: PodId,
-    (priority, reason): (i32, PreemptReason),
+    (job, priority, reason): (JobId, i32, PreemptReason),
     victims: &BTreeSet<PodId>,
 ) -> Option<VictimProblem> {
     let booked = world.jobs.get(&pod.job);
     let Some(booked) = booked.filter(|b| b.pods.contains_key(&(pod.pod_set, pod.ordinal))) else {
         return Some(VictimProblem::HoldsNothing);
     };
-    if booked.job.priority >= priority && !makes_place(booked, (priority, reason), world.now_ms) {
+    let may = booked.job.priority < priority
+        || makes_place(booked, (priority, reason), world.now_ms)
+        || reason == PreemptReason::Reclaim && gives_back(world, job, booked, victims);
+    if !may {
         return Some(VictimProblem::Priority);
     }
     if booked.job.preemption.is_protected {

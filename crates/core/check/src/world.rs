@@ -159,7 +159,7 @@ impl World {
             }
             Event::NodeRemoved { node } => self.remove_node(node),
             Event::QueueChanged(queue) => {
-                self.queues.insert(queue.name.clone(), queue.clone());
+                self.queues.insert(queue.name.clone(), Queue::clone(queue));
             }
             Event::QueueRemoved { name } => {
                 self.queues.remove(name);

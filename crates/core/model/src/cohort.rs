@@ -31,6 +31,15 @@ pub struct CohortTable {
     pub parent: Option<u32>,
     /// Jobs by length, in millionths, without those of none.
     pub ended: Vec<(u8, u64)>,
-    /// What was computed of it when it last changed, in ms by length.
+    /// What was last computed of it, in ms by length.
     pub inverse_index_ms: Vec<u64>,
+    /// How much changed since then: jobs that ended, or reached another length.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub changes: u32,
+}
+
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(changes: &u32) -> bool {
+    *changes == 0
 }

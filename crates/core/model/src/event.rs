@@ -29,7 +29,7 @@ pub enum Event {
         node: NodeName,
     },
     /// A queue appeared or changed.
-    QueueChanged(Queue),
+    QueueChanged(Box<Queue>),
     /// A queue is gone: it bounds nothing any more, and those below it hang below the root.
     QueueRemoved {
         name: QueueName,

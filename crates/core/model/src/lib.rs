@@ -75,7 +75,7 @@ pub use preemption::{
 pub use preference::{Preference, Preferred};
 pub use proportion::in_proportion;
 pub use quantity::Quantity;
-pub use queue::{Axis, BoundBy, Bounds, Charge, Queue};
+pub use queue::{Axis, BoundBy, Bounds, Charge, Queue, QueueUsage};
 pub use requirement::{
     ConditionCause, DeviceRequest, NodeCondition, Requirement, SelectorTerm, Toleration,
 };

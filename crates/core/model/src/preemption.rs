@@ -34,6 +34,8 @@ pub enum PreemptReason {
     Priority,
     /// Of equal priority, it is expected to end so much sooner that this is worth the work lost.
     Order,
+    /// Its queue holds less than it is guaranteed, and theirs hold more.
+    Reclaim,
 }
 
 impl PreemptReason {

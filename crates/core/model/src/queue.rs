@@ -31,6 +31,19 @@ pub struct Queue {
     /// Never more than this.
     #[serde(default)]
     pub limit: Bounds,
+    /// After so long, what it used counts half. `None` is as for its parent, and as the order says
+    /// above all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half_life_ms: Option<u64>,
+    /// Higher is given first of what is left beyond quotas (preset `kai`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+}
+
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(priority: &i32) -> bool {
+    *priority == 0
 }
 
 fn one() -> u32 {
@@ -47,6 +60,8 @@ impl Queue {
             borrows: false,
             weight: 1,
             limit: Bounds::default(),
+            half_life_ms: None,
+            priority: 0,
         }
     }
 
@@ -64,6 +79,20 @@ impl Queue {
         let axes: std::collections::BTreeSet<Axis> = both.map(|(axis, _)| axis).collect();
         axes.into_iter()
     }
+}
+
+/// What a queue has used of the cluster, older use counting less.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueUsage {
+    pub queue: QueueName,
+    /// Whether it is of its own jobs alone, without the queues below it.
+    #[serde(default)]
+    pub is_own: bool,
+    /// The whole cluster for a second is a billion. Of each moment it counts the greatest part of
+    /// anything that the queue held.
+    pub used: u64,
+    /// As of when.
+    pub at_ms: u64,
 }
 
 /// What keeps a queue from holding more.
@@ -87,15 +116,20 @@ pub enum Axis {
     Memory,
     /// An extended resource, in whole units.
     Extended(String),
+    /// GPUs of one model, in thousandths.
+    GpuModel(String),
 }
 
 impl fmt::Display for Axis {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::GpuModel(model) = self {
+            return write!(out, "milli-GPU of {model}");
+        }
         out.write_str(match self {
             Self::Gpu => "milli-GPU",
             Self::Cpu => "milli-CPU",
             Self::Memory => "bytes of memory",
-            Self::Extended(name) => name,
+            Self::Extended(name) | Self::GpuModel(name) => name,
         })
     }
 }
@@ -111,6 +145,9 @@ pub struct Bounds {
     pub memory_bytes: Option<i64>,
     /// Extended resources by name, in whole units.
     pub extended: BTreeMap<String, i64>,
+    /// GPUs by model, in thousandths.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_model: BTreeMap<String, i64>,
 }
 
 impl Bounds {
@@ -126,6 +163,7 @@ impl Bounds {
             Axis::Cpu => self.cpu_milli,
             Axis::Memory => self.memory_bytes,
             Axis::Extended(name) => self.extended.get(name).copied(),
+            Axis::GpuModel(name) => self.by_model.get(name).copied(),
         }
     }
 
@@ -136,6 +174,7 @@ impl Bounds {
             Axis::Cpu => self.cpu_milli = Some(amount),
             Axis::Memory => self.memory_bytes = Some(amount),
             Axis::Extended(name) => drop(self.extended.insert(name.clone(), amount)),
+            Axis::GpuModel(name) => drop(self.by_model.insert(name.clone(), amount)),
         }
     }
 
@@ -148,7 +187,10 @@ impl Bounds {
         ];
         let plain = plain.into_iter().filter_map(|(axis, amount)| Some((axis, amount?)));
         let extended = self.extended.iter();
-        plain.chain(extended.map(|(name, amount)| (Axis::Extended(name.clone()), *amount)))
+        let extended = extended.map(|(name, amount)| (Axis::Extended(name.clone()), *amount));
+        let by_model = self.by_model.iter();
+        let by_model = by_model.map(|(name, amount)| (Axis::GpuModel(name.clone()), *amount));
+        plain.chain(extended).chain(by_model)
     }
 
     /// Whether nothing is named.
@@ -168,13 +210,21 @@ pub struct Charge {
     pub memory_bytes: i64,
     /// Extended resources by name, in whole units.
     pub extended: BTreeMap<String, i64>,
+    /// GPUs by model, in thousandths; a pod that may have several models counts for the one it
+    /// gets.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_model: BTreeMap<String, i64>,
 }
 
 impl Charge {
     /// What one pod counts.
     pub fn of(requirement: &Requirement) -> Self {
+        let gpu_milli = requirement.gpu_milli();
+        let only = requirement.gpu_models.first().filter(|_| requirement.gpu_models.len() == 1);
+        let only = only.filter(|_| gpu_milli != 0);
         Self {
-            gpu_milli: requirement.gpu_milli(),
+            gpu_milli,
+            by_model: only.map(|model| (model.clone(), gpu_milli)).into_iter().collect(),
             cpu_milli: requirement.resources.cpu_milli,
             memory_bytes: requirement.resources.memory_bytes,
             extended: requirement.resources.extended.clone(),
@@ -197,6 +247,18 @@ impl Charge {
             Axis::Cpu => self.cpu_milli,
             Axis::Memory => self.memory_bytes,
             Axis::Extended(name) => self.extended.get(name).copied().unwrap_or(0),
+            Axis::GpuModel(name) => self.by_model.get(name).copied().unwrap_or(0),
+        }
+    }
+
+    /// Names the amount of something.
+    pub fn set(&mut self, axis: &Axis, amount: i64) {
+        match axis {
+            Axis::Gpu => self.gpu_milli = amount,
+            Axis::Cpu => self.cpu_milli = amount,
+            Axis::Memory => self.memory_bytes = amount,
+            Axis::Extended(name) => drop(self.extended.insert(name.clone(), amount)),
+            Axis::GpuModel(name) => drop(self.by_model.insert(name.clone(), amount)),
         }
     }
 
@@ -209,7 +271,9 @@ impl Charge {
         ];
         let extended = self.extended.iter();
         let extended = extended.map(|(name, amount)| (Axis::Extended(name.clone()), *amount));
-        plain.into_iter().chain(extended).filter(|(_, amount)| *amount != 0)
+        let by_model = self.by_model.iter();
+        let by_model = by_model.map(|(name, amount)| (Axis::GpuModel(name.clone()), *amount));
+        plain.into_iter().chain(extended).chain(by_model).filter(|(_, amount)| *amount != 0)
     }
 
     /// Adds `times` × `other` in place; what becomes 0 is not named. Absurd amounts, which no node
@@ -221,11 +285,14 @@ impl Charge {
         add(&mut self.gpu_milli, other.gpu_milli);
         add(&mut self.cpu_milli, other.cpu_milli);
         add(&mut self.memory_bytes, other.memory_bytes);
-        for (name, amount) in &other.extended {
-            let sum = self.extended.entry(name.clone()).or_default();
-            add(sum, *amount);
-            if *sum == 0 {
-                self.extended.remove(name);
+        let named = [(&mut self.extended, &other.extended), (&mut self.by_model, &other.by_model)];
+        for (sums, amounts) in named {
+            for (name, amount) in amounts {
+                let sum = sums.entry(name.clone()).or_default();
+                add(sum, *amount);
+                if *sum == 0 {
+                    sums.remove(name);
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::ids::{JobId, NodeName, QueueName, ReservationId};
 use crate::job::{Job, PodSet, TopologyRequest};
 use crate::node::Node;
 use crate::preemption::{Budget, Claim, Reserved};
-use crate::queue::Queue;
+use crate::queue::{Queue, QueueUsage};
 use crate::run_time::RunTimeTables;
 use crate::topology::Topology;
 
@@ -32,6 +32,9 @@ pub struct Snapshot {
     /// Nodes, best tie-break rank first.
     pub nodes: Vec<Node>,
     pub queues: Vec<Queue>,
+    /// What queues have used, where the order counts it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<QueueUsage>,
     /// Jobs that wait or run, oldest first.
     pub jobs: Vec<Job>,
     /// Everything held.

@@ -79,6 +79,21 @@ pub enum Cause {
 pub const CAUSES: usize = 31;
 
 impl Cause {
+    /// Whether it keeps a pod off a node whoever leaves it.
+    pub(crate) fn outlasts_everybody(self) -> bool {
+        matches!(
+            self,
+            Self::NotReady
+                | Self::Starting
+                | Self::Cordoned
+                | Self::NodeName
+                | Self::Unschedulable
+                | Self::Taint
+                | Self::NodeAffinity
+                | Self::Model
+        )
+    }
+
     /// All causes in order.
     pub const ALL: [Self; CAUSES] = [
         Self::None,

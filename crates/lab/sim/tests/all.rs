@@ -8,6 +8,8 @@ mod autoscale;
 mod estimates;
 #[path = "all/extremes.rs"]
 mod extremes;
+#[path = "all/fair_queues.rs"]
+mod fair_queues;
 #[path = "all/fgd_published.rs"]
 mod fgd_published;
 #[path = "all/order_dovetail.rs"]

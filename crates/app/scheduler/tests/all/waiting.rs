@@ -139,7 +139,7 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
 
     let mut cluster = Cluster::of(&["a"]);
     let limited = Queue { limit: Bounds::gpus(Some(1_000)), ..Queue::named("") };
-    cluster.engine.step(Event::QueueChanged(limited), 0).unwrap();
+    cluster.engine.step(Event::QueueChanged(Box::new(limited)), 0).unwrap();
     let over = cluster.submit(1, 1, 2).unwrap();
     assert_eq!(over.word(), "WaitingForQuota");
     let numbers = "queue default is limited to 1 nvidia.com/gpu: it holds 0, and 2 more would be needed, more than it may \

@@ -242,7 +242,7 @@ fn fragments_are_told_from_whole_pieces_of_the_same_node() {
     let mut engine = cluster(vec![node("n", 3)]);
     submit(&mut engine, gang(1, share(700), 1));
     let limited = Queue { limit: Bounds::gpus(Some(0)), ..Queue::named("q") };
-    engine.step(Event::QueueChanged(limited), 0).expect("a legal queue");
+    engine.step(Event::QueueChanged(Box::new(limited)), 0).expect("a legal queue");
     for id in 2..6 {
         let mut job = gang(id, whole(1), 1);
         job.queue = "q".to_owned();

@@ -184,7 +184,10 @@ pub(crate) fn happen(engine: &mut Engine, draw: &mut Reader<'_>, next_job: &mut 
         _ => match draw.below(4) {
             0 => any_node(draw).map(|node| Event::NodeRemoved { node: node.name }),
             1 => Some(Event::ReservationEnded { reservation: ReservationId(1) }),
-            2 => Some(Event::QueueChanged(queue("q", Some(i64::from(draw.below(9)) * 1_000)))),
+            2 => Some(Event::QueueChanged(Box::new(queue(
+                "q",
+                Some(i64::from(draw.below(9)) * 1_000),
+            )))),
             _ => any_node(draw).map(|node| {
                 let resources = Resources::pod(i64::from(draw.below(10)) * 1_000, 3);
                 Event::ForeignHeld(Box::new(Holding {

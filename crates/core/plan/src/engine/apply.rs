@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use dovetail_model::{Action, Event, JobId, Node, NodeName, Owner, Phase, Plan};
 
-use super::{Engine, EngineError, Search};
+use super::Engine;
+use super::error::EngineError;
+use super::placement::Search;
 use crate::cause::Help;
 use crate::policy::named::{self, PolicySpec};
 
@@ -20,9 +22,12 @@ impl Engine {
         if now_ms < last_ms {
             return Err(EngineError::TimeWentBack { now_ms, last_ms });
         }
+        let used = self.books.usage.clone();
+        self.books.charge_until(now_ms);
         self.books.placement.now_ms = now_ms;
         if let Err(refused) = self.take(event, plan) {
             self.books.placement.now_ms = last_ms;
+            self.books.usage = used;
             return Err(refused);
         }
         self.drains.advance(&mut self.books.placement.state, now_ms);
@@ -42,13 +47,15 @@ impl Engine {
             }
             Event::NodeRemoved { node } => self.lose_node(node, plan)?,
             Event::QueueChanged(queue) => {
-                books.quota.set(queue);
-                books.jobs.recount(&mut books.quota);
+                books.quota.set(*queue);
+                books.recount();
+                let state = &mut books.placement.state;
                 state.helped |= Help::ALL;
             }
             Event::QueueRemoved { name } => {
                 books.quota.remove(&name);
-                books.jobs.recount(&mut books.quota);
+                books.recount();
+                let state = &mut books.placement.state;
                 state.helped |= Help::ALL;
             }
             Event::Submitted(job) => books.submit(*job, plan)?,
@@ -69,10 +76,10 @@ impl Engine {
                 if matches!(holding.owner, Owner::Foreign(_)) {
                     books.placement.note_late(holding.phase);
                 }
-                books.foreign.hold(&mut books.placement.state, *holding);
+                books.kept.foreign.hold(&mut books.placement.state, *holding);
             }
             Event::ForeignReleased { name } => {
-                if let Some(id) = books.foreign.forget(&name) {
+                if let Some(id) = books.kept.foreign.forget(&name) {
                     state.remove_holding(id);
                 }
             }
@@ -118,9 +125,9 @@ impl Engine {
         node.condition = self.drains.note(&node, placement.now_ms);
         let name = node.name.clone();
         placement.state.upsert_node(Arc::new(node));
-        for holding in self.books.foreign.take_on(&name) {
+        for holding in self.books.kept.foreign.take_on(&name) {
             placement.note_late(holding.phase);
-            self.books.foreign.hold(&mut placement.state, holding);
+            self.books.kept.foreign.hold(&mut placement.state, holding);
         }
     }
 
@@ -132,7 +139,7 @@ impl Engine {
         self.drains.forget(&node);
         let mut jobs: Vec<JobId> = lost.into_iter().map(|pod| pod.job).collect();
         jobs.dedup();
-        books.foreign.forget_lost(&books.placement.state);
+        books.kept.foreign.forget_lost(&books.placement.state);
         for job in jobs {
             let Some(record) = books.jobs.records.get_mut(&job) else { continue };
             record.holdings.retain(|id| books.placement.state.holdings.contains(*id));

@@ -8,8 +8,8 @@ use dovetail_model::{
     Bounds, HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId, Requirement,
 };
 
-use super::EngineError;
 use super::books::Books;
+use super::error::EngineError;
 use super::supply::Levels;
 use crate::gang::{Gang, Placer};
 use crate::index::Index;
@@ -61,7 +61,7 @@ impl<'e> Questions<'e> {
         names: impl IntoIterator<Item = String>,
     ) -> Result<bool, EngineError> {
         let gang = Gang::of(&mut self.books.placement.state, job)?;
-        let held = names.into_iter().filter_map(|name| self.books.foreign.get(&name));
+        let held = names.into_iter().filter_map(|name| self.books.kept.foreign.get(&name));
         let free: BTreeSet<HoldingId> = held.chain(self.books.room_held_for(job.id)).collect();
         let view = View::AfterReleasing;
         Ok(self.books.what_if(free, &gang, &view, Bounds::default()).is_some())
@@ -71,17 +71,17 @@ impl<'e> Questions<'e> {
     /// once everything has gone that is releasing and not late with it: what one takes the next has
     /// not. Nothing changes.
     pub fn would_start_in_turn(&mut self, jobs: &[JobId]) -> BTreeSet<JobId> {
-        let Books { placement, jobs: known, claims, foreign, .. } = &mut *self.books;
+        let Books { placement, jobs: known, kept, .. } = &mut *self.books;
         let helped = placement.state.helped;
         let draws = placement.draws();
         let mark = placement.state.open_view(&View::AfterReleasing, placement.now_ms);
         // What those leave for whom room is kept is not for others.
-        claims.fill_all(&mut placement.state, known);
+        kept.claims.fill_all(&mut placement.state, known);
         let mut starts = BTreeSet::new();
         for job in jobs {
             let Some(record) = known.waiting(*job) else { continue };
             let before = placement.state.begin();
-            for own in foreign.room_of(&record.job) {
+            for own in kept.foreign.room_of(&record.job) {
                 placement.state.release(own);
             }
             match placement.place(*job, &record.gang, Bounds::default()) {
@@ -114,10 +114,12 @@ impl<'e> Questions<'e> {
     /// decided.
     pub fn would_choose(&mut self, job: JobId) -> Option<Vec<WouldGo>> {
         // A decision cycle begins with this.
-        self.books.keep_all();
+        let Books { placement, jobs, kept, .. } = &mut *self.books;
+        kept.keep_claims(&mut placement.state, jobs);
         let gang = Arc::clone(&self.books.jobs.waiting(job)?.gang);
         let growth_limit = self.books.bounded().growth_limit(job, &gang).unwrap_or_default();
-        let kept = self.books.all_kept_for(job);
+        let Books { placement, jobs, kept, .. } = &*self.books;
+        let kept = kept.all_for(&placement.state, &jobs.records[&job]);
         let placed = self.books.what_if(kept, &gang, &View::Now, growth_limit);
         placed.map(|placed| self.books.placement.would_go(job, placed))
     }

@@ -1,6 +1,7 @@
 //! What is known: what stands where, which jobs wait and run, and what is kept for whom. The parts
 //! own their fields; what changes several of them together stands here and in the files beside.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -8,36 +9,41 @@ use dovetail_model::{
     Action, Bounds, Claim, HoldingId, Job, JobId, NodeId, Owner, PendingReason, Phase, Place, Plan,
 };
 
-use super::foreign::Foreign;
 use super::jobs::{JobRecord, Jobs};
+use super::models::charge_there;
 use super::placement::Placement;
 use super::queues::Capacity;
 use crate::cause::Help;
 use crate::estimate::{RunTimes, bucket_ms};
 use crate::gang::{Gang, PlacedPod};
 use crate::order::TurnBook;
-use crate::preemption::{Bounded, Claims, Preemptor, Survey};
-use crate::queue::quota::Quota;
+use crate::preemption::{Bounded, Kept, Preemptor, Relation, Survey, reclaims};
+use crate::queue::quota::{Quota, Rank};
+use crate::queue::usage::Usage;
 use crate::queue::{ClassKey, OrderKey};
-use crate::reserve::{self, Reservations};
 use crate::view::View;
 
 /// All that decisions rest on.
 pub(crate) struct Books {
     pub(crate) placement: Placement,
     pub(crate) jobs: Jobs,
-    pub(crate) foreign: Foreign,
-    pub(crate) claims: Claims,
+    pub(crate) kept: Kept,
     pub(crate) quota: Quota,
     pub(crate) capacity: Capacity,
     pub(crate) survey: Survey,
     pub(crate) run_times: RunTimes,
-    pub(crate) reserved: Reservations,
     /// Whether any job may preempt others.
     pub(crate) preempts: bool,
+    /// Whether a higher priority is a reason to.
+    pub(crate) by_priority: bool,
     /// Standings, with order `dovetail`.
     pub(crate) turns: Option<TurnBook>,
+    /// What queues have used, where the order counts it.
+    pub(crate) usage: Option<Usage>,
 }
+
+/// Where a waiting job stands: by priority, queue, and place among those of its queue.
+pub(crate) type Turn = (Reverse<i32>, Rank, OrderKey);
 
 impl Books {
     /// What the bounds of queues are held against.
@@ -45,7 +51,7 @@ impl Books {
         Bounded {
             state: &self.placement.state,
             jobs: &self.jobs,
-            claims: &self.claims,
+            claims: &self.kept.claims,
             quota: &self.quota,
         }
     }
@@ -58,15 +64,51 @@ impl Books {
         }
         self.capacity.refresh(&self.placement.state);
         let (quota, capacity) = (&self.quota, self.capacity.total());
-        self.jobs.pending.next_by(|queue| quota.rank(queue, capacity))
+        match &mut self.usage {
+            Some(usage) => self.jobs.pending.next_by(|queue| usage.rank(queue, quota, capacity)),
+            None => self.jobs.pending.next_by(|queue| quota.rank(queue, capacity)),
+        }
+    }
+
+    /// Where a waiting job stands among all others: the smallest goes first.
+    pub(crate) fn turn_of(&mut self, job: JobId) -> Option<Turn> {
+        let record = self.jobs.waiting(job)?;
+        let (place, _) = record.place?;
+        if !self.jobs.pending.looks_at_queues() {
+            return Some((place.0, Rank::new(), place));
+        }
+        let (quota, capacity, queue) = (&self.quota, self.capacity.total(), &record.job.queue);
+        let rank = match &mut self.usage {
+            Some(usage) => usage.rank(queue, quota, capacity),
+            None => quota.rank(queue, capacity),
+        };
+        Some((place.0, rank, place))
+    }
+
+    /// Time goes on: until now queues held what they hold.
+    pub(crate) fn charge_until(&mut self, now_ms: u64) {
+        let Some(usage) = &mut self.usage else { return };
+        self.capacity.refresh(&self.placement.state);
+        let waiting = self.jobs.pending.waiting_queues();
+        usage.advance(now_ms, (&self.quota, self.capacity.total()), &waiting);
+    }
+
+    /// The tree of queues is another: what they hold is counted again.
+    pub(crate) fn recount(&mut self) {
+        if self.usage.is_some() {
+            // order-free: a set.
+            let queues = self.jobs.records.values().map(|record| &record.job.queue);
+            queues.for_each(|queue| self.quota.meet(queue));
+        }
+        self.jobs.recount(&mut self.quota);
     }
 
     /// The class of a waiting job.
     pub(crate) fn class_key(&self, job: &Job, gang: &Arc<Gang>) -> ClassKey {
-        let claim = self.claims.get(job.id).or_else(|| self.reserved.get(job.id));
+        let claim = self.kept.claims.get(job.id).or_else(|| self.kept.reserved.get(job.id));
         let claim = claim.map(|claim| claim.reservation);
         let p90_ms = job.estimate.map(|estimate| bucket_ms(estimate.p90_ms));
-        let p90_ms = p90_ms.filter(|_| self.reserved.is_on());
+        let p90_ms = p90_ms.filter(|_| self.jobs.pending.backfills());
         ClassKey { claim, p90_ms, ..self.placement.class_key(job, gang) }
     }
 
@@ -106,10 +148,28 @@ impl Books {
     pub(crate) fn might_preempt(&self, record: &JobRecord) -> bool {
         let priority = record.job.priority;
         let may = self.preempts && !record.job.preemption.never_preempts;
-        may && (self.jobs.running.first().is_some_and(|(lowest, _)| *lowest < priority)
-            || self.claims.below(&self.jobs, priority).next().is_some()
-            || self.foreign.has_room_below(priority)
-            || Preemptor::of(record).might_take(self.turns.as_ref()))
+        let is_lower = |lowest: &(i32, JobId)| self.by_priority && lowest.0 < priority;
+        may && (self.jobs.running.first().is_some_and(is_lower)
+            || self.kept.claims.below(&self.jobs, priority).next().is_some()
+            || self.kept.foreign.has_room_below(priority)
+            || self.relation(record).preemptor.might_take(self.turns.as_ref()))
+    }
+
+    /// A waiting job, to be held against those that might make place for it.
+    pub(crate) fn relation<'b>(&'b self, record: &'b JobRecord) -> Relation<'b> {
+        let (turns, quota, queue) = (self.turns.as_ref(), &self.quota, &record.job.queue);
+        let may_reclaim = turns.is_some_and(TurnBook::reclaims)
+            && quota.way_up(queue).any(|queue| !queue.guaranteed.is_empty());
+        let reclaimed = match may_reclaim {
+            true => {
+                let asked = record.gang.smallest(&self.placement.state);
+                reclaims(quota, queue, &asked, &self.bounded().quota_kept(record.job.id))
+            }
+            false => 0,
+        };
+        let preemptor = Preemptor::of(record, reclaimed);
+        let (by_priority, now_ms) = (self.by_priority, self.placement.now_ms);
+        Relation { preemptor, queue, turns, quota, by_priority, now_ms }
     }
 
     /// What a waiting job's place rests on beside its priority: the smallest goes first.
@@ -117,43 +177,6 @@ impl Books {
         match &self.turns {
             Some(turns) => turns.standing(job),
             None => self.jobs.pending.value(job),
-        }
-    }
-
-    /// When a standing changes even if nothing else happens. That concerns those who wait alone.
-    pub(crate) fn turn_due_ms(&self) -> Option<u64> {
-        let turns = self.turns.as_ref().filter(|_| self.jobs.pending.len() > 0)?;
-        turns.due_ms()
-    }
-
-    /// Takes in what time and ends changed of standings.
-    pub(crate) fn turn(&mut self) {
-        let Some(turns) = &mut self.turns else { return };
-        let mut about = turns.due(self.placement.now_ms);
-        about.extend(turns.refresh());
-        while !about.is_empty() {
-            about.into_iter().for_each(|job| self.turn_one(job));
-            about = self.turns.as_mut().map(TurnBook::refresh).unwrap_or_default();
-        }
-    }
-
-    fn turn_one(&mut self, job: JobId) {
-        let (Some(turns), Some(record)) = (&mut self.turns, self.jobs.records.get_mut(&job)) else {
-            return;
-        };
-        let Some((place, class)) = record.place else {
-            if turns.run(&record.job, self.placement.now_ms) {
-                self.jobs.note_others_of(&mut self.placement.state, job);
-            }
-            return;
-        };
-        let standing = turns.standing(&record.job);
-        if standing != place.1 {
-            let new = self.jobs.pending.replace(place, standing, class);
-            record.place = Some((new, class));
-            if standing < place.1 && self.jobs.pending.asleep(class).is_some() {
-                self.jobs.pending.wake(class);
-            }
         }
     }
 
@@ -165,10 +188,10 @@ impl Books {
         view: &View,
         growth_limit: Bounds,
     ) -> Option<Vec<PlacedPod>> {
-        let Self { placement, claims, jobs, .. } = self;
+        let Self { placement, kept, jobs, .. } = self;
         // What those leave for whom room is kept is not for others.
         placement.as_if_free(free, |placement| {
-            placement.what_if(gang, view, growth_limit, |state| claims.fill_all(state, jobs))
+            placement.what_if(gang, view, growth_limit, |state| kept.claims.fill_all(state, jobs))
         })
     }
 
@@ -190,33 +213,37 @@ impl Books {
         until_ms: u64,
         plan: &mut Plan,
     ) {
-        self.end_room_held_for(job);
-        reserve::release(self, job);
-        let reservation = self.claims.unused();
-        self.claims.insert(Claim { job, reservation, places, awaited, until_ms });
-        self.keep_all();
+        let Self { placement: Placement { state, .. }, kept, jobs, survey, .. } = self;
+        if let Some(record) = jobs.records.get(&job) {
+            kept.end_room_for(state, survey, record);
+        }
+        kept.release(state, survey, job);
+        let reservation = kept.claims.unused();
+        kept.claims.insert(Claim { job, reservation, places, awaited, until_ms });
+        kept.keep_claims(state, jobs);
         self.change_class(job, plan);
     }
 
-    /// Keeps for each claim what it needs and is free by now.
-    pub(crate) fn keep_all(&mut self) {
-        self.claims.keep_all(&mut self.placement.state, (&self.jobs, &self.foreign));
+    /// What is held under the names that a waiting job states.
+    pub(crate) fn room_held_for(&self, job: JobId) -> Vec<HoldingId> {
+        let record = self.jobs.waiting(job);
+        record.map(|record| self.kept.foreign.room_of(&record.job)).unwrap_or_default()
     }
 
     /// Gives back what was kept in vain, and keeps what has been freed since.
     pub(crate) fn settle_claims(&mut self, plan: &mut Plan) {
-        for job in self.claims.late(self.placement.now_ms) {
+        for job in self.kept.claims.late(self.placement.now_ms) {
             self.give_back(job, plan);
         }
         if self.placement.state.helped != Help::NONE {
-            self.keep_all();
+            self.kept.keep_claims(&mut self.placement.state, &self.jobs);
         }
     }
 
     /// What is kept for a job is free again, and the job is one among others.
     pub(crate) fn give_back(&mut self, job: JobId, plan: &mut Plan) {
-        reserve::release(self, job);
-        let Some(claim) = self.claims.remove(job) else { return };
+        self.kept.release(&mut self.placement.state, &mut self.survey, job);
+        let Some(claim) = self.kept.claims.remove(job) else { return };
         self.survey.clear();
         for id in self.placement.state.holdings.kept_by(claim.reservation) {
             self.placement.state.remove_holding(id);
@@ -239,6 +266,7 @@ impl Books {
             self.survey.forget(pod.node);
             let shape = record.gang.sets[usize::from(pod.pod.pod_set)].shape;
             record.counted.add_times(&state.shapes.get(shape).charge, 1);
+            record.counted.add_times(&charge_there(state, shape, pod.node), 1);
             record.job.pod_sets[usize::from(pod.pod.pod_set)].present += 1;
             record.holdings.push(pod.holding);
             if end_ms.is_some() {
@@ -248,6 +276,9 @@ impl Books {
             plan.actions.push(Action::Bind { pod: pod.pod, node, devices: pod.devices });
         }
         self.quota.add(&record.job.queue, &record.counted, 1);
+        if let Some(usage) = &mut self.usage {
+            usage.note(&record.job.queue, &self.quota);
+        }
         if let Some(turns) = &mut self.turns {
             turns.run(&record.job, *now_ms);
         }
@@ -259,10 +290,16 @@ impl Books {
     pub(crate) fn follow(&mut self, action: &Action) {
         let mut plan = Plan::default();
         match action {
-            Action::Bind { pod, .. } => self.end_room_held_for(pod.job),
+            Action::Bind { pod, .. } => {
+                if let Some(record) = self.jobs.records.get(&pod.job) {
+                    let state = &mut self.placement.state;
+                    self.kept.end_room_for(state, &mut self.survey, record);
+                }
+            }
             Action::GivenBack { job } => self.give_back(*job, &mut plan),
             Action::RoomGivenUp { job, name } => {
-                drop(self.give_up_room(*job, name.clone(), &mut plan));
+                let beside = (&mut self.placement.state, &mut self.survey);
+                drop(self.kept.give_up_room(beside, *job, name.clone(), &mut plan));
             }
             Action::Preempt { job, victims, places, until_ms, .. } => {
                 let state = &mut self.placement.state;
@@ -275,7 +312,7 @@ impl Books {
                 let awaited: Vec<Owner> =
                     victims.clone().chain(anyway.map(|record| record.owner.clone())).collect();
                 for owner in victims {
-                    if let Some(id) = self.jobs.held_by_owner(state, &self.foreign, &owner) {
+                    if let Some(id) = self.jobs.held_by_owner(state, &self.kept.foreign, &owner) {
                         let expected_end_ms = Some(*until_ms);
                         state.set_phase(id, Phase::Releasing { expected_end_ms });
                     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use dovetail_model::{JobId, NodeId, PendingReason, Plan};
 
-use super::{Engine, overdue};
+use super::models::{self, Models};
+use super::{Books, Engine, overdue, turning};
 use crate::cause::{Cause, Help};
 use crate::explain::DecisionRecord;
 use crate::finder::Scope;
@@ -29,10 +30,14 @@ enum Tried {
 impl Engine {
     /// Starts whatever can start now; the decisions go to the plan.
     pub(super) fn cycle(&mut self, plan: &mut Plan) {
-        self.books.turn();
-        let raised = overdue::raise(&mut self.books);
+        let Books { placement, jobs, turns, run_times, .. } = &mut self.books;
+        turning::turn(turns.as_mut(), jobs, placement);
+        let raised = overdue::raise(jobs, run_times, placement);
+        if let Some(usage) = &mut self.books.usage {
+            usage.note_all();
+        }
         self.books.settle_claims(plan);
-        reserve::settle(&mut self.books, raised, plan);
+        self.reserve.settle(&mut self.books, raised, plan);
         self.preemption.begin_cycle(match self.books.placement.state.helped.meets(Help::SEARCH) {
             true => self.books.jobs.pending.asleep_wanting(Help::SEARCH).into_iter().collect(),
             false => BTreeSet::new(),
@@ -42,7 +47,7 @@ impl Engine {
         let mut after: Option<OrderKey> = None;
         while let Some((job, class)) = self.books.next_job(after) {
             let place = self.books.jobs.records[&job].place.expect("a pending job has a place").0;
-            reserve::before(&mut self.books, Some(place), plan);
+            self.reserve.before(&mut self.books, Some(job), plan);
             match self.try_start(job, plan) {
                 Ok(()) => {
                     self.wake();
@@ -55,13 +60,13 @@ impl Engine {
                 Err(Tried::Claimed) => after = Some(place),
                 Err(Tried::Waits(reason, wants)) => {
                     self.books.jobs.pending.sleep(class, Sleep { wants, reason });
-                    let reason = reserve::for_head(&mut self.books, job, reason, plan);
+                    let reason = self.reserve.for_head(&mut self.books, job, reason, plan);
                     self.books.jobs.say(job, reason, plan);
                     after = Some(place);
                 }
             }
         }
-        reserve::before(&mut self.books, None, plan);
+        self.reserve.before(&mut self.books, None, plan);
         if self.preemption.is_postponed() {
             self.books.placement.state.helped |= Help::SEARCH;
         }
@@ -102,6 +107,10 @@ impl Engine {
         }
         let gang = Arc::clone(&key.gang);
         if let Some(record) = first.filter(|_| might_preempt) {
+            // What its queue may get back stands on any node.
+            if books.relation(record).preemptor.may_reclaim() {
+                return true;
+            }
             let is_plain = |shape| books.placement.state.shapes.get(shape).demand.is_plain();
             let only =
                 gang.only_pod().filter(|set| is_plain(set.shape) && !wants.meets(Help::QUOTA));
@@ -133,14 +142,31 @@ impl Engine {
         let Some(growth_limit) = books.bounded().growth_limit(job, &gang) else {
             return self.make_room(job, &gang, PendingReason::WaitingForQuota, plan);
         };
+        let models = models::within_limits(&gang, job, books);
+        let is_limited = !matches!(models, Models::AsAsked);
+        let gang = match models {
+            Models::AsAsked => gang,
+            Models::Fewer(fewer) => Arc::new(fewer),
+            Models::Nothing => {
+                let reason = PendingReason::WaitingForQuota;
+                return Err(Tried::Waits(reason, Help::QUOTA));
+            }
+        };
         let before = self.config.record_decisions.then(|| {
             let own = books.room_held_for(job);
             books.placement.as_if_free(own, |placement| placement.record_alternatives(&gang))
         });
-        let in_own = books.place_in_kept(job, &gang, growth_limit.clone());
+        let Books { placement, jobs, kept, survey, .. } = &mut *books;
+        let record = &jobs.records[&job];
+        let in_own = kept.place_in_own((placement, survey), record, &gang, growth_limit.clone());
         let is_lent = in_own.is_none();
-        let placed = in_own.or_else(|| reserve::place_in_lent(books, job, &gang, growth_limit));
+        let reserve = &mut self.reserve;
+        let placed = in_own.or_else(|| reserve.place_in_lent(books, job, &gang, growth_limit));
         let Some(placed) = placed else {
+            if is_limited {
+                // Nobody leaves for a place that the queue may not hold.
+                return Err(Tried::Waits(PendingReason::WaitingForQuota, Help::ALL));
+            }
             return self.make_room(job, &gang, PendingReason::Unschedulable, plan);
         };
         if let Some(alternatives) = before {
@@ -148,9 +174,9 @@ impl Engine {
             self.decisions.push(record);
         }
         books.start(job, placed, plan);
-        books.reserved.forget_waiting(job);
+        self.reserve.forget_waiting(job);
         if is_lent {
-            reserve::keep_after_start(books);
+            self.reserve.keep_after_start(books);
         }
         Ok(())
     }
@@ -164,7 +190,7 @@ impl Engine {
         reason: PendingReason,
         plan: &mut Plan,
     ) -> Result<(), Tried> {
-        match self.books.claims.get(job) {
+        match self.books.kept.claims.get(job) {
             Some(claim) if claim.awaited.is_empty() => {
                 self.books.give_back(job, plan);
                 return Err(Tried::Anew);
@@ -180,7 +206,8 @@ impl Engine {
             PreemptOutcome::Freed => Tried::Anew,
             PreemptOutcome::RoomFreed(rooms) => {
                 self.try_start(job, plan)?;
-                self.books.hold_needless(rooms, plan);
+                let Books { placement, kept, survey, .. } = &mut self.books;
+                kept.hold_needless((&mut placement.state, survey), rooms, plan);
                 return Ok(());
             }
             PreemptOutcome::Postponed => {
@@ -195,7 +222,7 @@ impl Engine {
                 }
                 Tried::Waits(reason, wants)
             }
-            PreemptOutcome::Nothing if self.books.reserved.get(job).is_some() => {
+            PreemptOutcome::Nothing if self.books.kept.reserved.get(job).is_some() => {
                 Tried::Waits(PendingReason::WaitingForReservation, Help::ALL)
             }
             PreemptOutcome::Nothing => Tried::Waits(reason, self.wanted_by(job, gang)),

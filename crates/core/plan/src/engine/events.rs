@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use dovetail_model::{Action, Holding, HowEnded, Job, JobId, Owner, Plan, PodId};
 
-use super::EngineError;
 use super::books::Books;
-use super::jobs::JobRecord;
+use super::error::EngineError;
+use super::jobs::{JobRecord, Jobs};
+use super::turning;
 use crate::cause::Help;
+use crate::estimate::RunTimes;
 use crate::gang::Gang;
 use crate::state::State;
 
@@ -33,12 +35,15 @@ impl Books {
             state.helped |= Help::HELD;
         }
         job.estimate = job.estimate.or_else(|| self.run_times.estimate(&job));
+        if self.usage.is_some() {
+            self.quota.meet(&job.queue);
+        }
         let id = job.id;
         self.jobs.away.rejoin(&mut job);
         self.turns.iter_mut().for_each(|turns| turns.submit(&job, self.placement.now_ms));
         self.jobs.records.insert(id, JobRecord::new(job, gang));
         self.join(id, plan);
-        self.turn();
+        turning::turn(self.turns.as_mut(), &mut self.jobs, &mut self.placement);
         Ok(())
     }
 
@@ -91,6 +96,9 @@ impl Books {
         let gang = Arc::new(Gang::of(state, &unplaced)?);
         job.start_ms.get_or_insert(self.placement.now_ms);
         let (job_id, queue) = (job.id, job.queue.clone());
+        if self.usage.is_some() {
+            self.quota.meet(&queue);
+        }
         self.jobs.records.insert(job_id, JobRecord::new(job, gang));
         for holding in holdings {
             if let (Owner::Pod(pod), Some(id)) = (&holding.owner, state.add_holding(holding)) {
@@ -144,34 +152,18 @@ impl Books {
         let record = self.jobs.records.remove(&job).ok_or(EngineError::UnknownJob { job })?;
         self.jobs.running.remove(&(record.job.priority, job));
         self.give_back(job, plan);
-        self.reserved.note_end(&record, &self.placement.state);
+        self.kept.note_end(&record, &self.placement.state);
         if let Some((place, class)) = record.place {
             self.jobs.leave(place, class, plan);
         }
         self.placement.note_ends(&record);
-        self.note_run(&record.job, how);
+        let Self { run_times, jobs, placement, .. } = self;
+        note_run(run_times, jobs, &record.job, how, placement.now_ms);
         for id in record.holdings {
             self.placement.state.remove_holding(id);
         }
         self.quota.add(&record.job.queue, &record.counted, -1);
         Ok(())
-    }
-
-    /// Learns how long a job ran that is over.
-    fn note_run(&mut self, job: &Job, how: HowEnded) {
-        let now_ms = self.placement.now_ms;
-        let age = |job: &Job| {
-            let ran_ms = now_ms.saturating_sub(job.start_ms?);
-            Some(job.history.saved_ms.saturating_add(ran_ms))
-        };
-        let Some(ran_ms) = age(job) else { return };
-        self.run_times.observe(job, ran_ms, how == HowEnded::Completed);
-        if self.run_times.is_due(now_ms) {
-            // order-free: sums.
-            let jobs = self.jobs.records.values().map(|record| &record.job);
-            let running = jobs.filter_map(|job| Some((job, age(job)?)));
-            self.run_times.publish(now_ms, running);
-        }
     }
 
     /// A pod holds nothing any more; with its last pod a job is over.
@@ -184,7 +176,11 @@ impl Books {
             let ran_ms = placement.now_ms.saturating_sub(start_ms);
             placement.policy.observe_end(&placement.state, shape, ran_ms);
         }
-        match self.free_pod(pod)? {
+        let is_last = self.jobs.free_pod(&mut self.placement.state, &mut self.quota, pod)?;
+        if self.preempts {
+            self.jobs.note_others_of(&mut self.placement.state, pod.job);
+        }
+        match is_last {
             true => self.end_as(pod.job, HowEnded::Completed, plan),
             false => Ok(()),
         }
@@ -192,7 +188,11 @@ impl Books {
 
     /// A pod does not run after all; a job that has none left waits again.
     pub(super) fn fail_bind(&mut self, pod: PodId, plan: &mut Plan) -> Result<(), EngineError> {
-        if !self.free_pod(pod)? {
+        let is_last = self.jobs.free_pod(&mut self.placement.state, &mut self.quota, pod)?;
+        if self.preempts {
+            self.jobs.note_others_of(&mut self.placement.state, pod.job);
+        }
+        if !is_last {
             return Ok(());
         }
         let record = self.jobs.records.get_mut(&pod.job).expect("one of its pods held something");
@@ -223,24 +223,31 @@ impl Books {
         let state = &mut self.placement.state;
         let id = match &owner {
             Owner::Pod(pod) => self.jobs.held_by(state, *pod)?,
-            Owner::Foreign(name) if self.foreign.count_unplaced(name, counts_into) => return Ok(()),
+            Owner::Foreign(name) if self.kept.foreign.count_unplaced(name, counts_into) => {
+                return Ok(());
+            }
             Owner::Foreign(name) => {
-                self.foreign.get(name).ok_or(EngineError::NothingHeld { owner })?
+                self.kept.foreign.get(name).ok_or(EngineError::NothingHeld { owner })?
             }
             Owner::Reservation => return Err(EngineError::NothingHeld { owner }),
         };
         state.set_counts(id, counts_into);
         Ok(())
     }
+}
 
-    /// Frees what a pod holds; true if it was the last of its job.
-    fn free_pod(&mut self, pod: PodId) -> Result<bool, EngineError> {
-        let state = &mut self.placement.state;
-        let is_last = self.jobs.free_pod(state, &mut self.quota, pod)?;
-        if self.preempts {
-            self.jobs.note_others_of(state, pod.job);
-        }
-        Ok(is_last)
+/// Learns how long a job ran that is over.
+fn note_run(run_times: &mut RunTimes, jobs: &Jobs, job: &Job, how: HowEnded, now_ms: u64) {
+    let age = |job: &Job| {
+        let ran_ms = now_ms.saturating_sub(job.start_ms?);
+        Some(job.history.saved_ms.saturating_add(ran_ms))
+    };
+    let Some(ran_ms) = age(job) else { return };
+    run_times.observe(job, ran_ms, how == HowEnded::Completed);
+    if run_times.is_due(now_ms) {
+        // order-free: sums.
+        let jobs = jobs.records.values().map(|record| &record.job);
+        run_times.publish(now_ms, jobs.filter_map(|job| Some((job, age(job)?))));
     }
 }
 

@@ -8,9 +8,10 @@ use dovetail_model::{
 };
 use rustc_hash::FxHashMap;
 
-use super::EngineError;
 use super::away::Away;
+use super::error::EngineError;
 use super::foreign::Foreign;
+use super::models::charge_there;
 use crate::cause::Help;
 use crate::gang::Gang;
 use crate::queue::quota::Quota;
@@ -166,15 +167,17 @@ impl Jobs {
         pod: PodId,
     ) -> Result<bool, EngineError> {
         let id = self.held_by(state, pod)?;
-        state.remove_holding(id);
+        let node = state.remove_holding(id).node;
         let record = self.records.get_mut(&pod.job).expect("one of its pods held something");
         record.holdings.retain(|held| *held != id);
         let set = usize::from(pod.pod_set);
-        let charge = &state.shapes.get(record.gang.sets[set].shape).charge;
-        record.counted.add_times(charge, -1);
+        let shape = record.gang.sets[set].shape;
+        let mut charge = state.shapes.get(shape).charge.clone();
+        charge.add_times(&charge_there(state, shape, node), 1);
+        record.counted.add_times(&charge, -1);
         let present = &mut record.job.pod_sets[set].present;
         *present = present.saturating_sub(1);
-        quota.add(&record.job.queue, charge, -1);
+        quota.add(&record.job.queue, &charge, -1);
         Ok(record.holdings.is_empty())
     }
 
@@ -194,6 +197,8 @@ impl Jobs {
             record.holdings.push(id);
             let shape = record.gang.sets[usize::from(pod.pod_set)].shape;
             record.counted.add_times(&state.shapes.get(shape).charge, 1);
+            let node = state.holdings.get(id).node;
+            record.counted.add_times(&charge_there(state, shape, node), 1);
         }
     }
 

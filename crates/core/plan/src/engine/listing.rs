@@ -74,12 +74,18 @@ impl<'e> Listing<'e> {
 
     /// What is kept for a waiting job until others have left.
     pub fn claim_of(&self, job: JobId) -> Option<&'e Claim> {
-        self.books.claims.get(job)
+        self.books.kept.claims.get(job)
     }
 
     /// The queues as they were told, by name.
     pub fn queues(&self) -> impl Iterator<Item = &'e Queue> + use<'e> {
         self.books.quota.queues()
+    }
+
+    /// What a queue has used, older use counting less, in seconds of the whole cluster; `None` where
+    /// the order does not count it.
+    pub fn queue_usage(&self, queue: &str) -> Option<f64> {
+        self.books.usage.as_ref().map(|usage| usage.of(queue))
     }
 
     /// The bound of a queue that keeps a waiting job from starting, if one does.

@@ -4,11 +4,15 @@
 //! |---|---|
 //! | `placement` | the one state, the policy and the search: where pods can go |
 //! | `jobs` | jobs that wait and run |
-//! | `foreign` | what others hold, and reservations for jobs to come |
-//! | [`crate::preemption`] | claims; who is preempted, and what that takes |
+//! | `foreign` | what others hold, and room under names for jobs to come |
+//! | [`crate::preemption`] | what is kept; who is preempted, and what that takes |
+//! | `config`, `error` | what an engine is told once; which events it refuses |
+//! | [`crate::reserve`] | who is next and gets a reservation, and who is lent its room |
 //! | `away` | what is kept of preempted jobs until they are submitted again |
 //! | `drains` | windows in which nodes take nothing |
 //! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
+//! | `models` | GPU models of which a queue may not hold more |
+//! | `turning` | what time changes of standings |
 //! | `batch`, `apply`, `cycle` | a step: what happened; it is taken in; what can start does |
 //! | `ask`, `listing`, `supply` | questions, none of which changes anything |
 
@@ -17,21 +21,27 @@ mod ask;
 mod away;
 mod batch;
 mod books;
+mod config;
 mod cycle;
 mod drains;
+mod error;
 mod events;
 mod foreign;
 mod jobs;
 mod listing;
+mod models;
 mod overdue;
 mod placement;
 mod queues;
 mod snapshot;
 pub mod supply;
+mod turning;
 
 pub use ask::{Questions, WouldGo};
 pub use batch::Batch;
 pub(crate) use books::Books;
+pub use config::EngineConfig;
+pub use error::EngineError;
 pub(crate) use foreign::Foreign;
 pub(crate) use jobs::{JobRecord, Jobs};
 pub use listing::{Listing, WaitingBelow};
@@ -39,125 +49,27 @@ pub(crate) use placement::{Placement, Search};
 
 use std::sync::Arc;
 
-use dovetail_model::{Action, Job, JobId, NodeName, Owner, Plan, PodId, Snapshot};
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use dovetail_model::{Action, Job, JobId, Plan, Snapshot};
 
-use crate::estimate::EstimatesConfig;
-use crate::gang::UnknownLevel;
 use crate::learn::Learnt;
-use crate::order::Turns;
+use crate::order::TurnBook;
 use crate::policy::Policy;
-use crate::policy::named::{PolicySpec, UnknownPolicy};
-use crate::preemption::{Preemption, PreemptionConfig, SearchEffort};
-use crate::queue::Order;
+use crate::policy::named::PolicySpec;
+use crate::preemption::{Preemption, SearchEffort};
 use crate::queue::quota::QueueUse;
-use crate::reserve::ReserveConfig;
+use crate::reserve::Reservations;
 use crate::state::State;
 use drains::Drains;
 use supply::Supply;
-
-/// What an engine is told once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EngineConfig {
-    /// How nodes are chosen.
-    pub policy: PolicySpec,
-    /// How waiting jobs are ordered.
-    pub order: Order,
-    /// Answer by exhaustive search and remember nothing: slow, for judging the index.
-    pub naive: bool,
-    /// Keep a record of every placement for [`Engine::decisions`].
-    pub record_decisions: bool,
-    /// Memory bound of the score trees, in bytes.
-    pub max_index_bytes: usize,
-    /// Whether jobs stop others of lower priority.
-    #[serde(default)]
-    pub preemption: PreemptionConfig,
-    /// Whether run times are learned.
-    #[serde(default, skip_serializing_if = "EstimatesConfig::is_default")]
-    pub estimates: EstimatesConfig,
-    /// Whether capacity is reserved for the jobs that are next.
-    #[serde(default, skip_serializing_if = "ReserveConfig::is_default")]
-    pub reserve: ReserveConfig,
-    /// Weights of order `dovetail`.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub turns: Turns,
-}
-
-// The form that serde asks for.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_default(turns: &Turns) -> bool {
-    *turns == Turns::default()
-}
-
-impl Default for EngineConfig {
-    fn default() -> Self {
-        Self {
-            policy: PolicySpec::default(),
-            order: Order::default(),
-            naive: false,
-            record_decisions: false,
-            max_index_bytes: crate::index::DEFAULT_MAX_BYTES,
-            preemption: PreemptionConfig::default(),
-            turns: Turns::default(),
-            estimates: EstimatesConfig::default(),
-            reserve: ReserveConfig::default(),
-        }
-    }
-}
 
 /// The decision engine.
 pub struct Engine {
     pub(crate) books: Books,
     preemption: Preemption,
+    reserve: Reservations,
     drains: Drains,
     decisions: Vec<crate::explain::DecisionRecord>,
     config: EngineConfig,
-}
-
-/// An event that cannot be taken; nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum EngineError {
-    /// The time of the event lies before that of an earlier one.
-    #[error(
-        "an event at {now_ms} ms came after one at {last_ms} ms: events must be in order of time"
-    )]
-    TimeWentBack {
-        /// Time of the event.
-        now_ms: u64,
-        /// Time of the newest event before.
-        last_ms: u64,
-    },
-    /// The node is not known.
-    #[error("node {node} is not known: add it before changing it")]
-    UnknownNode { node: NodeName },
-    /// The job is not known.
-    #[error("job {job:?} is not known: it was never submitted or has already ended")]
-    UnknownJob { job: JobId },
-    /// Who is spoken of holds nothing.
-    #[error("{owner:?} holds nothing that could be counted: report what it holds first")]
-    NothingHeld {
-        /// Of whom the event speaks.
-        owner: Owner,
-    },
-    /// The job does not wait.
-    #[error("job {job:?} does not wait: what it needs cannot change while it runs")]
-    NotWaiting { job: JobId },
-    /// A pod that its job does not have.
-    #[error("job {} has no pod {pod:?}", .pod.job.0)]
-    UnknownPod { pod: PodId },
-    /// The identity is taken.
-    #[error("job {name} has the identity {job:?}, which another job still has")]
-    DuplicateJob { job: JobId, name: String },
-    /// The job has no pods.
-    #[error("job {name} has no pod set with at least one pod: there is nothing to place")]
-    EmptyJob { name: String },
-    /// A level that the topology does not have.
-    #[error(transparent)]
-    UnknownLevel(#[from] UnknownLevel),
-    /// A policy that does not exist.
-    #[error(transparent)]
-    UnknownPolicy(#[from] UnknownPolicy),
 }
 
 impl Engine {
@@ -249,7 +161,10 @@ impl Engine {
             true => Some(self.now_ms()),
             false => {
                 let books = &self.books;
-                let due = [books.claims.due_ms(), books.reserved.due_ms(), books.turn_due_ms()];
+                let kept = &books.kept;
+                let turns = books.turns.as_ref().filter(|_| books.jobs.pending.len() > 0);
+                let turns_ms = turns.and_then(TurnBook::due_ms);
+                let due = [kept.claims.due_ms(), Reservations::due_ms(kept), turns_ms];
                 due.into_iter().flatten().min()
             }
         }

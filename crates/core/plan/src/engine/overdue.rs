@@ -2,16 +2,16 @@
 
 use dovetail_model::{HoldingId, Job, JobId, Owner, Phase};
 
-use super::books::Books;
-use crate::estimate::raised_ms;
+use super::jobs::Jobs;
+use super::placement::Placement;
+use crate::estimate::{RunTimes, raised_ms};
 
 /// Raises every expected end that has passed: nothing that is still there counts as gone. What is
 /// not a job's has no run time to judge by; its end is unknown from then on. True if any was
 /// raised.
-pub(super) fn raise(books: &mut Books) -> bool {
-    let Books { placement, jobs, run_times, .. } = books;
-    let now_ms = placement.now_ms;
-    let state = &mut placement.state;
+pub(super) fn raise(jobs: &Jobs, run_times: &RunTimes, placement: &mut Placement) -> bool {
+    let Placement { state, now_ms, .. } = placement;
+    let now_ms = *now_ms;
     let passed = state.holdings.ending_by(now_ms);
     let is_held = |id: &HoldingId| matches!(state.holdings.get(*id).phase, Phase::Held { .. });
     let passed: Vec<HoldingId> = passed.filter(is_held).collect();

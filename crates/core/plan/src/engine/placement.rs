@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use dovetail_model::{Bounds, HoldingId, Job, JobId, Owner, Phase, PodId};
 
-use super::EngineConfig;
 use super::ask::WouldGo;
+use super::config::EngineConfig;
 use super::jobs::JobRecord;
 use crate::cause::Help;
 use crate::finder::{Finder, Scope};

@@ -35,6 +35,7 @@ fn sum(state: &State) -> Charge {
             cpu_milli: all.cpu_milli,
             memory_bytes: all.memory_bytes,
             extended: all.extended.clone(),
+            ..Charge::default()
         };
         total.add_times(&each, 1);
     }

@@ -14,16 +14,15 @@ use rustc_hash::FxHashMap;
 use super::away::Away;
 use super::drains::Drains;
 use super::queues::Capacity;
-use super::{
-    Books, Engine, EngineConfig, EngineError, Foreign, JobRecord, Jobs, Placement, Search,
-};
+use super::{Books, Engine, EngineConfig, EngineError, JobRecord, Jobs, Placement, Search};
 use crate::cause::Help;
 use crate::estimate::RunTimes;
 use crate::gang::{Gang, GangSet, UnknownLevel};
-use crate::order::TurnBook;
+use crate::order::{QueueTurns, TurnBook};
 use crate::policy::named;
-use crate::preemption::{Claims, Preemption, Survey};
+use crate::preemption::{Kept, Preemption, Survey};
 use crate::queue::quota::Quota;
+use crate::queue::usage::Usage;
 use crate::queue::{ClassKey, Order, Pending, Sleep};
 use crate::reserve::Reservations;
 use crate::state::State;
@@ -82,23 +81,36 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         placement: Placement { state, policy, finder, now_ms: snapshot.now_ms },
         jobs: Jobs {
             records: FxHashMap::default(),
-            pending: Pending::new(config.order, config.reserve.heads > 0),
+            pending: Pending::new(config.order, by_queues(&config), config.reserve.heads > 0),
             running: BTreeSet::new(),
             away: Away::of(&snapshot.away),
         },
-        foreign: Foreign::default(),
-        claims: Claims::default(),
+        kept: Kept::default(),
         quota: Quota::default(),
         capacity: Capacity::default(),
         survey: Survey::default(),
-        reserved: reservations(&config, snapshot),
         run_times: RunTimes::new(config.estimates, snapshot.run_times.as_ref()),
         preempts: config.preemption.enabled,
+        by_priority: config.preemption.by_priority,
         turns: (config.order == Order::Dovetail)
             .then(|| TurnBook::new(config.turns, snapshot.cohorts.as_ref().unwrap_or(&learnt))),
+        usage: counts_usage(&config)
+            .then(|| Usage::new(config.turns.half_life_ms(), snapshot.now_ms, &snapshot.usage)),
     };
+    let mut empty = empty;
+    let reserve = reservations(&config, snapshot, &mut empty.kept);
     let books = with_jobs(empty, &config, snapshot)?;
-    Ok(Engine { books, preemption, drains, decisions: Vec::new(), config })
+    Ok(Engine { books, preemption, reserve, drains, decisions: Vec::new(), config })
+}
+
+/// Whether it is counted what queues have used.
+fn counts_usage(config: &EngineConfig) -> bool {
+    config.order == Order::Dovetail && config.turns.queues == QueueTurns::FairTree
+}
+
+/// Whether the queue says first whose turn it is.
+fn by_queues(config: &EngineConfig) -> bool {
+    config.order == Order::DominantShare || counts_usage(config)
 }
 
 fn waits(job: &Job) -> bool {
@@ -106,18 +118,17 @@ fn waits(job: &Job) -> bool {
 }
 
 /// What a snapshot reserves for jobs that still wait; nothing where none is to be reserved for.
-fn reservations(config: &EngineConfig, snapshot: &Snapshot) -> Reservations {
+fn reservations(config: &EngineConfig, snapshot: &Snapshot, kept: &mut Kept) -> Reservations {
     if config.reserve.heads == 0 {
-        return Reservations::new(config.reserve, &[]);
+        return Reservations::new(config.reserve, &[], &[]);
     }
     let of_waiting = |reserved: &&Reserved| {
         snapshot.jobs.iter().any(|job| job.id == reserved.claim.job && waits(job))
     };
     let of_waiting: Vec<Reserved> = snapshot.reserved.iter().filter(of_waiting).cloned().collect();
-    let mut reserved = Reservations::new(config.reserve, &of_waiting);
-    reserved.freed_until_ms = snapshot.freed_until_ms;
-    reserved.hopeless = snapshot.hopeless.iter().copied().collect();
-    reserved
+    of_waiting.iter().for_each(|reserved| kept.reserved.insert(reserved.claim.clone()));
+    kept.news.freed_until_ms = snapshot.freed_until_ms;
+    Reservations::new(config.reserve, &of_waiting, &snapshot.hopeless)
 }
 
 /// Books with the queues, jobs and holdings of a snapshot, too.
@@ -131,7 +142,7 @@ fn with_jobs(
     }
     for claim in &snapshot.claims {
         if snapshot.jobs.iter().any(|job| job.id == claim.job && waits(job)) {
-            books.claims.insert(claim.clone());
+            books.kept.claims.insert(claim.clone());
         }
     }
     // Without a table of what was learnt, the jobs that are there are what has arrived so far.
@@ -173,12 +184,15 @@ fn with_jobs(
         let id = state.add_unsettled(holding);
         match (&holding.owner, id) {
             (Owner::Pod(pod), Some(id)) => books.jobs.adopt(state, *pod, id),
-            (Owner::Foreign(name), id) => books.foreign.adopt(state, name, (holding.clone(), id)),
+            (Owner::Foreign(name), id) => {
+                books.kept.foreign.adopt(state, name, (holding.clone(), id))
+            }
             (Owner::Pod(_) | Owner::Reservation, _) => {}
         }
     }
     state.settle_devices();
-    books.jobs.recount(&mut books.quota);
+    books.recount();
+    let state = &mut books.placement.state;
     books.jobs.pending.adopt_sleep(state, snapshot)?;
     Ok(books)
 }
@@ -242,7 +256,7 @@ fn sleeping(state: &State, key: &ClassKey, sleep: Sleep) -> Sleeping {
 
 /// The world of an engine as plain data.
 pub(super) fn of(engine: &Engine) -> Snapshot {
-    let Books { placement, jobs: known, foreign, claims, quota, .. } = &engine.books;
+    let Books { placement, jobs: known, kept, quota, .. } = &engine.books;
     let state = &placement.state;
     let mut ranked: Vec<_> = state.nodes.present().collect();
     ranked.sort_by_key(|(slot, _)| state.nodes.hot(*slot).rank);
@@ -252,7 +266,7 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
     let reasons = jobs.iter().filter_map(reason_of).collect();
     let mut holdings: Vec<Holding> =
         state.holdings.iter().map(|(id, _)| state.export(id)).collect();
-    holdings.extend(foreign.unplaced().cloned());
+    holdings.extend(kept.foreign.unplaced().cloned());
     let name = |slot: &NodeId| {
         let is_there = state.nodes.hot(*slot).is_present();
         is_there.then(|| state.nodes.cold(*slot).node.name.clone())
@@ -267,13 +281,14 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
         mig_tables: state.devices.mig_tables.clone(),
         nodes: ranked.into_iter().map(|(_, node)| engine.drains.as_told(node)).collect(),
         queues: quota.queues().cloned().collect(),
+        usage: engine.books.usage.as_ref().map(Usage::plain).unwrap_or_default(),
         jobs,
         holdings,
         reasons,
-        claims: claims.iter().cloned().collect(),
-        reserved: engine.books.reserved.export(),
-        freed_until_ms: engine.books.reserved.freed_until_ms,
-        hopeless: engine.books.reserved.hopeless.iter().map(|(job, open)| (*job, *open)).collect(),
+        claims: kept.claims.iter().cloned().collect(),
+        reserved: engine.reserve.export(kept),
+        freed_until_ms: engine.reserve.freed_until_ms(kept),
+        hopeless: engine.reserve.hopeless(kept),
         budgets: engine.preemption.budgets.iter().map(budget).collect(),
         random_draws: placement.draws(),
         sleeping: known

@@ -1,14 +1,20 @@
-//! Run times in buckets: four to an octave, from one second to 160 days.
-
-/// How many there are; the last one has no upper bound.
-pub(super) const BUCKETS: usize = 96;
+//! Run times in buckets: four to an octave.
 
 /// Powers of the fourth root of two, in thousandths.
 const QUARTERS: [u64; 4] = [1_000, 1_189, 1_414, 1_682];
 
+/// Where a step ends, in ms, of steps of which the first ends at `first_ms`.
+pub(super) const fn step_ms(first_ms: u64, step: usize) -> u64 {
+    (first_ms * QUARTERS[step % 4] / 1_000) << (step / 4)
+}
+
+/// How many buckets of estimates there are, from a second on; the last one, from 160 days, has no
+/// upper bound.
+pub(super) const BUCKETS: usize = 96;
+
 /// The longest run time of a bucket, in ms.
 pub(super) fn upper_ms(bucket: usize) -> u64 {
-    QUARTERS[bucket % 4] << (bucket / 4)
+    step_ms(1_000, bucket)
 }
 
 /// The bucket of a run time.

@@ -10,14 +10,24 @@
 //! follows an event, never a clock ([`RunTimes::publish`]), so that a trace that is cut off decides
 //! the same up to the cut.
 //!
+//! Where a job brings no estimate, or has outlived it, order `dovetail` asks for more than
+//! quantiles: which time is best spent on it. That is learnt from jobs that came together and,
+//! unlike estimates, moves with everything that happens to them ([`Cohorts`]).
+//!
 //! | file | what |
 //! |---|---|
 //! | `buckets` | run times in steps of a quarter of an octave |
+//! | `chances` | chances to end, from those who ended and those who have not yet |
 //! | `groups` | which groups a job belongs to |
-//! | `survival` | chances to end, and quantiles of them |
+//! | `survival` | chances to end of a job, and quantiles of them |
+//! | `cohorts` | jobs that came together, and their chances |
+//! | `gittins` | the best of all times to spend on a job, from the chances to end at each length |
 //! | `overdue` | expected ends that have passed |
 
 mod buckets;
+mod chances;
+mod cohorts;
+mod gittins;
 mod groups;
 mod overdue;
 mod survival;
@@ -30,6 +40,7 @@ use dovetail_model::job::EstimateSource;
 use dovetail_model::{Estimate, Job, RunTimeCounts, RunTimeGroup, RunTimeTables};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use cohorts::Cohorts;
 pub(crate) use overdue::raised_ms;
 pub(crate) use survival::Survival;
 

@@ -5,6 +5,7 @@ use dovetail_model::RunTimeCounts;
 
 use super::RUN_WEIGHT;
 use super::buckets::{self, BUCKETS};
+use super::chances;
 
 /// A wider group counts as much as so many runs of a narrower one.
 const WIDER_RUNS: f64 = 4.0;
@@ -33,18 +34,13 @@ impl Survival {
     /// The chances of a narrower group: those of this one, as if they were known from
     /// [`WIDER_RUNS`] runs, together with its own runs.
     pub(super) fn narrowed(mut self, counts: &RunTimeCounts) -> Self {
-        let weight = f64::from(RUN_WEIGHT);
-        let sum = |(_, ended, running): &(u8, u32, u32)| u64::from(ended + running);
-        let mut there: u64 = counts.buckets.iter().map(sum).sum();
-        let mut known = counts.buckets.iter().peekable();
-        for (bucket, chance) in self.0.iter_mut().enumerate().take(BUCKETS - 1) {
+        let runs = |weight: u32| f64::from(weight) / f64::from(RUN_WEIGHT);
+        let mut known = counts.buckets.iter().rev().peekable();
+        let jobs = (0..BUCKETS).rev().map(|bucket| {
             let here = known.next_if(|(number, ..)| usize::from(*number) == bucket);
-            let (ended, running) = here.map_or((0, 0), |(_, e, r)| (u64::from(*e), u64::from(*r)));
-            there -= running;
-            let (own_ended, own_there) = (ended as f64 / weight, there as f64 / weight);
-            *chance = (own_ended + WIDER_RUNS * *chance) / (own_there + WIDER_RUNS);
-            there -= ended;
-        }
+            here.map_or((0.0, 0.0), |(_, ended, running)| (runs(*ended), runs(*running)))
+        });
+        chances::narrow(&mut self.0, WIDER_RUNS, jobs);
         self
     }
 

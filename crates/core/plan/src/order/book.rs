@@ -7,7 +7,7 @@ use dovetail_model::cohort::Cohorts as Plain;
 use dovetail_model::{Job, JobId};
 
 use super::Turns;
-use super::cohorts::Cohorts;
+use crate::estimate::Cohorts;
 
 /// A job that runs.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,16 @@ impl TurnBook {
         let running = self.running.iter();
         let running = running.map(|(job, at)| (*job, at.standing, at.due_ms, at.is_open));
         Plain { running: running.collect(), ..self.cohorts.plain() }
+    }
+
+    /// Whether queues get back what they are guaranteed.
+    pub(crate) fn reclaims(&self) -> bool {
+        self.turns.reclaims
+    }
+
+    /// Whether nobody, priority included, takes what a queue holds within its quota.
+    pub(crate) fn protects_guarantees(&self) -> bool {
+        self.turns.protects_guarantees
     }
 
     /// A job came, or came back.

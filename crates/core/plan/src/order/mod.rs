@@ -11,14 +11,10 @@
 //! | file | what |
 //! |---|---|
 //! | `turns` | presets and weights |
-//! | `gittins` | the index, from the chances to end at each length |
-//! | `cohorts` | these chances, learnt from jobs that came together |
 //! | `book` | standings of jobs that wait and run, and when they change |
 
 mod book;
-mod cohorts;
-mod gittins;
 mod turns;
 
 pub(crate) use book::TurnBook;
-pub use turns::{PRESETS, Turns};
+pub use turns::{PRESETS, QueueTurns, Turns};

@@ -130,7 +130,12 @@ impl Claims {
 
     /// Inside a transaction: as if everything were kept that claims are for.
     pub(crate) fn fill_all(&self, state: &mut State, jobs: &Jobs) {
-        for claim in self.iter() {
+        self.fill_others(None, state, jobs);
+    }
+
+    /// The same, but for that of one job.
+    pub(crate) fn fill_others(&self, but: Option<JobId>, state: &mut State, jobs: &Jobs) {
+        for claim in self.iter().filter(|claim| Some(claim.job) != but) {
             for id in state.holdings.kept_by(claim.reservation) {
                 state.release(id);
             }

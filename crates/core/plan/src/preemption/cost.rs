@@ -15,11 +15,15 @@ pub(super) struct Tally {
     /// Whether work that is lost weighs more than how many pods are stopped.
     by_work: bool,
     taken: BTreeMap<u32, i64>,
+    /// What queues may lose ([`super::guarantees::Lendable`]), and have lost.
+    lendable: Rc<Vec<i64>>,
+    lost: BTreeMap<u16, i64>,
 }
 
 impl Tally {
-    pub(super) fn new(allowed: BTreeMap<u32, i64>, by_work: bool) -> Self {
-        Self { allowed: Rc::new(allowed), by_work, taken: BTreeMap::new() }
+    pub(super) fn new(allowed: BTreeMap<u32, i64>, by_work: bool, lendable: Rc<Vec<i64>>) -> Self {
+        let (taken, lost) = (BTreeMap::new(), BTreeMap::new());
+        Self { allowed: Rc::new(allowed), by_work, taken, lendable, lost }
     }
 
     /// The same, with every part of the cost told.
@@ -42,9 +46,31 @@ impl Tally {
         self.allowed.get(&selector).is_some_and(|allowed| *allowed <= 0)
     }
 
-    /// Counts the pods of a unit; how many of them are beyond what a budget allows.
+    /// Whether a unit takes of what its queues hold within their quotas.
+    pub(super) fn breaks_quota(&self, unit: &Unit) -> bool {
+        unit.takes.iter().any(|(number, amount)| {
+            let lost = self.lost.get(number).copied().unwrap_or(0);
+            lost.saturating_add(*amount) > self.lendable[usize::from(*number)]
+        })
+    }
+
+    /// Whether these units leave all queues what they hold within their quotas.
+    pub(super) fn protects<'u>(&self, units: impl Iterator<Item = &'u Unit>) -> bool {
+        let mut tally = self.clone();
+        let mut units = units.filter(|unit| !unit.takes.is_empty());
+        units.all(|unit| {
+            let breaks = tally.breaks_quota(unit);
+            tally.take(unit);
+            !breaks
+        })
+    }
+
+    /// Counts the pods of a unit; how many of them are beyond what a budget or a quota allows.
     pub(super) fn take(&mut self, unit: &Unit) -> u64 {
-        let mut violations = 0;
+        let mut violations = u64::from(self.breaks_quota(unit));
+        for (number, amount) in &unit.takes {
+            *self.lost.entry(*number).or_default() += amount;
+        }
         for selector in &unit.budgets {
             let taken = self.taken.entry(*selector).or_default();
             *taken += 1;

@@ -11,7 +11,8 @@ use dovetail_model::{
 use super::PreemptionConfig;
 use super::claims::Claims;
 use super::cost::Tally;
-use super::relation::Preemptor;
+use super::guarantees::Lendable;
+use super::relation::Relation;
 use super::search::{Found, Search};
 use super::survey::Survey;
 use super::units::Prey;
@@ -19,6 +20,7 @@ use crate::cause::Help;
 use crate::engine::{Books, JobRecord, Jobs, Placement};
 use crate::gang::PlacedPod;
 use crate::queue::Sleep;
+use crate::queue::quota::Beside;
 use crate::state::State;
 use crate::state::holdings::HoldingRecord;
 use crate::state::shapes::ShapeId;
@@ -30,6 +32,8 @@ pub struct SearchEffort {
     pub searches: u64,
     /// Holds, releases and looks.
     pub operations: u64,
+    /// Searches that bounds made needless: the gang does not fit whoever goes.
+    pub refuted: u64,
 }
 
 /// What came of the attempt to make room for a job.
@@ -115,7 +119,7 @@ impl Preemption {
         }
         let placement = &books.placement;
         let leaving: Vec<HoldingId> = placement.state.holdings.leaving(placement.now_ms).collect();
-        let rooms = books.foreign.rooms_below(&placement.state, record.job.priority);
+        let rooms = books.kept.foreign.rooms_below(&placement.state, record.job.priority);
         if !rooms.is_empty() && books.starts_when_others_have_left(job) {
             return PreemptOutcome::Nothing;
         }
@@ -134,9 +138,11 @@ impl Preemption {
         for lower in &found.claims {
             books.give_back(*lower, plan);
         }
-        let names = found.rooms.iter().cloned();
-        let rooms: Vec<HoldingRecord> =
-            names.filter_map(|name| books.give_up_room(job, name, plan)).collect();
+        let Books { placement, kept, survey, .. } = &mut *books;
+        let state = &mut placement.state;
+        let rooms = found.rooms.iter().cloned();
+        let rooms = rooms.filter_map(|name| kept.give_up_room((state, survey), job, name, plan));
+        let rooms: Vec<HoldingRecord> = rooms.collect();
         if awaited.is_empty() {
             return if !rooms.is_empty() {
                 PreemptOutcome::RoomFreed(rooms)
@@ -150,12 +156,13 @@ impl Preemption {
 
     /// The reason that all victims have; the weaker one where they differ.
     fn reason(books: &Books, job: JobId, victims: &[PodId]) -> PreemptReason {
-        let preemptor = Preemptor::of(&books.jobs.records[&job]);
-        let by_order = victims.iter().any(|pod| {
-            let victim = books.jobs.records.get(&pod.job);
-            victim.is_some_and(|victim| victim.job.priority >= preemptor.priority)
-        });
-        if by_order { PreemptReason::Order } else { PreemptReason::Priority }
+        let relation = books.relation(&books.jobs.records[&job]);
+        let victims = victims.iter().filter_map(|pod| books.jobs.records.get(&pod.job));
+        let reasons: Vec<PreemptReason> =
+            victims.filter_map(|victim| relation.reason(victim)).collect();
+        let weaker = [PreemptReason::Order, PreemptReason::Reclaim];
+        let weaker = weaker.into_iter().find(|reason| reasons.contains(reason));
+        weaker.unwrap_or(PreemptReason::Priority)
     }
 
     fn postpone(&mut self) -> PreemptOutcome {
@@ -173,8 +180,8 @@ impl Preemption {
         if allowed.is_empty() {
             return allowed;
         }
-        let awaited = books.claims.iter().flat_map(|claim| &claim.awaited);
-        let held = |owner| books.jobs.held_by_owner(state, &books.foreign, owner);
+        let awaited = books.kept.claims.iter().flat_map(|claim| &claim.awaited);
+        let held = |owner| books.jobs.held_by_owner(state, &books.kept.foreign, owner);
         let stopped: BTreeSet<HoldingId> = awaited.filter_map(held).collect();
         let stopped = stopped.into_iter().map(|id| state.holdings.get(id));
         let is_told = |phase: Phase| matches!(phase, Phase::Releasing { expected_end_ms: Some(_) });
@@ -198,8 +205,12 @@ impl Preemption {
         leaving: &[HoldingId],
         rooms: &[HoldingId],
     ) -> Option<Found> {
-        let preemptor = Preemptor::of(&books.jobs.records[&job]);
-        let priority = preemptor.priority;
+        let preemptor = books.relation(&books.jobs.records[&job]).preemptor;
+        let lendable = lendable(books, job, leaving);
+        // What queues may lose is another for each.
+        if !lendable.amounts().is_empty() {
+            books.survey.clear();
+        }
         let own = books.room_held_for(job);
         // What is known of nodes is of those to whom that room is not free.
         let sees_more = !own.is_empty();
@@ -209,16 +220,18 @@ impl Preemption {
         let gone = taken_as_gone(books, leaving, &own, rooms);
         let holdings = &books.placement.state.holdings;
         let rooms = rooms.iter().map(|id| holdings.get(*id).clone()).collect();
-        let (lower, beside) = lower_and_others(&books.claims, &books.jobs, priority);
+        let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, preemptor.priority);
         let gang = books.jobs.records[&job].gang.at_smallest();
-        let tally = Tally::new(self.disruptions_allowed(books), books.turns.is_some());
+        let allowed = self.disruptions_allowed(books);
+        let tally = Tally::new(allowed, books.turns.is_some(), lendable.amounts());
         let shortage = books.bounded().shortage(job, leaving);
         let helped = books.placement.state.helped;
         let draws = books.placement.draws();
         let mark = books.placement.state.open_view(&View::Without(gone), books.placement.now_ms);
-        beside
-            .into_iter()
-            .for_each(|other| books.claims.fill(other, &mut books.placement.state, &books.jobs));
+        beside.into_iter().for_each(|other| {
+            books.kept.claims.fill(other, &mut books.placement.state, &books.jobs)
+        });
+        let by_priority = self.config.by_priority;
         let Books { placement, jobs, quota, survey, turns, .. } = &mut *books;
         let mut search = Search {
             state: &mut placement.state,
@@ -226,12 +239,17 @@ impl Preemption {
             finder: placement.finder.finder(),
             prey: Prey {
                 jobs: &jobs.records,
-                preemptor,
-                turns: turns.as_ref(),
-                now_ms: placement.now_ms,
+                relation: Relation {
+                    preemptor,
+                    queue: &jobs.records[&job].job.queue,
+                    turns: turns.as_ref(),
+                    quota,
+                    by_priority,
+                    now_ms: placement.now_ms,
+                },
                 running: &jobs.running,
-                quota,
                 shortage: &shortage,
+                lendable: &lendable,
             },
             job,
             gang: &gang,
@@ -239,17 +257,11 @@ impl Preemption {
             survey,
             operations_left: self.operations_left,
         };
-        let at_once = search.suffices(&[]);
-        let found = match at_once {
-            Some(places) => Some(Found::at(places)),
-            None => search.run(&tally),
-        };
-        let found = found.and_then(|found| search.keep_claims(found, lower));
-        let found = found.and_then(|found| search.keep_rooms(found, rooms));
-        let operations_left = search.operations_left;
+        let (found, refuted) = search.find(&tally, lower, rooms);
         self.effort.searches += 1;
-        self.effort.operations += self.operations_left - operations_left;
-        self.operations_left = operations_left;
+        self.effort.refuted += u64::from(refuted);
+        self.effort.operations += self.operations_left - search.operations_left;
+        self.operations_left = search.operations_left;
         books.placement.state.rollback(mark);
         books.placement.state.helped = helped;
         books.placement.set_draws(draws);
@@ -293,6 +305,24 @@ impl Preemption {
     }
 }
 
+/// What other queues may lose for a job once `leaving` have left.
+fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
+    let relation = books.relation(&books.jobs.records[&job]);
+    if !relation.protects() && !relation.preemptor.may_reclaim() {
+        return Lendable::default();
+    }
+    let (state, jobs, quota) = (&books.placement.state, &books.jobs, &books.quota);
+    let mut gone = Beside::default();
+    for id in leaving {
+        let Owner::Pod(pod) = state.holdings.get(*id).owner else { continue };
+        let Some((record, charge)) = jobs.charge_of(state, pod) else { continue };
+        for up in quota.way_up(&record.job.queue) {
+            gone.entry(up.name.clone()).or_default().add_times(charge, 1);
+        }
+    }
+    Lendable::of(quota, &jobs.records[&job].job.queue, &gone)
+}
+
 /// Who leaves, and all that is kept: by claims, for the job alone (`own`), for others (`rooms`).
 fn taken_as_gone(
     books: &Books,
@@ -301,7 +331,7 @@ fn taken_as_gone(
     rooms: &[HoldingId],
 ) -> Vec<HoldingId> {
     let holdings = &books.placement.state.holdings;
-    let kept = books.claims.iter().flat_map(|claim| holdings.kept_by(claim.reservation));
+    let kept = books.kept.claims.iter().flat_map(|claim| holdings.kept_by(claim.reservation));
     leaving.iter().copied().chain(kept).chain([own, rooms].concat()).collect()
 }
 
@@ -333,6 +363,7 @@ fn place_of(state: &State, placed: &PlacedPod) -> Place {
 /// when it says no. Only for what looks at amounts.
 pub(crate) fn might_clear(books: &Books, record: &JobRecord, shape: ShapeId, node: NodeId) -> bool {
     let state = &books.placement.state;
+    let relation = books.relation(record);
     let demand = &state.shapes.get(shape).demand;
     if !state.nodes.hot(node).is_present() {
         return false;
@@ -341,7 +372,7 @@ pub(crate) fn might_clear(books: &Books, record: &JobRecord, shape: ShapeId, nod
     let (mut cpu_milli, mut memory_bytes) = (hot.cpu_left_milli, hot.memory_left_bytes);
     let mut devices = cold.node.devices.len();
     for holding in cold.holdings.iter().map(|id| state.holdings.get(*id)) {
-        match might_go(books, record, holding) {
+        match might_go(books, &relation, holding) {
             true => {
                 cpu_milli += holding.amounts.cpu_milli;
                 memory_bytes += holding.amounts.memory_bytes;
@@ -364,15 +395,16 @@ pub(crate) fn might_clear(books: &Books, record: &JobRecord, shape: ShapeId, nod
 }
 
 /// Whether something held may leave for a job, by itself or because it is stopped.
-fn might_go(books: &Books, record: &JobRecord, holding: &HoldingRecord) -> bool {
+fn might_go(books: &Books, relation: &Relation<'_>, holding: &HoldingRecord) -> bool {
     match &holding.owner {
         _ if matches!(holding.phase, Phase::Releasing { .. }) => true,
-        Owner::Pod(pod) => books.jobs.records.get(&pod.job).is_none_or(|other| {
-            let (turns, now_ms) = (books.turns.as_ref(), books.placement.now_ms);
-            Preemptor::of(record).reason(turns, other, now_ms).is_some()
-        }),
+        Owner::Pod(pod) => {
+            let other = books.jobs.records.get(&pod.job);
+            other.is_none_or(|other| relation.reason(other).is_some())
+        }
         Owner::Foreign(_) => {
-            matches!(holding.phase, Phase::Kept { priority } if priority < record.job.priority)
+            let ours = relation.preemptor.priority;
+            matches!(holding.phase, Phase::Kept { priority } if priority < ours)
         }
         Owner::Reservation => true,
     }

@@ -1,5 +1,5 @@
-//! Room that is held for one waiting job alone: by its claim, or by somebody outside under names
-//! that the job states.
+//! What is kept: for waiting jobs alone, by their claims and reservations or by somebody outside
+//! under names that they state, and under names for jobs to come.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -7,66 +7,141 @@ use std::collections::BTreeSet;
 use dovetail_model::{Action, Bounds, HoldingId, JobId, NodeId, Plan};
 
 use super::rooms::{has_room_for, importance};
-use crate::engine::Books;
+use super::{Claims, Survey};
+use crate::engine::{Foreign, JobRecord, Jobs, Placement};
 use crate::gang::{Gang, PlacedPod};
+use crate::state::State;
 use crate::state::holdings::HoldingRecord;
 
-impl Books {
+/// By whom room is set aside for whom.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Until those have left who are preempted for a job.
+    pub(crate) claims: Claims,
+    /// Until those are expected to have left who are in the way of a job that is next.
+    pub(crate) reserved: Claims,
+    pub(crate) foreign: Foreign,
+    pub(crate) news: News,
+}
+
+/// What happened that reservations follow at the next cycle.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Somebody else than before may be who is to get a reservation.
+    pub(crate) is_unsettled: bool,
+    /// The latest expected end of a job that ended before it.
+    pub(crate) freed_until_ms: u64,
+    /// Jobs that are over, or away.
+    pub(crate) ended: BTreeSet<JobId>,
+}
+
+impl Kept {
+    /// Keeps for each claim what it needs and is free by now.
+    pub(crate) fn keep_claims(&mut self, state: &mut State, jobs: &Jobs) {
+        self.claims.keep_all(state, (jobs, &self.foreign));
+    }
+
+    /// Holds for each reservation what it needs and is free by now.
+    pub(crate) fn keep_reserved(&mut self, state: &mut State, jobs: &Jobs) {
+        self.reserved.keep_all(state, (jobs, &self.foreign));
+    }
+
+    /// All that is held for a waiting job alone, by its claims or under the names that it states.
+    pub(crate) fn all_for(&self, state: &State, record: &JobRecord) -> Vec<HoldingId> {
+        let mut kept = self.foreign.room_of(&record.job);
+        let job = record.job.id;
+        let claims = self.claims.get(job).into_iter().chain(self.reserved.get(job));
+        kept.extend(claims.flat_map(|claim| state.holdings.kept_by(claim.reservation)));
+        kept
+    }
+
     /// Places a job with what is kept for it, and keeps it no longer if that succeeds.
-    pub(crate) fn place_in_kept(
+    pub(crate) fn place_in_own(
         &mut self,
-        job: JobId,
+        (placement, survey): (&mut Placement, &mut Survey),
+        record: &JobRecord,
         gang: &Gang,
         growth_limit: Bounds,
     ) -> Option<Vec<PlacedPod>> {
-        let kept = self.all_kept_for(job);
+        let job = record.job.id;
+        let kept = self.all_for(&placement.state, record);
         let has_claim = self.claims.get(job).is_some() || self.reserved.get(job).is_some();
         if kept.is_empty() && !has_claim {
-            let placed = self.placement.place(job, gang, growth_limit);
+            let placed = placement.place(job, gang, growth_limit);
             if placed.is_some() {
-                drop(self.foreign.forget_rooms_of(&self.jobs.records[&job].job.kept_room));
+                drop(self.foreign.forget_rooms_of(&record.job.kept_room));
             }
             return placed;
         }
-        let state = &mut self.placement.state;
+        let state = &mut placement.state;
         let nodes: BTreeSet<NodeId> = kept.iter().map(|id| state.holdings.get(*id).node).collect();
         let mark = state.begin();
         kept.into_iter().for_each(|id| drop(state.release(id)));
-        let placed = self.placement.place(job, gang, growth_limit);
-        let state = &mut self.placement.state;
+        let placed = placement.place(job, gang, growth_limit);
+        let state = &mut placement.state;
         if placed.is_none() {
             state.rollback(mark);
             return None;
         }
         state.commit(mark);
         let reserved = self.reserved.remove(job);
+        self.news.is_unsettled |= reserved.is_some();
         let claim = self.claims.remove(job).or(reserved);
         let places = claim.map(|claim| claim.places).unwrap_or_default();
         for node in places.iter().filter_map(|place| state.nodes.find(&place.node)) {
-            self.survey.forget(node);
+            survey.forget(node);
         }
         for node in nodes {
-            self.survey.forget(node);
+            survey.forget(node);
             if state.nodes.cold(node).missing_devices > 0 {
                 state.rebuild_devices(node);
             }
         }
         // Their numbers may be others' by now.
-        drop(self.foreign.forget_rooms_of(&self.jobs.records[&job].job.kept_room));
+        drop(self.foreign.forget_rooms_of(&record.job.kept_room));
         placed
+    }
+
+    /// Nothing is kept for a job any more that has started.
+    pub(crate) fn forget(&mut self, record: &JobRecord) {
+        self.news.is_unsettled |= self.reserved.remove(record.job.id).is_some();
+        self.claims.remove(record.job.id);
+        drop(self.foreign.forget_rooms_of(&record.job.kept_room));
+    }
+
+    /// Frees what is reserved for a job; whether anything was.
+    pub(crate) fn release(&mut self, state: &mut State, survey: &mut Survey, job: JobId) -> bool {
+        let Some(claim) = self.reserved.remove(job) else { return false };
+        self.news.is_unsettled = true;
+        for id in state.holdings.kept_by(claim.reservation) {
+            survey.forget(state.remove_holding(id).node);
+        }
+        true
+    }
+
+    /// Nothing is held any more under the names that a job states.
+    pub(crate) fn end_room_for(
+        &mut self,
+        state: &mut State,
+        survey: &mut Survey,
+        record: &JobRecord,
+    ) {
+        for id in self.foreign.forget_rooms_of(&record.job.kept_room) {
+            survey.forget(state.remove_holding(id).node);
+        }
     }
 
     /// Room that was kept for others is free for a job of higher priority; what was held there.
     pub(crate) fn give_up_room(
         &mut self,
+        (state, survey): (&mut State, &mut Survey),
         job: JobId,
         name: String,
         plan: &mut Plan,
     ) -> Option<HoldingRecord> {
-        let id = self.foreign.forget(&name);
-        let room = id.map(|id| self.placement.state.remove_holding(id));
+        let room = self.foreign.forget(&name).map(|id| state.remove_holding(id));
         if let Some(room) = &room {
-            self.survey.forget(room.node);
+            survey.forget(room.node);
         }
         plan.actions.push(Action::RoomGivenUp { job, name });
         room
@@ -75,15 +150,20 @@ impl Books {
     /// Reserves again, after the job has started that rooms were given up for, those that are not
     /// in its way: pods of several sets are placed one set after the other, which can fail beside a
     /// room that none of them uses then.
-    pub(crate) fn hold_needless(&mut self, mut rooms: Vec<HoldingRecord>, plan: &mut Plan) {
+    pub(crate) fn hold_needless(
+        &mut self,
+        (state, survey): (&mut State, &mut Survey),
+        mut rooms: Vec<HoldingRecord>,
+        plan: &mut Plan,
+    ) {
         rooms.sort_by_key(|room| Reverse(importance(room)));
         for room in rooms {
-            let (state, node) = (&mut self.placement.state, room.node);
+            let node = room.node;
             if !has_room_for(state, &room) {
                 continue;
             }
             let Some(name) = self.foreign.reserve_again(state, room) else { continue };
-            self.survey.forget(node);
+            survey.forget(node);
             let is_of_it = |action: &Action| match action {
                 Action::RoomGivenUp { name: given_up, .. } => *given_up == name,
                 _ => false,
@@ -92,28 +172,11 @@ impl Books {
         }
     }
 
-    /// All that is held for a waiting job alone, by its claim or under the names that it states.
-    pub(crate) fn all_kept_for(&self, job: JobId) -> Vec<HoldingId> {
-        let mut kept = self.room_held_for(job);
-        let claims = self.claims.get(job).into_iter().chain(self.reserved.get(job));
-        let claim = claims.map(|claim| claim.reservation);
-        let holdings = &self.placement.state.holdings;
-        kept.extend(claim.flat_map(|reservation| holdings.kept_by(reservation)));
-        kept
-    }
-
-    /// What is held under the names that a waiting job states.
-    pub(crate) fn room_held_for(&self, job: JobId) -> Vec<HoldingId> {
-        let record = self.jobs.waiting(job);
-        record.map(|record| self.foreign.room_of(&record.job)).unwrap_or_default()
-    }
-
-    /// Nothing is held any more under the names that a job states.
-    pub(crate) fn end_room_held_for(&mut self, job: JobId) {
-        let Some(record) = self.jobs.records.get(&job) else { return };
-        for id in self.foreign.forget_rooms_of(&record.job.kept_room) {
-            let node = self.placement.state.remove_holding(id).node;
-            self.survey.forget(node);
-        }
+    /// A job is over, maybe before it was expected to be.
+    pub(crate) fn note_end(&mut self, record: &JobRecord, state: &State) {
+        let end_ms = |id| state.holdings.get(id).phase.expected_end_ms().unwrap_or(u64::MAX);
+        let latest_ms = record.holdings.iter().map(|id| end_ms(*id)).max();
+        self.news.freed_until_ms = self.news.freed_until_ms.max(latest_ms.unwrap_or(0));
+        self.news.ended.insert(record.job.id);
     }
 }

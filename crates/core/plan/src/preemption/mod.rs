@@ -11,14 +11,16 @@
 //! | file | what |
 //! |---|---|
 //! | `relation` | who may preempt whom, and for which reason |
+//! | `guarantees` | quotas as what nobody else may take, and what their owners get back |
 //! | `units` | what can be stopped on a node, and how important it is |
+//! | `bounds` | proofs, before any search, that a gang does not fit whoever goes |
 //! | `node_plan` | the cheapest way to make one pod fit on one node |
 //! | `survey` | what is known of each node for one more pod |
 //! | `stepwise` | pods of a gang one after the other, each where that costs least |
 //! | `shortage` | what queues must get back before a job may start, and what is kept of that |
 //! | `search` | the whole gang as it would be placed, and who can be spared |
 //! | `claims` | what is kept for a job until its victims have left |
-//! | `kept` | how a job is placed in what is kept for it, by its claim or from outside |
+//! | `kept` | all that is kept for jobs, and how one is placed in what is kept for it |
 //! | `lower_claims` | which claims of jobs of a lower priority stay beside it |
 //! | `rooms` | which rooms that are kept for jobs of a lower priority are needed for it |
 //! | `decide` | how the cycle uses all that |
@@ -29,9 +31,11 @@
 //! The searches of a cycle count their operations and end at a limit, never after a time.
 
 mod beyond;
+mod bounds;
 mod claims;
 mod cost;
 mod decide;
+mod guarantees;
 mod kept;
 mod lower_claims;
 mod node_plan;
@@ -48,7 +52,9 @@ use serde::{Deserialize, Serialize};
 pub(crate) use claims::{Claims, FIRST_OF_RESERVED};
 pub use decide::SearchEffort;
 pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};
-pub(crate) use relation::Preemptor;
+pub(crate) use guarantees::reclaims;
+pub(crate) use kept::{Kept, News};
+pub(crate) use relation::{Preemptor, Relation};
 pub(crate) use shortage::Bounded;
 pub(crate) use survey::Survey;
 
@@ -58,6 +64,9 @@ pub(crate) use survey::Survey;
 pub struct PreemptionConfig {
     /// Whether any job may stop others.
     pub enabled: bool,
+    /// Whether a higher priority is a reason to; the order may know others.
+    #[serde(skip_serializing_if = "is_so")]
+    pub by_priority: bool,
     /// Nobody is stopped beyond what budgets allow; else that is the last resort.
     pub respect_budgets: bool,
     /// Holds, releases and looks that the searches of one cycle may take together. Who is not
@@ -70,10 +79,17 @@ pub struct PreemptionConfig {
     pub slack_ms: u64,
 }
 
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_so(value: &bool) -> bool {
+    *value
+}
+
 impl Default for PreemptionConfig {
     fn default() -> Self {
         Self {
             enabled: false,
+            by_priority: true,
             respect_budgets: false,
             max_operations: 1_000_000,
             default_grace_ms: 30_000,

@@ -9,7 +9,6 @@ use super::cost::{self, Tally};
 use super::search::Search;
 use super::survey::Outlook;
 use super::units::Unit;
-use crate::cause::Cause;
 use crate::state::holdings::HoldingRecord;
 use crate::state::shapes::{Demand, ShapeId};
 
@@ -46,12 +45,12 @@ impl Search<'_> {
             return None;
         }
         let mut goes: Vec<bool> = stays.iter().map(|stays| !stays).collect();
-        let of_greedy = cost::of(chosen(&units, &goes), tally, self.prey.now_ms);
+        let of_greedy = cost::of(chosen(&units, &goes), tally, self.prey.relation.now_ms);
         // What is put back in the order of importance is no more than need be, but others may cost
         // less together.
-        for set in cost::cheaper_sets(&units, &of_greedy, tally, self.prey.now_ms) {
+        for set in cost::cheaper_sets(&units, &of_greedy, tally, self.prey.relation.now_ms) {
             let leaving: Vec<Unit> = chosen(&units, &set).cloned().collect();
-            if !self.might_fit(&demand, node, &leaving) {
+            if !tally.protects(leaving.iter()) || !self.might_fit(&demand, node, &leaving) {
                 continue;
             }
             let mark = self.state.begin();
@@ -65,8 +64,9 @@ impl Search<'_> {
         }
         let mut goes = goes.into_iter();
         units.retain(|_| goes.next().unwrap_or(false));
-        let cost = cost::of(units.iter(), tally, self.prey.now_ms);
-        let is_allowed = !self.respect_budgets || cost.budget_violations == 0;
+        let cost = cost::of(units.iter(), tally, self.prey.relation.now_ms);
+        let is_allowed =
+            (!self.respect_budgets || cost.budget_violations == 0) && tally.protects(units.iter());
         (is_allowed && self.operations_left > 0).then_some(NodePlan { cost, units })
     }
 
@@ -75,7 +75,7 @@ impl Search<'_> {
     pub(super) fn glance(&mut self, shape: ShapeId, node: NodeId, tally: &Tally) -> Outlook {
         let demand = self.state.shapes.get(shape).demand.clone();
         let units = self.units_on(&demand, node, tally);
-        let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.now_ms);
+        let alone = |unit: &Unit| cost::of(std::iter::once(unit), tally, self.prey.relation.now_ms);
         units.iter().map(alone).min().map_or(Outlook::Hopeless, Outlook::AtLeast)
     }
 
@@ -85,6 +85,7 @@ impl Search<'_> {
         if self.respect_budgets {
             units.retain(|unit| !tally.is_exhausted_for(unit));
         }
+        units.retain(|unit| !tally.breaks_quota(unit));
         if !self.might_fit(demand, node, &units) {
             units.clear();
         }
@@ -94,19 +95,8 @@ impl Search<'_> {
     /// A quick look: whether the amounts that may go and what is free suffice.
     fn might_fit(&mut self, demand: &Demand, node: NodeId, units: &[Unit]) -> bool {
         let obstacle = self.state.obstacle_aside_rules(demand, node);
-        let lasting = matches!(
-            obstacle,
-            Cause::NotReady
-                | Cause::Starting
-                | Cause::Cordoned
-                | Cause::NodeName
-                | Cause::Unschedulable
-                | Cause::Taint
-                | Cause::NodeAffinity
-                | Cause::Model
-        );
         self.operations_left = self.operations_left.saturating_sub(1);
-        if lasting {
+        if obstacle.outlasts_everybody() {
             return false;
         }
         let hot = self.state.nodes.hot(node);

@@ -2,8 +2,10 @@
 
 use dovetail_model::PreemptReason;
 
+use super::guarantees;
 use crate::engine::JobRecord;
 use crate::order::TurnBook;
+use crate::queue::quota::Quota;
 
 /// A waiting job that asks who would make place for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,36 +13,70 @@ pub(crate) struct Preemptor {
     pub(crate) priority: i32,
     /// Its standing, which other orders than `dovetail` do not know, and when it was submitted.
     standing: (u64, u64),
+    /// Which of its queues hold less than their quota even with it, from its own up, bit by bit.
+    pub(super) reclaims: u32,
 }
 
 impl Preemptor {
-    pub(crate) fn of(record: &JobRecord) -> Self {
+    /// A job, with the queues for which it may reclaim.
+    pub(crate) fn of(record: &JobRecord, reclaims: u32) -> Self {
         let standing = record.place.map_or(u64::MAX, |((_, standing, _), _)| standing);
         let standing = (standing, record.job.submit_ms);
-        Self { priority: record.job.priority, standing }
+        Self { priority: record.job.priority, standing, reclaims }
     }
 
-    /// Whether anybody might make place for its standing; never wrong when it says no.
+    /// Whether others may have to give back to one of its queues.
+    pub(crate) fn may_reclaim(self) -> bool {
+        self.reclaims != 0
+    }
+
+    /// Whether anybody might make place for its standing, or give back to its queue; never wrong
+    /// when it says no.
     pub(crate) fn might_take(self, turns: Option<&TurnBook>) -> bool {
-        turns.is_some_and(|turns| turns.might_take(self.standing))
+        self.reclaims != 0 || turns.is_some_and(|turns| turns.might_take(self.standing))
+    }
+}
+
+/// A preemptor among all others.
+#[derive(Clone, Copy)]
+pub(crate) struct Relation<'e> {
+    pub(crate) preemptor: Preemptor,
+    /// The queue of the preemptor.
+    pub(crate) queue: &'e str,
+    /// Standings, with the order that knows them.
+    pub(crate) turns: Option<&'e TurnBook>,
+    pub(crate) quota: &'e Quota,
+    pub(crate) by_priority: bool,
+    pub(crate) now_ms: u64,
+}
+
+impl Relation<'_> {
+    /// Whether quotas are nobody else's.
+    pub(super) fn protects(&self) -> bool {
+        self.turns.is_some_and(TurnBook::protects_guarantees)
     }
 
     /// For which reason a job that runs may be preempted for this one, if for any.
-    pub(crate) fn reason(
-        self,
-        turns: Option<&TurnBook>,
-        victim: &JobRecord,
-        now_ms: u64,
-    ) -> Option<PreemptReason> {
+    pub(crate) fn reason(&self, victim: &JobRecord) -> Option<PreemptReason> {
         if victim.place.is_some() || victim.job.preemption.is_protected {
             return None;
         }
-        if victim.job.priority < self.priority {
+        let Preemptor { priority, standing, reclaims } = self.preemptor;
+        if self.protects() || reclaims != 0 {
+            let between = guarantees::Between::of(self.quota, self.queue, &victim.job.queue);
+            if between.reclaims(reclaims) && between.lends() {
+                return Some(PreemptReason::Reclaim);
+            }
+            if self.protects() && !between.lends() {
+                return None;
+            }
+        }
+        if self.by_priority && victim.job.priority < priority {
             return Some(PreemptReason::Priority);
         }
-        let is_equal = victim.job.priority == self.priority;
+        let is_equal = victim.job.priority == priority;
         let makes_place = is_equal
-            && turns.is_some_and(|turns| turns.may_take(self.standing, &victim.job, now_ms));
+            && self.turns.is_some_and(|turns| turns.may_take(standing, &victim.job, self.now_ms));
         makes_place.then_some(PreemptReason::Order)
     }
 }

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{JobId, NodeId, PreemptionCost};
+use dovetail_model::{Claim, JobId, NodeId, PreemptionCost};
 
+use super::bounds::is_refuted;
 use super::cost::{self, Tally};
 use super::node_plan::put_back_order;
 use super::survey::Survey;
@@ -13,6 +14,7 @@ use crate::finder::{Finder, Scope};
 use crate::gang::{Gang, GangSet, PlacedPod, Placer};
 use crate::policy::Policy;
 use crate::state::State;
+use crate::state::holdings::HoldingRecord;
 
 /// Who is stopped, and where the job then starts.
 #[derive(Clone, Debug)]
@@ -72,9 +74,26 @@ impl Search<'_> {
         self.prey.shortage.is_repaid(units).then(|| self.places_without(units))?
     }
 
+    /// The cheapest victims, if anybody must go at all, and what of `lower` and `rooms` must be given
+    /// up beside them; and whether bounds showed that a search is in vain.
+    pub(super) fn find(
+        &mut self,
+        tally: &Tally,
+        lower: Vec<Claim>,
+        rooms: Vec<HoldingRecord>,
+    ) -> (Option<Found>, bool) {
+        let found = match self.suffices(&[]) {
+            Some(places) => Some(Found::at(places)),
+            None if is_refuted(self.gang, &self.prey, self.state) => return (None, true),
+            None => self.run(tally),
+        };
+        let found = found.and_then(|found| self.keep_claims(found, lower));
+        (found.and_then(|found| self.keep_rooms(found, rooms)), false)
+    }
+
     /// The cheapest victims; `None` if nobody's going would start the gang, or the search took too
     /// long.
-    pub(super) fn run(&mut self, tally: &Tally) -> Option<Found> {
+    fn run(&mut self, tally: &Tally) -> Option<Found> {
         let paying = self.paying(&[], tally)?;
         let scopes = match self.gang.required {
             None => vec![Scope::Everywhere],
@@ -94,7 +113,7 @@ impl Search<'_> {
             }
         }
         let mut best = best.filter(|_| self.operations_left > 0)?;
-        best.cost = cost::of(best.units.iter(), &tally.in_full(), self.prey.now_ms);
+        best.cost = cost::of(best.units.iter(), &tally.in_full(), self.prey.relation.now_ms);
         Some(best)
     }
 
@@ -154,6 +173,7 @@ impl Search<'_> {
         if self.respect_budgets {
             units.retain(|unit| !tally.is_exhausted_for(unit));
         }
+        units.retain(|unit| !tally.breaks_quota(unit));
         self.operations_left = self.operations_left.saturating_sub(units.len() as u64);
         let mut chosen = vec![false; units.len()];
         for at in put_back_order(&units, tally).into_iter().rev() {
@@ -200,6 +220,7 @@ impl Search<'_> {
         if self.respect_budgets {
             units.retain(|unit| !tally.is_exhausted_for(unit));
         }
+        units.retain(|unit| !tally.breaks_quota(unit));
         let places = self.places_without(&units)?;
         let used: BTreeSet<NodeId> = places.iter().map(|placed| placed.node).collect();
         let there = |unit: &Unit| {
@@ -247,8 +268,9 @@ impl Search<'_> {
                 None => stretch /= 2,
             }
         }
-        let cost = cost::of(units.iter(), tally, self.prey.now_ms);
-        let is_allowed = !self.respect_budgets || cost.budget_violations == 0;
+        let cost = cost::of(units.iter(), tally, self.prey.relation.now_ms);
+        let is_allowed =
+            (!self.respect_budgets || cost.budget_violations == 0) && tally.protects(units.iter());
         is_allowed.then(|| Found { cost, units, ..Found::at(places) })
     }
 }

@@ -8,11 +8,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::cost::Tally;
-use super::relation::Preemptor;
+use super::guarantees::{Lendable, Takes};
+use super::relation::Relation;
 use super::shortage::{Repays, Shortage};
 use crate::engine::JobRecord;
-use crate::order::TurnBook;
-use crate::queue::quota::Quota;
 use crate::state::State;
 
 /// Pods that are stopped together.
@@ -30,6 +29,8 @@ pub(super) struct Unit {
     pub(super) budgets: SmallVec<[u32; 2]>,
     /// What its going gives back of each part of the shortage.
     pub(super) repays: Repays,
+    /// What its going takes of what queues may lose.
+    pub(super) takes: Takes,
 }
 
 impl Unit {
@@ -50,6 +51,12 @@ impl Unit {
         for (sum, more) in self.repays.iter_mut().zip(other.repays) {
             *sum += more;
         }
+        for (number, more) in other.takes {
+            match self.takes.iter_mut().find(|(known, _)| *known == number) {
+                Some((_, sum)) => *sum += more,
+                None => self.takes.push((number, more)),
+            }
+        }
         let mut both: Vec<(PodId, HoldingId)> =
             self.pods.drain(..).zip(self.holdings.drain(..)).collect();
         both.sort_unstable();
@@ -61,21 +68,19 @@ impl Unit {
 #[derive(Clone, Copy)]
 pub(super) struct Prey<'e> {
     pub(super) jobs: &'e FxHashMap<JobId, JobRecord>,
-    pub(super) preemptor: Preemptor,
-    /// Standings, with the order that knows them.
-    pub(super) turns: Option<&'e TurnBook>,
-    pub(super) now_ms: u64,
+    pub(super) relation: Relation<'e>,
     /// Jobs that run and may be stopped, by priority.
     pub(super) running: &'e BTreeSet<(i32, JobId)>,
-    pub(super) quota: &'e Quota,
     /// What its queues must get back.
     pub(super) shortage: &'e Shortage,
+    /// What other queues may lose.
+    pub(super) lendable: &'e Lendable,
 }
 
 impl Prey<'_> {
-    fn may_stop(&self, job: JobId) -> Option<&JobRecord> {
+    pub(super) fn may_stop(&self, job: JobId) -> Option<&JobRecord> {
         let record = self.jobs.get(&job)?;
-        self.preemptor.reason(self.turns, record, self.now_ms).map(|_| record)
+        self.relation.reason(record).map(|_| record)
     }
 
     /// Nodes on which a job holds something.
@@ -121,11 +126,15 @@ impl Prey<'_> {
     /// pods.
     pub(super) fn that_repay(&self, state: &State, tally: &Tally) -> Vec<Unit> {
         let mut units = Vec::new();
-        let highest =
-            (self.preemptor.priority, JobId(if self.turns.is_some() { u64::MAX } else { 0 }));
+        let Relation { preemptor, turns, .. } = self.relation;
+        let highest = match (preemptor.reclaims, turns) {
+            (0, None) => (preemptor.priority, JobId(0)),
+            (0, Some(_)) => (preemptor.priority, JobId(u64::MAX)),
+            _ => (i32::MAX, JobId(u64::MAX)),
+        };
         let below = self.running.range(..highest);
         for record in below.filter_map(|(_, job)| self.may_stop(*job)) {
-            if self.shortage.is_of(self.quota, &record.job.queue) {
+            if self.shortage.is_of(self.relation.quota, &record.job.queue) {
                 let pods: Vec<PodId> =
                     held(state, record).into_iter().map(|(pod, _)| pod).collect();
                 self.of_job(state, tally, record, &pods, &mut units);
@@ -194,9 +203,10 @@ impl Prey<'_> {
             return None;
         }
         let job = &record.job;
-        let start_ms = job.start_ms.unwrap_or(self.now_ms);
-        let lost_ms = job.attempt_at(self.now_ms).unsaved_ms;
-        let restart_ms = if self.turns.is_some() { job.interruption.restart_ms(false) } else { 0 };
+        let Relation { quota, now_ms, turns, .. } = self.relation;
+        let start_ms = job.start_ms.unwrap_or(now_ms);
+        let lost_ms = job.attempt_at(now_ms).unsaved_ms;
+        let restart_ms = if turns.is_some() { job.interruption.restart_ms(false) } else { 0 };
         let lost_ms = lost_ms.saturating_add(restart_ms);
         let shapes = held
             .iter()
@@ -210,7 +220,8 @@ impl Prey<'_> {
             priority: job.priority,
             start_ms,
             work_lost_gpu_milli_ms: gpu_milli.unsigned_abs().saturating_mul(lost_ms),
-            repays: self.shortage.repaid_by(self.quota, &job.queue, charges),
+            repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
+            takes: self.lendable.taken_by(quota, &job.queue, charges),
             budgets: budgets.copied().filter(|selector| tally.counts(*selector)).collect(),
             pods: held.iter().map(|(pod, _)| *pod).collect(),
             holdings: held.iter().map(|(_, id)| *id).collect(),

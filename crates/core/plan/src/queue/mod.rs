@@ -4,13 +4,15 @@
 //! does. Such a class sleeps and names the causes that must go away; an event that touches none of
 //! them leaves it asleep.
 
+pub mod division;
 pub(crate) mod quota;
+pub(crate) mod usage;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_model::{Job, JobId, PendingReason, ReservationId};
+use dovetail_model::{Job, JobId, PendingReason, QueueName, ReservationId};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +81,7 @@ pub(crate) struct Sleep {
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     order: Order,
+    by_queues: bool,
     /// Whether jobs may pass the first one although the order says otherwise: what that is to have
     /// is reserved.
     backfills: bool,
@@ -88,7 +91,7 @@ pub(crate) struct Pending {
     heads: BTreeMap<OrderKey, usize>,
     /// First job of every class that is awake.
     awake: BTreeMap<OrderKey, usize>,
-    /// The same by queue, for the order that looks at queues.
+    /// The same by queue, for orders that look at queues.
     awake_in: BTreeMap<String, BTreeMap<OrderKey, usize>>,
     waiting: usize,
     /// Everything that some sleeping class wants, and maybe more.
@@ -96,8 +99,15 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    pub(crate) fn new(order: Order, backfills: bool) -> Self {
-        Self { order, backfills, ..Self::default() }
+    /// Jobs in an order; `by_queues` says that of equal priority the queue decides first whose turn
+    /// it is.
+    pub(crate) fn new(order: Order, by_queues: bool, backfills: bool) -> Self {
+        Self { order, by_queues, backfills, ..Self::default() }
+    }
+
+    /// Whether jobs may pass the first one for which room is reserved.
+    pub(crate) fn backfills(&self) -> bool {
+        self.backfills
     }
 
     /// How many jobs wait.
@@ -162,12 +172,22 @@ impl Pending {
     /// Whether the order looks at what queues hold: then [`Pending::next_by`] says which job is
     /// next.
     pub(crate) fn looks_at_queues(&self) -> bool {
-        self.order == Order::DominantShare
+        self.by_queues
+    }
+
+    /// Queues of which jobs wait for something else than their own bounds.
+    pub(crate) fn waiting_queues(&self) -> BTreeSet<QueueName> {
+        let may_start = |class: &&Class| {
+            let reason = class.asleep.map(|sleep| sleep.reason);
+            reason != Some(PendingReason::WaitingForQuota)
+        };
+        let classes = self.heads.values().map(|class| &self.classes[*class]);
+        classes.filter(may_start).map(|class| class.key.queue.clone()).collect()
     }
 
     /// The job to try next, of those of the highest priority the one whose queue has the smallest
     /// rank.
-    pub(crate) fn next_by(&self, rank: impl Fn(&str) -> Rank) -> Option<(JobId, usize)> {
+    pub(crate) fn next_by(&self, mut rank: impl FnMut(&str) -> Rank) -> Option<(JobId, usize)> {
         let heads = || {
             self.awake_in
                 .iter()

@@ -1,7 +1,7 @@
 //! What queues are given and hold: whether a job may start within that, and which queue holds the
 //! smallest share of the cluster for its weight.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Axis, BoundBy, Bounds, Charge, Queue, QueueName};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,18 @@ pub(crate) const WHOLE: i128 = 1_000_000_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Quota {
     queues: BTreeMap<QueueName, Queue>,
+    /// Those that nobody described ([`Quota::meet`]).
+    nameless: BTreeSet<QueueName>,
     used: BTreeMap<QueueName, Used>,
+}
+
+/// With what is below a queue, or without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Level {
+    /// Everything of it and below it.
+    All,
+    /// Its own jobs, which compete with the queues below it.
+    Own,
 }
 
 /// What a queue holds.
@@ -63,12 +74,12 @@ pub struct QueueUse {
     pub share: u64,
 }
 
-/// Shares of a queue and those above it, the uppermost first, each for its weight: the smallest
-/// goes first.
-pub(crate) type Rank = SmallVec<[u64; 4]>;
+/// Where a queue and those above it stand, the uppermost first: the smallest goes first.
+pub(crate) type Rank = SmallVec<[u64; 8]>;
 
 impl Quota {
     pub(crate) fn set(&mut self, queue: Queue) {
+        self.nameless.remove(&queue.name);
         self.queues.insert(queue.name.clone(), queue);
     }
 
@@ -76,8 +87,54 @@ impl Quota {
         self.queues.remove(name);
     }
 
+    /// Queues that somebody described.
     pub(crate) fn queues(&self) -> impl Iterator<Item = &Queue> {
+        self.queues.values().filter(|queue| !self.nameless.contains(&queue.name))
+    }
+
+    /// These, and those that jobs name although nobody described them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Queue> {
         self.queues.values()
+    }
+
+    /// Whether there is a queue of this name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.queues.contains_key(name)
+    }
+
+    /// A job names a queue: without a description it is given nothing and bound by nothing.
+    pub(crate) fn meet(&mut self, name: &str) {
+        if !self.knows(name) {
+            self.nameless.insert(name.to_owned());
+            self.queues.insert(name.to_owned(), Queue::named(name));
+        }
+    }
+
+    /// The queue above another, if it is known.
+    pub(crate) fn parent(&self, queue: &Queue) -> Option<QueueName> {
+        queue.parent.clone().filter(|parent| self.knows(parent))
+    }
+
+    /// What a queue holds.
+    pub(crate) fn held(&self, queue: &Queue, level: Level) -> &Charge {
+        const NOTHING: &Charge = &Charge {
+            gpu_milli: 0,
+            cpu_milli: 0,
+            memory_bytes: 0,
+            extended: BTreeMap::new(),
+            by_model: BTreeMap::new(),
+        };
+        let used = self.used.get(&queue.name);
+        used.map_or(NOTHING, |used| match level {
+            Level::All => &used.all,
+            Level::Own => &used.own,
+        })
+    }
+
+    /// The half-life of what a queue has used, its own or that of the nearest queue above it that
+    /// states one.
+    pub(crate) fn half_life_ms(&self, queue: &Queue) -> Option<u64> {
+        self.way_up(&queue.name).find_map(|queue| queue.half_life_ms)
     }
 
     /// Whether anything bounds what a queue holds.
@@ -177,19 +234,26 @@ impl Quota {
         QueueUse { used, share }
     }
 
-    /// Where the jobs of a queue stand among those of the same priority. What its own jobs hold
-    /// comes last: they compete with the queues below it.
+    /// Where the jobs of a queue stand among those of the same priority, by dominant shares.
     pub(crate) fn rank(&self, queue: &str, capacity: &Charge) -> Rank {
+        self.rank_by(queue, |queue, level| [share(self.held(queue, level), capacity, queue.weight)])
+    }
+
+    /// Where the jobs of a queue stand, by values of it and of those above. Its own jobs come last:
+    /// they compete with the queues below it.
+    pub(crate) fn rank_by<const N: usize>(
+        &self,
+        queue: &str,
+        mut value: impl FnMut(&Queue, Level) -> [u64; N],
+    ) -> Rank {
+        let path: SmallVec<[&Queue; 4]> = self.way_up(queue).collect();
         let mut rank = Rank::new();
-        let share_of = |queue: &Queue, of: fn(&Used) -> &Charge| {
-            let used = self.used.get(&queue.name).map(of);
-            used.map_or(0, |used| share(used, capacity, queue.weight))
-        };
-        if let Some(own) = self.queues.get(queue) {
-            rank.push(share_of(own, |used| &used.own));
+        for queue in path.iter().rev() {
+            rank.extend(value(queue, Level::All));
         }
-        rank.extend(self.way_up(queue).map(|queue| share_of(queue, |used| &used.all)));
-        rank.reverse();
+        if let Some(own) = path.first() {
+            rank.extend(value(own, Level::Own));
+        }
         rank
     }
 
@@ -208,11 +272,13 @@ impl Quota {
 
 /// The dominant share for a weight (Ghodsi et al., Dominant Resource Fairness, NSDI 2011). Of what
 /// the cluster has nothing of, anything is everything.
-fn share(used: &Charge, capacity: &Charge, weight: u32) -> u64 {
+pub(crate) fn share(used: &Charge, capacity: &Charge, weight: u32) -> u64 {
     let part = |(axis, used): (Axis, i64)| match capacity.get(&axis) {
         have if have > 0 => i128::from(used) * WHOLE / i128::from(have),
         _ => WHOLE,
     };
-    let dominant = used.iter().filter(|(_, amount)| *amount > 0).map(part).max().unwrap_or(0);
+    // GPUs of one model are GPUs, and count as those.
+    let counts = |(axis, amount): &(Axis, i64)| *amount > 0 && !matches!(axis, Axis::GpuModel(_));
+    let dominant = used.iter().filter(counts).map(part).max().unwrap_or(0);
     u64::try_from(dominant / i128::from(weight.max(1))).unwrap_or(u64::MAX)
 }

@@ -4,99 +4,103 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{Bounds, HoldingId, JobId, NodeId, Owner};
 
-use super::heads::keep_all;
+use super::Reservations;
 use crate::cause::Help;
 use crate::engine::Books;
 use crate::gang::{Gang, PlacedPod};
 
 /// Whether a job that is expected to run so long (p90) could start in the room of any other at all.
 pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
-    let latest_ms = books.reserved.iter().map(|claim| claim.until_ms).max();
+    let latest_ms = books.kept.reserved.iter().map(|claim| claim.until_ms).max();
     let now_ms = books.placement.now_ms;
     latest_ms.zip(p90_ms).is_some_and(|(latest_ms, p90_ms)| now_ms + p90_ms <= latest_ms)
 }
 
-/// Places a job in room that is reserved for others which it leaves before their time, or which are
-/// less important.
-pub(crate) fn place_in_lent(
-    books: &mut Books,
-    job: JobId,
-    gang: &Gang,
-    growth_limit: Bounds,
-) -> Option<Vec<PlacedPod>> {
-    let lenders = lenders(books, job);
-    if lenders.is_empty() {
-        return None;
-    }
-    let own = books.all_kept_for(job);
-    let state = &mut books.placement.state;
-    let reservation = |lender: &JobId| books.reserved.get(*lender).map(|claim| claim.reservation);
-    let kept = lenders.iter().filter_map(reservation).flat_map(|own| state.holdings.kept_by(own));
-    let mut kept: Vec<HoldingId> = kept.collect();
-    kept.extend(own);
-    let helped = state.helped;
-    let mark = state.begin();
-    kept.into_iter().for_each(|id| drop(state.release(id)));
-    let placed = books.placement.place(job, gang, growth_limit);
-    let state = &mut books.placement.state;
-    let Some(placed) = placed else {
-        state.rollback(mark);
-        state.helped = helped;
-        return None;
-    };
-    state.commit(mark);
-    // What is not used is reserved again before anything else is tried.
-    state.helped = helped;
-    for pod in &placed {
-        state.helped |= Help::of_hold(state.holdings.get(pod.holding));
-    }
-    let used: BTreeSet<NodeId> = placed.iter().map(|pod| pod.node).collect();
-    for lender in lenders {
-        let Some(claim) = books.reserved.claims.get_mut(lender) else { continue };
-        let places = claim.places.iter();
-        let nodes = places.filter_map(|place| books.placement.state.nodes.find(&place.node));
-        let nodes: BTreeSet<NodeId> = nodes.collect();
-        if nodes.is_disjoint(&used) {
-            continue;
+impl Reservations {
+    /// Places a job in room that is reserved for others which it leaves before their time, or which
+    /// are less important.
+    pub(crate) fn place_in_lent(
+        &mut self,
+        books: &mut Books,
+        job: JobId,
+        gang: &Gang,
+        growth_limit: Bounds,
+    ) -> Option<Vec<PlacedPod>> {
+        let lenders = self.lenders(books, job);
+        if lenders.is_empty() {
+            return None;
         }
-        let here = placed.iter().filter(|pod| nodes.contains(&pod.node));
-        claim.awaited.extend(here.map(|pod| Owner::Pod(pod.pod)));
-        books.reserved.lend(lender, job);
+        let own = books.kept.all_for(&books.placement.state, &books.jobs.records[&job]);
+        let state = &mut books.placement.state;
+        let reservation =
+            |lender: &JobId| books.kept.reserved.get(*lender).map(|claim| claim.reservation);
+        let kept =
+            lenders.iter().filter_map(reservation).flat_map(|own| state.holdings.kept_by(own));
+        let mut kept: Vec<HoldingId> = kept.collect();
+        kept.extend(own);
+        let helped = state.helped;
+        let mark = state.begin();
+        kept.into_iter().for_each(|id| drop(state.release(id)));
+        let placed = books.placement.place(job, gang, growth_limit);
+        let state = &mut books.placement.state;
+        let Some(placed) = placed else {
+            state.rollback(mark);
+            state.helped = helped;
+            return None;
+        };
+        state.commit(mark);
+        // What is not used is reserved again before anything else is tried.
+        state.helped = helped;
+        for pod in &placed {
+            state.helped |= Help::of_hold(state.holdings.get(pod.holding));
+        }
+        let used: BTreeSet<NodeId> = placed.iter().map(|pod| pod.node).collect();
+        for lender in lenders {
+            let Some(claim) = books.kept.reserved.get_mut(lender) else { continue };
+            let places = claim.places.iter();
+            let nodes = places.filter_map(|place| books.placement.state.nodes.find(&place.node));
+            let nodes: BTreeSet<NodeId> = nodes.collect();
+            if nodes.is_disjoint(&used) {
+                continue;
+            }
+            let here = placed.iter().filter(|pod| nodes.contains(&pod.node));
+            claim.awaited.extend(here.map(|pod| Owner::Pod(pod.pod)));
+            self.lend(lender, job);
+        }
+        // What was kept for it is over as well: it has started beside it, or in it.
+        books.kept.forget(&books.jobs.records[&job]);
+        Some(placed)
     }
-    // What was kept for it is over as well: it has started beside it, or in it.
-    drop((books.reserved.remove(job), books.claims.remove(job)));
-    drop(books.foreign.forget_rooms_of(&books.jobs.records[&job].job.kept_room));
-    Some(placed)
-}
 
-/// After a job has started: what is left of the room that was lent is reserved again.
-pub(crate) fn keep_after_start(books: &mut Books) {
-    let state = &books.placement.state;
-    let (helped, nodes) = (state.helped, state.helped_nodes.len());
-    keep_all(books);
-    let state = &mut books.placement.state;
-    state.helped = helped;
-    state.helped_nodes.truncate(nodes);
-}
+    /// Jobs that lend their room to another.
+    fn lenders(&self, books: &Books, job: JobId) -> Vec<JobId> {
+        let jobs = &books.jobs.records;
+        let asks = &jobs[&job].job;
+        let gpu_milli = |job: &JobId| jobs.get(job).map_or(0, |record| record.job.min_gpu_milli());
+        let end_ms = asks.estimate.map(|estimate| {
+            books.placement.now_ms.saturating_add(crate::estimate::bucket_ms(estimate.p90_ms))
+        });
+        let percent = i64::from(self.config.lent_percent);
+        let lends = |lender: &JobId, until_ms: u64| {
+            let lent: i64 = self.lent_by(*lender).map(|to| gpu_milli(&to)).sum();
+            end_ms.is_some_and(|end_ms| end_ms <= until_ms)
+                && (lent + gpu_milli(&job)) * 100 <= gpu_milli(lender) * percent
+        };
+        let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
+        let claims = claims.filter(|claim| {
+            let priority = jobs.get(&claim.job).map_or(i32::MIN, |record| record.job.priority);
+            priority < asks.priority || lends(&claim.job, claim.until_ms)
+        });
+        claims.map(|claim| claim.job).collect()
+    }
 
-/// Jobs that lend their room to another.
-fn lenders(books: &Books, job: JobId) -> Vec<JobId> {
-    let jobs = &books.jobs.records;
-    let asks = &jobs[&job].job;
-    let gpu_milli = |job: &JobId| jobs.get(job).map_or(0, |record| record.job.min_gpu_milli());
-    let end_ms = asks.estimate.map(|estimate| {
-        books.placement.now_ms.saturating_add(crate::estimate::bucket_ms(estimate.p90_ms))
-    });
-    let percent = i64::from(books.reserved.config.lent_percent);
-    let lends = |lender: &JobId, until_ms: u64| {
-        let lent: i64 = books.reserved.lent_by(*lender).map(|to| gpu_milli(&to)).sum();
-        end_ms.is_some_and(|end_ms| end_ms <= until_ms)
-            && (lent + gpu_milli(&job)) * 100 <= gpu_milli(lender) * percent
-    };
-    let claims = books.reserved.iter().filter(|claim| claim.job != job);
-    let claims = claims.filter(|claim| {
-        let priority = jobs.get(&claim.job).map_or(i32::MIN, |record| record.job.priority);
-        priority < asks.priority || lends(&claim.job, claim.until_ms)
-    });
-    claims.map(|claim| claim.job).collect()
+    /// After a job has started: what is left of the room that was lent is reserved again.
+    pub(crate) fn keep_after_start(&self, books: &mut Books) {
+        let state = &books.placement.state;
+        let (helped, nodes) = (state.helped, state.helped_nodes.len());
+        self.keep_all(books);
+        let state = &mut books.placement.state;
+        state.helped = helped;
+        state.helped_nodes.truncate(nodes);
+    }
 }

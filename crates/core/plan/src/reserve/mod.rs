@@ -31,8 +31,7 @@ mod search;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use book::Reservations;
-pub(crate) use heads::{before, for_head, release, settle};
-pub(crate) use lend::{keep_after_start, lends_to, place_in_lent};
+pub(crate) use lend::lends_to;
 
 /// Whether and how capacity is reserved for jobs that are next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

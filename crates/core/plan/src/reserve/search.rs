@@ -22,13 +22,12 @@ pub(super) struct Search<'b> {
     books: &'b mut Books,
     job: JobId,
     gang: Gang,
-    operations_left: u64,
+    operations_left: &'b mut u64,
 }
 
 impl<'b> Search<'b> {
-    pub(super) fn of(books: &'b mut Books, job: JobId) -> Self {
+    pub(super) fn of(books: &'b mut Books, job: JobId, operations_left: &'b mut u64) -> Self {
         let gang = books.jobs.records[&job].gang.at_smallest();
-        let operations_left = books.reserved.operations_left;
         Self { books, job, gang, operations_left }
     }
 
@@ -41,7 +40,7 @@ impl<'b> Search<'b> {
         // The last end at which it fails; the first at which it succeeds.
         let (mut fails, mut step) = (None::<usize>, 1);
         let mut good = ends.len();
-        while good > fails.map_or(0, |last| last + 1) && self.operations_left > 0 {
+        while good > fails.map_or(0, |last| last + 1) && *self.operations_left > 0 {
             let from = fails.map_or(0, |last| last + 1);
             // Ever farther until it succeeds, then in the middle.
             let probe = match good < ends.len() {
@@ -54,7 +53,6 @@ impl<'b> Search<'b> {
                 None => fails = Some(probe),
             }
         }
-        self.books.reserved.operations_left = self.operations_left;
         found
     }
 
@@ -71,7 +69,7 @@ impl<'b> Search<'b> {
 
     /// Places the job as the cluster is expected to be at a time. Nothing changes.
     fn place_at(&mut self, time_ms: u64) -> Option<Found> {
-        let Books { placement, claims, reserved, jobs, foreign, .. } = &mut *self.books;
+        let Books { placement, kept, jobs, .. } = &mut *self.books;
         let (helped, draws) = (placement.state.helped, placement.draws());
         let holdings = &placement.state.holdings;
         let ending: Vec<HoldingId> = holdings.ending_by(time_ms).collect();
@@ -82,20 +80,21 @@ impl<'b> Search<'b> {
         let ending = ending.into_iter().filter(leaving);
         let ending: Vec<_> =
             ending.map(|id| (holdings.get(id).node, holdings.get(id).owner.clone())).collect();
-        self.operations_left = self.operations_left.saturating_sub(2 * ending.len() as u64 + 1);
+        let operations = 2 * ending.len() as u64 + 1;
+        *self.operations_left = self.operations_left.saturating_sub(operations);
         let mark: Mark = placement.state.open_view(&View::At { time_ms }, placement.now_ms);
-        let own = reserved.get(self.job).map(|claim| claim.reservation);
+        let own = kept.reserved.get(self.job).map(|claim| claim.reservation);
         let own = own.into_iter().flat_map(|own| placement.state.holdings.kept_by(own));
         let own: Vec<HoldingId> =
-            own.chain(foreign.room_of(&jobs.records[&self.job].job)).collect();
+            own.chain(kept.foreign.room_of(&jobs.records[&self.job].job)).collect();
         for id in own {
             // Room outside may be expected to be free by then.
             if placement.state.holdings.contains(id) {
                 placement.state.release(id);
             }
         }
-        claims.fill_all(&mut placement.state, jobs);
-        reserved.fill_others(self.job, &mut placement.state, jobs);
+        kept.claims.fill_all(&mut placement.state, jobs);
+        kept.reserved.fill_others(Some(self.job), &mut placement.state, jobs);
         let placed = placement.place(JobId(u64::MAX), &self.gang, Bounds::default());
         placement.state.rollback(mark);
         placement.state.helped = helped;

@@ -34,7 +34,10 @@ impl World {
 
     pub(crate) fn with(snapshot: &Snapshot, preemption: PreemptionConfig) -> Self {
         let policy = PolicySpec::named("best-fit");
-        let config = EngineConfig { policy, preemption, ..EngineConfig::default() };
+        Self::under(EngineConfig { policy, preemption, ..EngineConfig::default() }, snapshot)
+    }
+
+    pub(crate) fn under(config: EngineConfig, snapshot: &Snapshot) -> Self {
         let engine = |naive| Engine::new(EngineConfig { naive, ..config.clone() }, snapshot);
         Self {
             engines: [false, true].map(|naive| engine(naive).expect("a good world")),

@@ -83,7 +83,7 @@ pub(crate) fn order(recipe: &Recipe) -> Order {
 /// The weights of order `dovetail` of a recipe: any preset, and one that preempts at once.
 pub(crate) fn turns(recipe: &Recipe) -> Turns {
     let at = usize::from(recipe.config[7] / 6) % (PRESETS.len() + 1);
-    let eager = Turns { size: 1_000, age: 0, preempts: true, advantage: 100 };
+    let eager = Turns { size: 1_000, age: 0, preempts: true, advantage: 100, ..Turns::LINE };
     PRESETS.get(at).map_or(eager, |(.., turns)| *turns)
 }
 
@@ -203,7 +203,7 @@ impl History {
                     let name = choose.among(&["team", "other", "all"]);
                     let parent = choose.among(&[Some("all"), None, Some("team")]);
                     let limit = choose.among(&[None, Some(4000), Some(1000)]);
-                    Event::QueueChanged(recipe::queue(name, parent, limit))
+                    Event::QueueChanged(Box::new(recipe::queue(name, parent, limit)))
                 }
             },
             31 | 32 => self.counts(choose, engine),

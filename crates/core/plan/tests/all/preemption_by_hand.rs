@@ -399,7 +399,7 @@ fn who_is_told_to_stop_counts_for_budgets_that_do_not_know_it_yet() {
 fn a_queue_at_its_limit_makes_room_in_itself_and_not_in_others() {
     let mut world = nodes(&[2, 2, 2]);
     let limited = |name: &str| Queue { limit: Bounds::gpus(Some(2_000)), ..Queue::named(name) };
-    world.step(Event::QueueChanged(limited("ours")));
+    world.step(Event::QueueChanged(Box::new(limited("ours"))));
     let ours = |job: &mut Job| job.queue = "ours".to_owned();
     world.ask(0, 1, 1, ours);
     world.ask(1, 1, 1, ours);
@@ -423,10 +423,10 @@ fn a_queue_at_its_limit_makes_room_in_itself_and_not_in_others() {
 fn what_leaves_a_queue_is_kept_for_whom_it_leaves() {
     let mut world = nodes(&[2, 2]);
     let ours = |job: &mut Job| job.queue = "ours".to_owned();
-    world.step(Event::QueueChanged(Queue {
+    world.step(Event::QueueChanged(Box::new(Queue {
         limit: Bounds::gpus(Some(3_000)),
         ..Queue::named("ours")
-    }));
+    })));
     world.ask(0, 2, 1, ours);
     world.ask(9, 1, 1, ours);
     // The gang goes for one GPU: the first that it gives back starts the pod, the other one is for
@@ -443,11 +443,11 @@ fn what_leaves_a_queue_is_kept_for_whom_it_leaves() {
     assert!(started(&world.pod_ends(1, 0), 4));
     // A queue that may hold less now gives back what it can no longer use.
     let mut world = nodes(&[2]);
-    world.step(Event::QueueChanged(Queue::named("ours")));
+    world.step(Event::QueueChanged(Box::new(Queue::named("ours"))));
     world.ask(0, 1, 2, |_| {});
     assert_eq!(victims(&world.ask(5, 1, 2, ours)), [(1, 0)]);
     let none = Queue { limit: Bounds::gpus(Some(0)), ..Queue::named("ours") };
-    assert!(!gives_back(&world.step(Event::QueueChanged(none)), 2));
+    assert!(!gives_back(&world.step(Event::QueueChanged(Box::new(none))), 2));
     let plan = world.pod_ends(1, 0);
     assert!(gives_back(&plan, 2) && placed(&plan).is_empty(), "{plan:?}");
 }

@@ -55,16 +55,17 @@ fn a_queue_holds_what_it_is_guaranteed_and_borrows_only_if_it_may_and_up_to_its_
         by: BoundBy::Guaranteed,
     };
     assert_eq!(world.engines[0].list().quota_block(JobId(2)), Some(block.clone()));
-    let lent = world.step(Event::QueueChanged(given(true)));
+    let lent = world.step(Event::QueueChanged(Box::new(given(true))));
     assert_eq!(placed(&lent).len(), 1, "it may borrow");
     world.submit(team, asks(whole(2)));
     let limited = QuotaBlock { used: 5_000, most: 6_000, by: BoundBy::Limit, ..block };
     assert_eq!(world.engines[0].list().quota_block(JobId(3)), Some(limited));
     // What asks for nothing of what is short is not held up by it.
-    world.step(Event::QueueChanged(Queue { limit: Bounds::gpus(Some(0)), ..given(true) }));
+    world
+        .step(Event::QueueChanged(Box::new(Queue { limit: Bounds::gpus(Some(0)), ..given(true) })));
     let no_gpu = Requirement { resources: Resources::pod(900, 0), ..Requirement::default() };
     assert_eq!(placed(&world.submit(team, no_gpu.clone())).len(), 1);
-    world.step(Event::QueueChanged(given(false)));
+    world.step(Event::QueueChanged(Box::new(given(false))));
     let cpu = world.submit(team, no_gpu);
     assert_eq!(waits(&cpu), Some(PendingReason::WaitingForQuota), "1,000 of 1,000 are held");
     // Without the queue nothing bounds its jobs.

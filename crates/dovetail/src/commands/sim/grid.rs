@@ -31,6 +31,7 @@ use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::FgdTrace;
 use crate::input::policy;
+use crate::input::queues_file::QueueFlags;
 use crate::input::seeds::Seeds;
 use crate::input::trace_file::{self, RowFlags};
 
@@ -297,7 +298,8 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
                 cluster_events: cluster_events.clone(),
                 faults: flags.faults.model(seed),
                 preemption: false,
-                turns: Turns::default(),
+                turns: Turns::preset("fair").unwrap_or_default(),
+                queues: QueueFlags::default(),
                 stop_costs: StopCosts::default(),
                 charges_baselines: false,
                 reserve: ReserveConfig::default(),

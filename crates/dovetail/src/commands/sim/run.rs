@@ -7,7 +7,6 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use dovetail_console::app::App;
 use dovetail_console::places::refuse_shared;
-use dovetail_plan::order::PRESETS;
 use dovetail_settings::errors::UsageError;
 use dovetail_sources::prices::PriceFlags;
 use dovetail_units::duration::parse_duration;
@@ -22,8 +21,10 @@ use crate::input::cluster::NodesFlag;
 use crate::input::faults::FaultFlags;
 use crate::input::fgd_world::OrderFlags;
 use crate::input::policy::{self, LearningFlags};
+use crate::input::queues_file::QueueFlags;
 use crate::input::stop_costs::StopCostFlags;
 use crate::input::trace_file::RowFlags;
+use crate::input::weights_file::WeightFlags;
 
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -53,12 +54,6 @@ pub(crate) enum RunProtocol {
     Timed,
     /// Pods ask for MIG slices, run and end; a pod that fits nowhere is rejected
     Slices,
-}
-
-/// The presets of order dovetail, for the command line.
-fn preset_names() -> PossibleValuesParser {
-    let values = PRESETS.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
-    PossibleValuesParser::new(values)
 }
 
 /// The policies, for the command line, with the one that chooses slices alone.
@@ -95,9 +90,10 @@ pub(crate) struct RunFlags {
     /// timed: in which order waiting jobs start [required with timed]
     #[arg(long, value_enum, value_name = "NAME", required_if_eq("protocol", "timed"))]
     pub(crate) order: Option<OrderName>,
-    /// timed: what order dovetail is for [default: fair]
-    #[arg(long, value_name = "NAME", value_parser = preset_names())]
-    pub(crate) preset: Option<String>,
+    #[command(flatten)]
+    pub(crate) weights: WeightFlags,
+    #[command(flatten)]
+    pub(crate) queues: QueueFlags,
     /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
@@ -175,6 +171,7 @@ impl RunFlags {
     /// Refuses outputs that are one file or would replace an input. A simulation may be paused into
     /// the checkpoint it was resumed from.
     fn refuse_shared_files(&self) -> Result<()> {
+        let [queues, history] = self.queues.files();
         let inputs = [
             self.nodes.as_ref().map_or(("--nodes", None), NodesFlag::file),
             ("--scenario", self.scenario.as_deref()),
@@ -185,6 +182,9 @@ impl RunFlags {
             ("--node-order", self.orders.node_order.as_deref()),
             self.faults.file(),
             self.prices.file(),
+            self.weights.file(),
+            queues,
+            history,
         ];
         let outputs = [
             ("--record", self.record.as_deref()),
@@ -206,13 +206,14 @@ impl RunFlags {
             ("--jobs", self.jobs.is_some()),
             ("--scenario", self.scenario.is_some()),
             ("--order", self.order.is_some()),
-            ("--preset", self.preset.is_some()),
             ("--start-overhead", self.start_overhead.is_some()),
             ("--estimates", self.estimates.is_some()),
             ("--preemption", self.preemption),
             ("--start-estimates", self.start_estimates.is_some()),
         ]);
         let parts = [
+            self.weights.given(),
+            self.queues.given(),
             self.reserve.given(),
             self.faults.given(),
             self.stops.given(),

@@ -8,7 +8,6 @@ use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
 use dovetail_console::style::Stream;
 use dovetail_console::table::{facts, percent, whole};
-use dovetail_plan::order::Turns;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
@@ -210,8 +209,8 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         let record = flags.record.as_ref().map(|_| "--record");
         let preemption = flags.preemption.then_some("--preemption");
         let starts = flags.start_estimates.map(|_| "--start-estimates");
-        let files =
-            record.or(flags.pause.given()).or(preemption).or(flags.reserve.given()).or(starts);
+        let files = record.or(flags.pause.given()).or(preemption).or(flags.reserve.given());
+        let files = files.or(starts).or(flags.queues.given());
         (
             policy.or(estimates).or(files).or(flags.faults.given()).or(flags.prices.given()),
             "preempts by rules of its own and knows no such thing",
@@ -220,8 +219,15 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         let overhead = flags.start_overhead.as_ref().map(|_| "--start-overhead");
         (overhead, "starts jobs without overhead; it goes with srtf, srsf and las")
     };
-    if flags.preset.is_some() && order != OrderName::Dovetail {
-        let text = format!("--preset: --order {} has no presets: leave it out", order.name());
+    if let Some(flag) = flags.weights.given().filter(|_| order != OrderName::Dovetail) {
+        let name = order.name();
+        let text = format!("{flag}: --order {name} has no presets and no weights: leave it out");
+        return Err(UsageError(text).into());
+    }
+    if flags.queues.history.is_some() && order != OrderName::Dovetail {
+        let name = order.name();
+        let text =
+            format!("--history: --order {name} does not count what queues used: leave it out");
         return Err(UsageError(text).into());
     }
     let is_charged = order == OrderName::LasPlaced || flags.stops.charges_baselines();
@@ -253,7 +259,8 @@ fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
         cluster_events: flags.faults.events(cluster)?,
         faults: flags.faults.model(seed),
         preemption: flags.preemption,
-        turns: flags.preset.as_deref().and_then(Turns::preset).unwrap_or_default(),
+        turns: flags.weights.turns()?,
+        queues: flags.queues.clone(),
         stop_costs: flags.stops.costs(),
         charges_baselines: flags.stops.charges_baselines(),
         reserve: flags.reserve.config(),

@@ -8,8 +8,8 @@ use anyhow::{Error, Result};
 use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
-use dovetail_model::{Event, Plan};
-use dovetail_plan::order::Turns;
+use dovetail_model::{Event, Plan, Queue};
+use dovetail_plan::order::{QueueTurns, Turns};
 use dovetail_plan::{
     Engine, EngineConfig, EstimatesConfig, Foresight, Learnt, Order, PolicySpec, PreemptionConfig,
     ReserveConfig,
@@ -18,8 +18,8 @@ use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, replay_baseline};
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
-    Calibration, Estimates, FaultModel, Observer, Simulation, StartEstimate, StartWatch,
-    TimedConfig, TimedError, TimedMetrics, TimedWorld, lost_percent,
+    Calibration, Estimates, FaultModel, Observer, QueueFigures, QueueWatch, Simulation,
+    StartEstimate, StartWatch, TimedConfig, TimedError, TimedMetrics, TimedWorld, lost_percent,
 };
 use dovetail_sim::timeline::{Series, Timeline};
 use dovetail_trace::{Cluster, StopCosts, Trace};
@@ -31,6 +31,7 @@ use crate::commands::sim::money;
 use crate::commands::sim::pause::{self, Pause};
 use crate::commands::sim::recording::Recording;
 use crate::input::baseline;
+use crate::input::queues_file::QueueFlags;
 
 /// In which order waiting jobs start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -116,6 +117,8 @@ pub(crate) struct TimedPlan {
     pub(crate) preemption: bool,
     /// Weights of order `dovetail`.
     pub(crate) turns: Turns,
+    /// Where queues are described, and what they have used.
+    pub(crate) queues: QueueFlags,
     /// What stops cost where the trace does not say.
     pub(crate) stop_costs: StopCosts,
     /// Whether published orders pay for stops, too.
@@ -147,6 +150,9 @@ pub(crate) struct TimedFigures {
     /// How good expected starts were, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) start_estimate: Option<StartEstimate>,
+    /// How queues fared, where the order or `--queues` looks at them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) queues: Option<Vec<QueueFigures>>,
     pub(crate) event_log_hash: String,
     #[serde(skip)]
     pub(crate) learnt: Option<Learnt>,
@@ -185,8 +191,10 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
     if policy.name == "fgd" {
         policy.target_mix = Simulation::target_mix(&trace.jobs);
     }
-    let enabled = plan.preemption || (order == Order::Dovetail && plan.turns.preempts);
-    let preemption = PreemptionConfig { enabled, ..PreemptionConfig::default() };
+    let stops = plan.turns.preempts || plan.turns.reclaims;
+    let enabled = plan.preemption || (order == Order::Dovetail && stops);
+    let by_priority = order != Order::Dovetail || plan.preemption || plan.turns.preempts;
+    let preemption = PreemptionConfig { enabled, by_priority, ..PreemptionConfig::default() };
     let turns = plan.turns;
     let estimates = plan.estimates.unwrap_or(estimates);
     let learned = EstimatesConfig { learn: estimates == Estimates::Learned };
@@ -202,6 +210,19 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
     TimedConfig { engine, estimates, faults: plan.faults, stop_costs: plan.stop_costs }
 }
 
+/// The queues of a trace, where the order or a flag asks for them.
+fn queues(trace: &Trace, plan: &TimedPlan, config: &TimedConfig) -> Result<Vec<Queue>> {
+    let looks_at_queues = match config.engine.order {
+        Order::DominantShare => true,
+        Order::Dovetail => config.engine.turns.queues != QueueTurns::None,
+        _ => false,
+    };
+    match looks_at_queues || plan.queues.given().is_some() {
+        true => plan.queues.queues(&trace.jobs),
+        false => Ok(Vec::new()),
+    }
+}
+
 fn by_engine(
     trace: &Trace,
     cluster: &Cluster,
@@ -211,14 +232,17 @@ fn by_engine(
     progress: &Progress,
 ) -> Result<TimedFigures> {
     baseline::check_times(trace, baseline::TIMED)?;
+    let queues = queues(trace, plan, config)?;
+    let gpus = cluster.total_gpus();
+    // One that goes on from a pause has not seen what queues held before.
+    let queue_watch = (!queues.is_empty() && files.from_checkpoint.is_none())
+        .then(|| QueueWatch::new(&queues, gpus));
     let world = TimedWorld {
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
         cluster_events: plan.cluster_events.clone(),
-        queues: match config.engine.order {
-            Order::DominantShare => TimedWorld::named_queues(&trace.jobs),
-            _ => Vec::new(),
-        },
+        usage: plan.queues.usage(&queues, gpus)?,
+        queues,
         ..TimedWorld::default()
     };
     let kept_world = files.pause.map(|_| world.clone());
@@ -242,17 +266,21 @@ fn by_engine(
     let recording = files.record.map(start).transpose()?;
     let foresight = Foresight::default();
     let starts = plan.forecast_every_ms.map(|every_ms| StartWatch::new(every_ms, foresight));
-    let mut eyes = Eyes { watch, account, recording, starts, progress };
+    let mut eyes = Eyes { watch, account, queues: queue_watch, recording, starts, progress };
     let is_over = simulation
         .run(files.pause.map(|pause| pause.at_ms), &mut eyes)
         .map_err(|error| placed(trace, error))?;
-    let Eyes { watch, mut account, recording, starts, .. } = eyes;
+    let Eyes { watch, mut account, queues, recording, starts, .. } = eyes;
     recording.map_or(Ok(()), Recording::finish)?;
     watch.verdict()?;
     let mut figures = TimedFigures {
         metrics: simulation.metrics(),
         estimates: simulation.calibrations(),
         start_estimate: starts.as_ref().map(StartWatch::figures),
+        queues: queues.map(|queues| {
+            let usage = |name: &str| simulation.engine.list().queue_usage(name);
+            queues.figures(simulation.outcomes(), usage)
+        }),
         event_log_hash: simulation.event_log_hash(),
         learnt: simulation.engine.policy().learnt().cloned(),
         usage: None,
@@ -331,6 +359,7 @@ fn as_published(
         metrics,
         estimates: BTreeMap::new(),
         start_estimate: None,
+        queues: None,
         event_log_hash,
         learnt: None,
         usage: None,
@@ -344,6 +373,7 @@ fn as_published(
 struct Eyes<'p> {
     watch: Watch,
     account: Timeline,
+    queues: Option<QueueWatch>,
     recording: Option<Recording<'p>>,
     starts: Option<StartWatch>,
     progress: &'p Progress,
@@ -352,10 +382,16 @@ struct Eyes<'p> {
 impl Observer for Eyes<'_> {
     fn advanced(&mut self, engine: &mut Engine, from_ms: u64, to_ms: u64) {
         self.account.advanced(engine, from_ms, to_ms);
+        if let Some(queues) = &mut self.queues {
+            queues.advanced(engine, from_ms, to_ms);
+        }
     }
 
     fn stepped(&mut self, engine: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
         self.account.stepped(engine, now_ms, events, plan);
+        if let Some(queues) = &mut self.queues {
+            queues.stepped(engine, now_ms, events, plan);
+        }
         self.watch.step(events, plan, now_ms);
         if let Some(recording) = &mut self.recording {
             recording.recorder.step(now_ms, events, plan);

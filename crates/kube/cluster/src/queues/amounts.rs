@@ -68,14 +68,14 @@ pub fn resource<'a>(axis: &'a Axis, rules: &'a Rules) -> &'a str {
         Axis::Gpu => &rules.device_resource,
         Axis::Cpu => "cpu",
         Axis::Memory => "memory",
-        Axis::Extended(name) => name,
+        Axis::Extended(name) | Axis::GpuModel(name) => name,
     }
 }
 
 /// An amount as people write it.
 pub fn written(axis: &Axis, amount: i64) -> String {
     match axis {
-        Axis::Gpu | Axis::Cpu => Quantity::milli(amount).to_string(),
+        Axis::Gpu | Axis::Cpu | Axis::GpuModel(_) => Quantity::milli(amount).to_string(),
         Axis::Memory => Quantity::bytes(amount).to_string(),
         Axis::Extended(_) => amount.to_string(),
     }
@@ -83,7 +83,7 @@ pub fn written(axis: &Axis, amount: i64) -> String {
 
 /// What is held, by resource.
 pub fn held(charge: &Charge, rules: &Rules) -> BTreeMap<String, String> {
-    let all = charge.iter();
+    let all = charge.iter().filter(|(axis, _)| !matches!(axis, Axis::GpuModel(_)));
     all.map(|(axis, held)| (resource(&axis, rules).to_owned(), written(&axis, held))).collect()
 }
 

@@ -122,12 +122,7 @@ fn beyond(used: &Charge, guaranteed: &Bounds) -> Charge {
     let mut beyond = Charge::default();
     for (axis, most) in guaranteed.iter() {
         let over = used.get(&axis).saturating_sub(most).max(0);
-        match axis {
-            Axis::Gpu => beyond.gpu_milli = over,
-            Axis::Cpu => beyond.cpu_milli = over,
-            Axis::Memory => beyond.memory_bytes = over,
-            Axis::Extended(name) => drop(beyond.extended.insert(name, over)),
-        }
+        beyond.set(&axis, over);
     }
     beyond
 }

@@ -83,12 +83,12 @@ impl Problem {
 pub fn queue(queue: &Queue, rules: &Rules) -> dovetail_model::Queue {
     let parent = (!queue.parent.is_empty()).then(|| engine_name(&queue.parent));
     dovetail_model::Queue {
-        name: engine_name(&queue.meta.name),
         parent,
         guaranteed: bounds(&queue.guaranteed, rules),
         borrows: queue.borrows,
         weight: queue.weight,
         limit: bounds(&queue.limit, rules),
+        ..dovetail_model::Queue::named(&engine_name(&queue.meta.name))
     }
 }
 

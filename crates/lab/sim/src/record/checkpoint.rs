@@ -84,7 +84,8 @@ impl Checkpoint {
 
 fn world_digest(world: &TimedWorld) -> String {
     let mut hasher = Sha256::new();
-    let TimedWorld { nodes, jobs, cluster_events, queues, gang_level, autoscaler } = world;
+    let TimedWorld { nodes, jobs, cluster_events, queues, gang_level, autoscaler, usage: _ } =
+        world;
     let parts = (nodes, jobs, cluster_events, queues, gang_level, autoscaler);
     let text = serde_json::to_vec(&parts).expect("a world holds nothing that JSON lacks");
     hasher.update(text);

@@ -8,16 +8,18 @@ mod attempts;
 mod autoscale;
 mod calibration;
 pub mod cluster_events;
+mod fair_share;
 mod faults;
 mod impossible;
 mod metrics;
 mod progress;
+mod queues;
 mod run;
 mod starts;
 
 use std::collections::BTreeSet;
 
-use dovetail_model::Queue;
+use dovetail_model::{Queue, QueueUsage};
 use dovetail_plan::{EngineConfig, EngineError};
 use dovetail_trace::{StopCosts, TraceJob, TraceNode};
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,7 @@ pub use faults::FaultModel;
 pub use impossible::{ImpossibleJob, impossible_jobs};
 pub use metrics::{JobOutcome, TimedMetrics, lost_percent};
 pub use progress::Progress;
+pub use queues::{FinishTimes, QueueFigures, QueueWatch, QueueWeek};
 pub use run::{JobView, Observer, Simulation};
 pub use starts::{StartEstimate, StartWatch};
 
@@ -46,6 +49,8 @@ pub struct TimedWorld {
     /// Queues with their weights and bounds. The order by dominant share compares these alone: jobs
     /// of other queues go in order of submission.
     pub queues: Vec<Queue>,
+    /// What queues have used before the trace begins.
+    pub usage: Vec<QueueUsage>,
     /// Topology level (`zone`, `rack`) of which all pods of a job must be in one domain; `None`
     /// lets them be anywhere.
     pub gang_level: Option<String>,

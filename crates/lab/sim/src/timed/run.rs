@@ -55,7 +55,8 @@ impl Simulation {
         let mut absent = absent_at_first(&world)?;
         absent.extend(world.autoscaler.iter().flat_map(|pool| pool.nodes.iter().cloned()));
         let present = world.nodes.iter().filter(|node| !absent.contains(&node.name));
-        let snapshot = Snapshot { queues: world.queues.clone(), ..world::snapshot(present) };
+        let (queues, usage) = (world.queues.clone(), world.usage.clone());
+        let snapshot = Snapshot { queues, usage, ..world::snapshot(present) };
         let engine = Engine::new(config.engine.clone(), &snapshot)?;
         let order = check_and_sort(&world)?;
         let jobs = order.iter().map(|row| fresh(&world.jobs[*row as usize])).collect();

@@ -138,7 +138,7 @@ impl Counted {
         let mut events = Vec::new();
         for (name, queue) in &self.reported {
             if before.get(name) != Some(queue) {
-                events.push(Event::QueueChanged(queue.clone()));
+                events.push(Event::QueueChanged(Box::new(queue.clone())));
             }
         }
         let gone = before.into_keys().filter(|name| !self.reported.contains_key(name));

@@ -8,12 +8,12 @@
 //! job ends at a given time, this is what remains; where run times have a heavy tail, it grows with
 //! the time that the job has run.
 
+use super::buckets::step_ms;
+
 /// How many lengths of run times are told apart.
 pub(crate) const BUCKETS: usize = 80;
 /// The first one: half a minute.
-const FIRST_MS: f64 = 30_000.0;
-/// Buckets in which lengths double.
-const PER_DOUBLING: f64 = 4.0;
+const FIRST_MS: u64 = 30_000;
 
 /// Times of run times between one length and the next, in ms.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl Lengths {
     pub(crate) fn new() -> Self {
         let edge = |bucket: usize| match bucket {
             0 => 0,
-            _ => libm::round(FIRST_MS * libm::exp2((bucket - 1) as f64 / PER_DOUBLING)) as u64,
+            _ => step_ms(FIRST_MS, bucket - 1),
         };
         Self(std::array::from_fn(edge))
     }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::JobId;
 use dovetail_model::cohort::{CohortTable, Cohorts as Plain};
 
+use super::chances;
 use super::gittins::{BUCKETS, Lengths};
 
 /// A job that comes so long after the one before it of its kind begins a cohort.
@@ -26,6 +27,11 @@ const PRIOR_JOBS: f64 = 10.0;
 /// Of those, the chance to end within a length: half of them go on at four times the time.
 const PRIOR_EXPONENT: f64 = 0.5 / 4.0;
 
+/// A cohort is computed again once so many jobs ended or got further in it, as a part of those
+/// that ever did: one of thousands of jobs, all of which wait for what is known of it, is not
+/// looked at for each of them.
+const PART_CHANGED: u32 = 32;
+
 /// The table of all jobs.
 const ALL: u32 = 0;
 
@@ -37,6 +43,8 @@ struct Table {
     /// Jobs that have not ended, by the length that they have reached.
     alive: [u32; BUCKETS],
     inverse_index_ms: [u64; BUCKETS],
+    /// Jobs that ended or reached another length since that was computed.
+    changes: u32,
     /// Of a cohort, those that have not ended.
     members: BTreeSet<JobId>,
 }
@@ -48,8 +56,17 @@ impl Table {
             ended: [0; BUCKETS],
             alive: [0; BUCKETS],
             inverse_index_ms: [u64::MAX; BUCKETS],
+            changes: 0,
             members: BTreeSet::new(),
         }
+    }
+
+    fn is_to_be_computed(&self) -> bool {
+        let ended: u64 = self.ended.iter().sum::<u64>() / ONE;
+        let further: u32 = self.alive[1..].iter().sum();
+        let known = u32::try_from(ended).unwrap_or(u32::MAX).saturating_add(further);
+        let is_new = self.inverse_index_ms[0] == u64::MAX;
+        is_new || self.changes > known / PART_CHANGED
     }
 }
 
@@ -116,6 +133,7 @@ impl Cohorts {
             self.each_up(cohort, |table| {
                 table.alive[before] -= 1;
                 table.alive[bucket] += 1;
+                table.changes += 1;
             });
             self.stale.insert(cohort);
         }
@@ -130,6 +148,7 @@ impl Cohorts {
             let table = self.table(number);
             next = table.parent;
             table.alive[reached] -= 1;
+            table.changes = table.changes.saturating_add(1);
             let Some(length) = length else { continue };
             if number != cohort && number != ALL {
                 table.ended.iter_mut().for_each(|ended| *ended = *ended * KEPT_PERCENT / 100);
@@ -151,11 +170,14 @@ impl Cohorts {
     pub(crate) fn refresh(&mut self) -> Vec<JobId> {
         let mut about = Vec::new();
         for cohort in std::mem::take(&mut self.stale) {
-            if !self.tables.contains_key(&cohort) {
+            let Some(table) = self.tables.get(&cohort) else { continue };
+            if !table.is_to_be_computed() {
+                self.stale.insert(cohort);
                 continue;
             }
             let inverse = self.lengths.inverse_index_ms(&self.hazards(cohort));
             let table = self.table(cohort);
+            table.changes = 0;
             if table.inverse_index_ms != inverse {
                 table.inverse_index_ms = inverse;
                 about.extend(table.members.iter().copied());
@@ -164,24 +186,17 @@ impl Cohorts {
         about
     }
 
-    /// The chance that a job which reaches a length ends there, among those of a table and, as far
-    /// as it has few, of wider ones (Kaplan and Meier 1958, with the wider hazard as prior).
+    /// The chance that a job which reaches a length ends there.
     fn hazards(&self, number: u32) -> [f64; BUCKETS] {
         let table = &self.tables[&number];
-        let (wider, weight) = match table.parent {
+        let (mut hazards, weight) = match table.parent {
             None => ([1.0 - libm::exp2(-PRIOR_EXPONENT); BUCKETS], PRIOR_JOBS),
             Some(ALL) => (self.hazards(ALL), WEIGHTS[0]),
             Some(kind) => (self.hazards(kind), WEIGHTS[1]),
         };
-        let mut hazards = [0.0; BUCKETS];
-        let mut reach = 0.0;
-        for bucket in (0..BUCKETS).rev() {
-            let ended = table.ended[bucket] as f64 / ONE as f64;
-            reach += ended;
-            hazards[bucket] = (ended + weight * wider[bucket]) / (reach + weight);
-            // Whoever is there now has not shown yet whether it ends there.
-            reach += f64::from(table.alive[bucket]);
-        }
+        let jobs = table.ended.iter().zip(&table.alive).rev();
+        let jobs = jobs.map(|(ended, alive)| (*ended as f64 / ONE as f64, f64::from(*alive)));
+        chances::narrow(&mut hazards, weight, jobs);
         hazards
     }
 
@@ -219,6 +234,7 @@ impl Cohorts {
             parent: table.parent,
             ended: (0_u8..).zip(table.ended).filter(|(_, ended)| *ended > 0).collect(),
             inverse_index_ms: table.inverse_index_ms.to_vec(),
+            changes: table.changes,
         };
         Plain {
             tables: self.tables.iter().map(table).collect(),
@@ -242,6 +258,7 @@ impl Cohorts {
             for (bucket, ended) in &from.ended {
                 table.ended[usize::from(*bucket).min(BUCKETS - 1)] = *ended;
             }
+            table.changes = from.changes;
             for (to, from) in table.inverse_index_ms.iter_mut().zip(&from.inverse_index_ms) {
                 *to = *from;
             }

@@ -1,0 +1,59 @@
+//! What an engine is told once.
+
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::EstimatesConfig;
+use crate::order::Turns;
+use crate::policy::named::PolicySpec;
+use crate::preemption::PreemptionConfig;
+use crate::queue::Order;
+use crate::reserve::ReserveConfig;
+
+/// Policy, order, and what else decisions follow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EngineConfig {
+    /// How nodes are chosen.
+    pub policy: PolicySpec,
+    /// How waiting jobs are ordered.
+    pub order: Order,
+    /// Answer by exhaustive search and remember nothing: slow, for judging the index.
+    pub naive: bool,
+    /// Keep a record of every placement for [`Engine::decisions`].
+    pub record_decisions: bool,
+    /// Memory bound of the score trees, in bytes.
+    pub max_index_bytes: usize,
+    /// Whether jobs stop others of lower priority.
+    #[serde(default)]
+    pub preemption: PreemptionConfig,
+    /// Whether run times are learned.
+    #[serde(default, skip_serializing_if = "EstimatesConfig::is_default")]
+    pub estimates: EstimatesConfig,
+    /// Whether capacity is reserved for the jobs that are next.
+    #[serde(default, skip_serializing_if = "ReserveConfig::is_default")]
+    pub reserve: ReserveConfig,
+    /// Weights of order `dovetail`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub turns: Turns,
+}
+
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_default(turns: &Turns) -> bool {
+    *turns == Turns::default()
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            policy: PolicySpec::default(),
+            order: Order::default(),
+            naive: false,
+            record_decisions: false,
+            max_index_bytes: crate::index::DEFAULT_MAX_BYTES,
+            preemption: PreemptionConfig::default(),
+            turns: Turns::default(),
+            estimates: EstimatesConfig::default(),
+            reserve: ReserveConfig::default(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! GPU models of which a queue may not hold more: pods that may have several get another, and count
+//! for the one they get.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use dovetail_model::{Axis, Charge, JobId, NodeId, Requirement};
+
+use super::books::Books;
+use crate::gang::Gang;
+use crate::state::State;
+use crate::state::shapes::ShapeId;
+
+/// Which models a gang may have within the limits of its queues.
+#[derive(Debug)]
+pub(super) enum Models {
+    /// As it says itself.
+    AsAsked,
+    /// Fewer: the gang that asks for those alone, at its smallest size.
+    Fewer(Gang),
+    /// None.
+    Nothing,
+}
+
+/// What a pod of a shape counts on a node beyond what it counts anywhere.
+pub(super) fn charge_there(state: &State, shape: ShapeId, node: NodeId) -> Charge {
+    let shape = state.shapes.get(shape);
+    let mut charge = Charge::default();
+    let device = state.nodes.cold(node).node.devices.first();
+    if let Some(device) = device.filter(|_| shape.gpu_milli != 0 && is_open(&shape.requirement)) {
+        charge.by_model.insert(device.model.clone(), shape.gpu_milli);
+    }
+    charge
+}
+
+/// Whether a pod may have any of several models.
+fn is_open(requirement: &Requirement) -> bool {
+    requirement.gpu_models.len() != 1
+}
+
+/// Which models a gang may have. Of each it needs room for all of its pods.
+pub(super) fn within_limits(gang: &Gang, job: JobId, books: &mut Books) -> Models {
+    let queue = &books.jobs.records[&job].job.queue;
+    if !books.quota.way_up(queue).any(|queue| !queue.limit.by_model.is_empty()) {
+        return Models::AsAsked;
+    }
+    let headroom = books.quota.headroom(queue, &books.bounded().quota_kept(job));
+    let state = &mut books.placement.state;
+    let asks: i64 = gang
+        .sets
+        .iter()
+        .filter(|set| is_open(&state.shapes.get(set.shape).requirement))
+        .map(|set| state.shapes.get(set.shape).gpu_milli * i64::from(set.min))
+        .sum();
+    let closed = headroom.iter().filter_map(|(axis, left)| match axis {
+        Axis::GpuModel(model) if left < asks => Some(model),
+        _ => None,
+    });
+    let closed: BTreeSet<String> = closed.collect();
+    if asks == 0 || closed.is_empty() {
+        return Models::AsAsked;
+    }
+    let nodes = state.nodes.present();
+    let present: BTreeSet<String> =
+        nodes.filter_map(|(_, node)| Some(node.devices.first()?.model.clone())).collect();
+    let mut fewer = gang.at_smallest();
+    for set in &mut fewer.sets {
+        let requirement = Arc::clone(&state.shapes.get(set.shape).requirement);
+        if !is_open(&requirement) || state.shapes.get(set.shape).gpu_milli == 0 {
+            continue;
+        }
+        let allowed = match requirement.gpu_models.is_empty() {
+            true => &present,
+            false => &requirement.gpu_models,
+        };
+        let gpu_models: BTreeSet<String> = allowed.difference(&closed).cloned().collect();
+        if gpu_models.is_empty() {
+            return Models::Nothing;
+        }
+        let narrowed = Requirement { gpu_models, ..(*requirement).clone() };
+        set.shape = state.intern_shape(&Arc::new(narrowed));
+    }
+    Models::Fewer(fewer)
+}

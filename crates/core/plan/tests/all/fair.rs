@@ -1,0 +1,173 @@
+//! Preset `fair`: who has used least for its weight goes first, quotas are given back and taken by
+//! nobody else.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{
+    Action, Bounds, Event, HowEnded, Job, JobId, Node, Plan, PodSet, PreemptReason, Queue, Snapshot,
+};
+use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::order::Turns;
+use dovetail_plan::{Batch, Engine, Order, PolicySpec, PreemptionConfig};
+use std::sync::Arc;
+
+use crate::by_hand::{World, asks, placed, whole};
+
+const HOUR_MS: u64 = 3_600_000;
+
+fn queue(name: &str, quota: i64, weight: u32) -> Queue {
+    let guaranteed = Bounds::gpus((quota > 0).then_some(quota * 1_000));
+    Queue { guaranteed, borrows: true, weight, ..Queue::named(name) }
+}
+
+fn config(by_priority: bool) -> EngineConfig {
+    EngineConfig {
+        policy: PolicySpec::named("first-fit"),
+        order: Order::Dovetail,
+        turns: Turns::preset("fair").expect("a preset"),
+        preemption: PreemptionConfig { enabled: true, by_priority, ..PreemptionConfig::default() },
+        ..EngineConfig::default()
+    }
+}
+
+fn snapshot(nodes: usize, queues: Vec<Queue>) -> Snapshot {
+    let node = |at: usize| Node::plain(&format!("n{at}"), 64_000, 1_000, 8, "H100");
+    Snapshot { nodes: (0..nodes).map(node).collect(), queues, ..Snapshot::default() }
+}
+
+/// Submits a job of a queue that runs for so long that nobody waits for its end.
+fn submit(world: &mut World, queue: &str, gpus: u16, pods: u32, priority: i32) -> Plan {
+    let change = |job: &mut Job| {
+        job.queue = queue.to_owned();
+        job.priority = priority;
+        job.pod_sets = vec![PodSet::fixed("main", Arc::new(asks(whole(gpus))), pods)];
+    };
+    world.submit(change, asks(whole(gpus)))
+}
+
+/// The jobs that are preempted, with the reason.
+fn victims(plan: &Plan) -> Option<(BTreeSet<u64>, PreemptReason)> {
+    plan.actions.iter().find_map(|action| match action {
+        Action::Preempt { victims, reason, .. } => {
+            Some((victims.iter().map(|pod| pod.job.0).collect(), *reason))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn a_queue_gets_back_its_quota_from_those_beyond_theirs_at_the_least_loss() {
+    let queues = vec![queue("ours", 8, 1), queue("lent", 4, 1), queue("rich", 8, 1)];
+    let mut world = World::under(config(false), &snapshot(2, queues));
+    for _ in 0..8 {
+        world.now_ms += HOUR_MS;
+        assert_eq!(placed(&submit(&mut world, "lent", 1, 1, 9)).len(), 1);
+    }
+    assert_eq!(placed(&submit(&mut world, "rich", 8, 1, 0)).len(), 1);
+    world.now_ms += HOUR_MS;
+    // Of the borrowing queue, whatever its priority, those that started last lose least.
+    let plan = submit(&mut world, "ours", 3, 1, 0);
+    assert_eq!(victims(&plan), Some((BTreeSet::from([6, 7, 8]), PreemptReason::Reclaim)));
+    for job in [6, 7, 8] {
+        world.step(Event::Ended { job: JobId(job), how: HowEnded::Preempted });
+    }
+    assert!(world.engines[0].job(JobId(10)).is_some_and(|job| job.start_ms.is_some()));
+    // One more may be taken before the other queue is down to its quota; two may not.
+    assert_eq!(victims(&submit(&mut world, "ours", 2, 1, 0)), None);
+    let plan = submit(&mut world, "ours", 1, 1, 0);
+    assert_eq!(victims(&plan), Some((BTreeSet::from([5]), PreemptReason::Reclaim)));
+    // What is beyond one's own quota is not given back.
+    assert_eq!(victims(&submit(&mut world, "ours", 5, 1, 0)), None);
+}
+
+#[test]
+fn nobody_takes_what_a_queue_holds_within_its_quota() {
+    let queues = vec![queue("safe", 4, 1), queue("other", 0, 1)];
+    let mut world = World::under(config(true), &snapshot(1, queues.clone()));
+    for _ in 0..6 {
+        submit(&mut world, "safe", 1, 1, 0);
+    }
+    submit(&mut world, "other", 2, 1, 0);
+    // Two of six are borrowed, and two are the other queue's own.
+    assert_eq!(victims(&submit(&mut world, "other", 5, 1, 9)), None);
+    let plan = submit(&mut world, "other", 4, 1, 9);
+    let (victims, reason) = victims(&plan).expect("four can go");
+    assert_eq!((victims.len(), reason), (3, PreemptReason::Priority));
+}
+
+#[test]
+fn bounds_refute_a_gang_that_fits_whoever_goes() {
+    let queues = vec![queue("ours", 800, 1), queue("lent", 0, 1)];
+    let snapshot = snapshot(200, queues);
+    let mut engine = Engine::new(config(false), &snapshot).expect("a good world");
+    for at in 0..1_600 {
+        let mut job = Job::single(JobId(at), "low", 0, Arc::new(asks(whole(1))));
+        job.queue = "lent".to_owned();
+        // One pod of each node stays.
+        job.preemption.is_protected = at % 8 == 0;
+        let batch = Batch::pending(Event::Submitted(Box::new(job)));
+        engine.step(batch, 0).expect("a good job");
+    }
+    engine.step(Batch::decision(), 1).expect("a decision");
+    engine.take_search_effort();
+    let gang = |id: u64, gpus: u16| {
+        let mut job = Job::single(JobId(id), "gang", 2, Arc::default());
+        job.queue = "ours".to_owned();
+        job.pod_sets = vec![PodSet::fixed("main", Arc::new(asks(whole(gpus))), 100)];
+        Event::Submitted(Box::new(job))
+    };
+    let plan = engine.step(gang(10_000, 8), 2).expect("a good job");
+    assert_eq!(victims(&plan), None);
+    let effort = engine.take_search_effort();
+    assert_eq!((effort.searches, effort.refuted), (1, 1));
+    assert!(effort.operations < 1_000, "{effort:?}");
+    let plan = engine.step(gang(10_001, 7), 3).expect("a good job");
+    assert_eq!(victims(&plan).map(|(victims, _)| victims.len()), Some(700));
+}
+
+/// A job of each queue more waits; the queue of the one that starts when a job has ended.
+fn next_of(world: &mut World, queues: &[&str], ends: u64) -> String {
+    for queue in queues {
+        assert_eq!(placed(&submit(world, queue, 8, 1, 0)).len(), 0);
+    }
+    let plan = world.end(ends);
+    let started = plan.actions.iter().find_map(|action| match action {
+        Action::Bind { pod, .. } => Some(pod.job),
+        _ => None,
+    });
+    let job = world.engines[0].job(started.expect("the node is free"));
+    job.expect("it runs").queue.clone()
+}
+
+#[test]
+fn who_has_used_least_for_its_weight_goes_first_and_free_use_is_free() {
+    let queues = || vec![queue("a", 0, 1), queue("b", 0, 1), queue("heavy", 0, 4)];
+    // While nobody else waits, use is free.
+    let mut world = World::under(config(false), &snapshot(1, queues()));
+    submit(&mut world, "b", 8, 1, 0);
+    world.now_ms += 100 * HOUR_MS;
+    assert_eq!(next_of(&mut world, &["b", "a"], 1), "b");
+    // Somebody waits: what is held counts. The other of equal weight goes first now, although
+    // another job of this one came before.
+    world.now_ms += 3 * HOUR_MS;
+    assert_eq!(next_of(&mut world, &["b", "a"], 2), "a");
+    // After three hours of each, a queue of weight 4 has used least with none.
+    world.now_ms += 3 * HOUR_MS;
+    assert_eq!(next_of(&mut world, &["heavy"], 3), "heavy");
+}
+
+#[test]
+fn an_engine_from_a_snapshot_knows_what_queues_used() {
+    let queues = vec![queue("a", 0, 1), queue("b", 0, 3)];
+    let mut world = World::under(config(false), &snapshot(1, queues));
+    submit(&mut world, "a", 8, 1, 0);
+    submit(&mut world, "b", 8, 1, 0);
+    submit(&mut world, "a", 8, 1, 0);
+    world.now_ms += 50 * HOUR_MS;
+    world.end(1);
+    world.now_ms += 50 * HOUR_MS;
+    let before = world.engines[0].snapshot();
+    assert!(before.usage.iter().any(|usage| usage.queue == "a" && usage.used > 0), "{before:?}");
+    let restored = Engine::new(config(false), &before).expect("its own snapshot");
+    assert_eq!(restored.snapshot(), before);
+}

@@ -1,0 +1,235 @@
+//! Queues and what they have used, from files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+use dovetail_model::{Bounds, Queue, QueueUsage};
+use dovetail_sim::timed::TimedWorld;
+use dovetail_trace::TraceJob;
+use dovetail_units::duration::parse_duration;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::input::toml_file::TomlFile;
+
+/// Flags as written.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct QueueFlags {
+    /// timed: TOML with quota, limit, weight, parent and half-life of queues; those that only the
+    /// trace names weigh 1
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queues: Option<PathBuf>,
+    /// timed: TOML with the GPU-hours that queues have used before the first submission
+    #[arg(long, value_name = "FILE")]
+    pub(crate) history: Option<PathBuf>,
+}
+
+impl QueueFlags {
+    /// The first of these flags that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let history = self.history.as_ref().map(|_| "--history");
+        self.queues.as_ref().map(|_| "--queues").or(history)
+    }
+
+    /// The queues of the file, and those that jobs name beside.
+    pub(crate) fn queues(&self, jobs: &[TraceJob]) -> Result<Vec<Queue>> {
+        let mut queues = match &self.queues {
+            Some(path) => read_queues(&TomlFile::read(path)?)?,
+            None => Vec::new(),
+        };
+        let known = |name: &str| queues.iter().any(|queue| queue.name == name);
+        let named = TimedWorld::named_queues(jobs).into_iter();
+        let others: Vec<Queue> = named.filter(|queue| !known(&queue.name)).collect();
+        queues.extend(others);
+        Ok(queues)
+    }
+
+    /// What these queues had used when the first job was submitted, on a cluster of so many GPUs.
+    pub(crate) fn usage(&self, queues: &[Queue], gpus: u64) -> Result<Vec<QueueUsage>> {
+        match &self.history {
+            Some(path) => read_history(&TomlFile::read(path)?, queues, gpus),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What is read, by flag.
+    pub(crate) fn files(&self) -> [(&'static str, Option<&Path>); 2] {
+        [("--queues", self.queues.as_deref()), ("--history", self.history.as_deref())]
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueuesFile {
+    #[serde(default)]
+    queues: BTreeMap<Spanned<String>, Entry>,
+}
+
+/// One queue as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Entry {
+    quota: Option<Spanned<f64>>,
+    limit: Option<Spanned<f64>>,
+    #[serde(default)]
+    limit_by_model: BTreeMap<String, Spanned<f64>>,
+    weight: Option<Spanned<u32>>,
+    parent: Option<Spanned<String>>,
+    half_life: Option<Spanned<String>>,
+    #[serde(default)]
+    priority: i32,
+}
+
+fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
+    let QueuesFile { queues: written } = file.parse("queues")?;
+    let parents: BTreeMap<&str, Option<&str>> = written
+        .iter()
+        .map(|(name, entry)| {
+            (name.get_ref().as_str(), entry.parent.as_ref().map(|parent| parent.get_ref().as_str()))
+        })
+        .collect();
+    let mut queues = Vec::new();
+    for (name, entry) in &written {
+        let own = name.get_ref();
+        let at = |field: &str, start: usize, what: &str| {
+            file.error(start, &format!("queues.{own}.{field}: {what}"))
+        };
+        if own.is_empty() {
+            return Err(file.error(name.span().start, "queues: a queue needs a name").into());
+        }
+        if let Some(parent) = &entry.parent {
+            let start = parent.span().start;
+            let mut above = Some(parent.get_ref().as_str());
+            let mut steps = 0;
+            while let Some(name) = above {
+                let Some(next) = parents.get(name) else {
+                    let what = format!("there is no queue `{name}`: write a table for it");
+                    return Err(at("parent", start, &what).into());
+                };
+                steps += 1;
+                if name == own || steps > parents.len() {
+                    let what = "the queue would be above itself: choose another parent";
+                    return Err(at("parent", start, what).into());
+                }
+                above = *next;
+            }
+        }
+        let weight = entry.weight.as_ref();
+        if let Some(zero) = weight.filter(|weight| *weight.get_ref() == 0) {
+            let what = "0: a weight is 1 or more; to give a queue nothing, write `limit = 0`";
+            return Err(at("weight", zero.span().start, what).into());
+        }
+        let gpus = |field: &str, amount: &Spanned<f64>| match milli(*amount.get_ref()) {
+            Some(milli) => Ok(milli),
+            None => {
+                let what = format!("{}: expected GPUs, 0 or more", amount.get_ref());
+                Err(at(field, amount.span().start, &what))
+            }
+        };
+        let bound = |field: &str, amount: &Option<Spanned<f64>>| {
+            amount.as_ref().map(|amount| gpus(field, amount)).transpose()
+        };
+        let half_life = entry.half_life.as_ref().map(|written| {
+            let read = parse_duration(written.get_ref());
+            read.map_err(|what| at("halfLife", written.span().start, &what))
+        });
+        let mut limit = Bounds::gpus(bound("limit", &entry.limit)?);
+        for (model, amount) in &entry.limit_by_model {
+            limit.by_model.insert(model.clone(), gpus("limitByModel", amount)?);
+        }
+        queues.push(Queue {
+            parent: entry.parent.as_ref().map(|parent| parent.get_ref().clone()),
+            guaranteed: Bounds::gpus(bound("quota", &entry.quota)?),
+            borrows: true,
+            weight: weight.map_or(1, |weight| *weight.get_ref()),
+            limit,
+            half_life_ms: half_life.transpose()?,
+            priority: entry.priority,
+            ..Queue::named(own)
+        });
+    }
+    Ok(queues)
+}
+
+/// GPUs in thousandths; nothing has more than a million.
+fn milli(gpus: f64) -> Option<i64> {
+    (0.0..=1e6).contains(&gpus).then(|| (gpus * 1e3).round() as i64)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct HistoryFile {
+    gpu_hours: BTreeMap<Spanned<String>, Spanned<f64>>,
+}
+
+fn read_history(file: &TomlFile, queues: &[Queue], gpus: u64) -> Result<Vec<QueueUsage>> {
+    let HistoryFile { gpu_hours } = file.parse("gpuHours")?;
+    let mut usage = Vec::new();
+    for (name, hours) in &gpu_hours {
+        let own = name.get_ref();
+        if !queues.iter().any(|queue| queue.name == *own) {
+            let what = format!("gpuHours.{own}: neither the trace nor --queues knows this queue");
+            return Err(file.error(name.span().start, &what).into());
+        }
+        let written = *hours.get_ref();
+        if !(0.0..=1e12).contains(&written) {
+            let what = format!("gpuHours.{own}: {written}: expected GPU-hours, 0 or more");
+            return Err(file.error(hours.span().start, &what).into());
+        }
+        let cluster_s = written * 3_600.0 / gpus.max(1) as f64;
+        // The whole cluster for a second is a billion.
+        let used = (cluster_s * 1e9).round() as u64;
+        let (queue, is_own) = (own.clone(), false);
+        usage.push(QueueUsage { queue, is_own, used, at_ms: 0 });
+    }
+    Ok(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queues(text: &str) -> Result<Vec<Queue>, String> {
+        read_queues(&TomlFile::of("q.toml", text)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn queues_are_read_and_refused_with_line_and_field() {
+        let text = "[queues.all]\n[queues.research]\nquota = 4\nlimit = 8.5\nweight = 2\n\
+                    parent = \"all\"\nhalfLife = \"7d\"\nlimitByModel = { H100 = 2 }\n";
+        let read = queues(text).expect("as documented");
+        let research = &read[1];
+        assert_eq!(
+            (research.guaranteed.gpu_milli, research.limit.gpu_milli),
+            (Some(4_000), Some(8_500))
+        );
+        assert_eq!(research.limit.by_model, BTreeMap::from([("H100".to_owned(), 2_000)]));
+        assert_eq!((research.weight, research.half_life_ms), (2, Some(604_800_000)));
+        assert_eq!(research.parent.as_deref(), Some("all"));
+        for (from, to, told) in [
+            ("weight = 2", "weight = 0", "q.toml:5: queues.research.weight: 0: a weight is 1"),
+            ("quota = 4", "quota = -4", "q.toml:3: queues.research.quota: -4: expected GPUs"),
+            ("\"all\"", "\"none\"", "q.toml:6: queues.research.parent: there is no queue `none`"),
+            ("\"all\"", "\"research\"", "q.toml:6: queues.research.parent: the queue would be"),
+            ("\"7d\"", "\"7 days\"", "q.toml:7: queues.research.halfLife: `7 days` is not a"),
+            ("halfLife", "half_life", "q.toml:7: queues: unknown field `half_life`"),
+        ] {
+            let error = queues(&text.replace(from, to)).expect_err(told);
+            assert!(error.starts_with(told), "{error}");
+        }
+    }
+
+    #[test]
+    fn history_is_of_queues_that_exist() {
+        let read = |text: &str| {
+            let queues = [Queue::named("a")];
+            read_history(&TomlFile::of("h.toml", text), &queues, 10).map_err(|e| e.to_string())
+        };
+        // Ten GPUs for an hour are the cluster for 3,600 seconds.
+        assert_eq!(read("[gpuHours]\na = 10\n").map(|all| all[0].used), Ok(3_600_000_000_000));
+        let error = read("[gpuHours]\nb = 1\n").expect_err("no such queue");
+        assert!(error.starts_with("h.toml:2: gpuHours.b: neither"), "{error}");
+    }
+}
