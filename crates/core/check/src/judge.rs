@@ -43,7 +43,9 @@ impl Judge {
         Self { world: World::of(snapshot), lent_percent: None }
     }
 
-    /// The same, which also judges how much of reservations is lent.
+    /// The same, which also judges reservations, with how much of them may be lent. For worlds in
+    /// which nothing takes room but what the engine places: what comes from outside may take what
+    /// is reserved.
     #[must_use]
     pub fn with_lent_percent(self, lent_percent: u32) -> Self {
         Self { lent_percent: Some(lent_percent), ..self }
@@ -115,7 +117,9 @@ impl Judge {
     /// Compares the books with another account of the same world, and judges what that reserves.
     pub fn compare(&self, snapshot: &Snapshot) -> Vec<Violation> {
         let mut found = compare(&self.world, snapshot);
-        judge_reserved(&self.world, &snapshot.reserved, self.lent_percent, &mut found);
+        if let Some(lent_percent) = self.lent_percent {
+            judge_reserved(&self.world, &snapshot.reserved, lent_percent, &mut found);
+        }
         found
     }
 

@@ -10,11 +10,11 @@ use crate::violation::Violation;
 use crate::world::World;
 
 /// Judges all reservations. `lent_percent`: GPUs of running jobs that one job has lent its room to,
-/// at most, in percent of its own; `None` is not known.
+/// at most, in percent of its own.
 pub(crate) fn judge_reserved(
     world: &World,
     all: &[Reserved],
-    lent_percent: Option<u32>,
+    lent_percent: u32,
     found: &mut Vec<Violation>,
 ) {
     let mut places: BTreeMap<&NodeName, Vec<&Place>> = BTreeMap::new();
@@ -23,7 +23,7 @@ pub(crate) fn judge_reserved(
         let problems = [
             problem_of_job(world, reserved),
             problem_of_places(world, reserved),
-            lent_percent.and_then(|percent| problem_of_lent(world, reserved, percent)),
+            problem_of_lent(world, reserved, lent_percent),
         ];
         let job = reserved.claim.job;
         let problems = problems.into_iter().flatten();
