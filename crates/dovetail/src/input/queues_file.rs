@@ -78,8 +78,6 @@ struct Entry {
     weight: Option<Spanned<u32>>,
     parent: Option<Spanned<String>>,
     half_life: Option<Spanned<String>>,
-    #[serde(default)]
-    priority: i32,
 }
 
 fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
@@ -146,7 +144,6 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
             weight: weight.map_or(1, |weight| *weight.get_ref()),
             limit,
             half_life_ms: half_life.transpose()?,
-            priority: entry.priority,
             ..Queue::named(own)
         });
     }
