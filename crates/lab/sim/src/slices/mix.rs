@@ -7,7 +7,6 @@ use dovetail_model::MigTable;
 pub struct Mix {
     /// Name for the command line.
     pub name: &'static str,
-    /// What it is.
     pub about: &'static str,
     /// Weights of instances with 1, 2, 3, 4 and 7 compute slices.
     weights: [f64; 5],

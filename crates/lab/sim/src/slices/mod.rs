@@ -2,8 +2,8 @@
 //! nowhere when it comes is rejected: there is no queue.
 //!
 //! Arrivals are Poisson, run times exponential with a mean of one hour. The load is the compute
-//! slices asked for at a time over those that the GPUs have. The first quarter of the requests fills
-//! the cluster and counts for nothing.
+//! slices asked for at a time over those that the GPUs have. The first quarter of the requests
+//! fills the cluster and counts for nothing.
 
 mod by_engine;
 mod by_rule;

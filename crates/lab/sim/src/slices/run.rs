@@ -67,7 +67,6 @@ pub enum SlicesError {
 pub struct SlicesRun {
     /// Requests that count: all after the first quarter.
     pub counted: u64,
-    /// Those that were rejected.
     pub rejected: u64,
     /// Moves while requests counted.
     pub moves: u64,

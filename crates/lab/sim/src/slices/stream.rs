@@ -13,7 +13,6 @@ const MEAN_RUN_MS: f64 = 3_600_000.0;
 pub struct SlicesWorld {
     /// How the GPUs can be cut.
     pub table: MigTable,
-    /// GPUs of each node.
     pub node_gpus: Vec<u32>,
     pub mix: Mix,
     /// Compute slices asked for at a time, over those that there are.

@@ -81,11 +81,8 @@ fn fewer_slices_are_rejected_than_by_simple_rules() {
 
 /// The rules, restated, reject as often as those of the published table, which is of other seeds.
 fn rules_are_as_published(shares: &Shares) {
-    let Some(data) = std::env::var_os("DOVETAIL_TRACES") else {
-        println!("skipped: the published rejections are in DOVETAIL_TRACES");
-        return;
-    };
-    let path = std::path::Path::new(&data).join("sharing/online_rejections.csv");
+    let Some(data) = crate::traces::folder("published rejections of slices") else { return };
+    let path = data.join("sharing/online_rejections.csv");
     let mut rows = csv::Reader::from_path(&path).unwrap();
     let rows: Vec<BTreeMap<String, String>> = rows.deserialize().map(Result::unwrap).collect();
     let columns = [
