@@ -45,6 +45,7 @@ mod help;
 mod ledger_world;
 mod live;
 mod live_gangs;
+mod live_starts;
 mod partition;
 mod patches;
 mod program;

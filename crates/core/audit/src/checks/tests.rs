@@ -783,8 +783,7 @@ fn who_ignores_a_finding_is_named_and_policy_can_forbid_it() {
     let with = |policy: &SuppressionPolicy| {
         let mut found = audit(&facts);
         suppress(&mut found, &facts, policy);
-        let by = |suppression: Suppression| suppression.by;
-        found.into_iter().map(|f| (f.check.id, f.suppressed.map(by))).collect::<Vec<_>>()
+        found.into_iter().map(|f| (f.check.id, f.suppressed.map(|s| s.by))).collect::<Vec<_>>()
     };
     let annotation = Some("annotation dovetail.dev/ignore".to_owned());
     let in_file = Suppression {

@@ -83,40 +83,8 @@ pub(super) fn parts_of<'m>(
     for units in &node.units {
         let mut taken = 0;
         for (place, held) in held.iter().filter(|(_, held)| held.resource == units.resource) {
-            let guessed = || waiting_gangs.contains(&held.workload);
-            // A pod that should be gone holds its GPUs for nothing, whatever was measured before.
-            let overdue_ms = times.overdue_since_ms(held);
-            let state = match overdue_ms {
-                Some(_) => DeviceState::Idle,
-                None => state_of(held, held.gang.map_or_else(guessed, Gang::is_short)),
-            };
-            let first = taken;
-            let held_by = |from: i64, to: i64, used: Option<&'m GpuUse>| Part {
-                gpu_milli: match held.gpu_milli {
-                    Some(all) => share(all, held.units, from - first, to - first),
-                    None => between(units, from, to),
-                },
-                state,
-                held: Some(*place),
-                used,
-                lasting: match (overdue_ms, used) {
-                    (Some(since_ms), _) => times.overdue(since_ms),
-                    (None, Some(used)) => times.measured(held, used),
-                    (None, None) => times.held(held, state),
-                },
-            };
-            // What a gang waits for shows in its state; else each unit that was measured is for
-            // itself.
-            let uses = held.uses.iter().take(usize::try_from(held.units).unwrap_or(0));
-            let is_each = overdue_ms.is_some() || state == DeviceState::Unknown;
-            let end = taken + held.units;
-            for used in uses.filter(|_| is_each) {
-                let used = Some(used).filter(|_| overdue_ms.is_none());
-                parts.push(held_by(taken, taken + 1, used));
-                taken += 1;
-            }
-            parts.push(held_by(taken, end, None));
-            taken = end;
+            parts.extend(parts_of_held(units, (*place, held), taken, (waiting_gangs, times)));
+            taken += held.units;
         }
         let unknown = Part {
             gpu_milli: between(units, taken, taken + units.unknown),
@@ -140,6 +108,48 @@ pub(super) fn parts_of<'m>(
     let unspoken = cause_of(condition).filter(|_| starts);
     let lasting = times.free(&node.node, None, unspoken);
     fill(parts, plain(all_milli, DeviceState::Free(unspoken), lasting))
+}
+
+/// The units of a resource that a pod holds, from unit number `first` on.
+fn parts_of_held<'m>(
+    units: &Units,
+    (place, held): (usize, &'m Held),
+    first: i64,
+    (waiting_gangs, times): (&BTreeSet<usize>, &Times<'_>),
+) -> Vec<Part<'m>> {
+    let guessed = || waiting_gangs.contains(&held.workload);
+    // A pod that should be gone holds its GPUs for nothing, whatever was measured before.
+    let overdue_ms = times.overdue_since_ms(held);
+    let state = match overdue_ms {
+        Some(_) => DeviceState::Idle,
+        None => state_of(held, held.gang.map_or_else(guessed, Gang::is_short)),
+    };
+    let held_by = |from: i64, to: i64, used: Option<&'m GpuUse>| Part {
+        gpu_milli: match held.gpu_milli {
+            Some(all) => share(all, held.units, from - first, to - first),
+            None => between(units, from, to),
+        },
+        state,
+        held: Some(place),
+        used,
+        lasting: match (overdue_ms, used) {
+            (Some(since_ms), _) => times.overdue(since_ms),
+            (None, Some(used)) => times.measured(held, used),
+            (None, None) => times.held(held, state),
+        },
+    };
+    // What a gang waits for shows in its state; else each unit that was measured is for itself.
+    let uses = held.uses.iter().take(usize::try_from(held.units).unwrap_or(0));
+    let is_each = overdue_ms.is_some() || state == DeviceState::Unknown;
+    let mut taken = first;
+    let mut parts = Vec::new();
+    for used in uses.filter(|_| is_each) {
+        let used = Some(used).filter(|_| overdue_ms.is_none());
+        parts.push(held_by(taken, taken + 1, used));
+        taken += 1;
+    }
+    parts.push(held_by(taken, first + held.units, None));
+    parts
 }
 
 /// What is free of a resource, by cause.

@@ -82,8 +82,8 @@ impl<'e> Listing<'e> {
         self.books.quota.queues()
     }
 
-    /// What a queue has used, older use counting less, in seconds of the whole cluster; `None` where
-    /// the order does not count it.
+    /// What a queue has used, older use counting less, in seconds of the whole cluster; `None`
+    /// where the order does not count it.
     pub fn queue_usage(&self, queue: &str) -> Option<f64> {
         self.books.usage.as_ref().map(|usage| usage.of(queue))
     }

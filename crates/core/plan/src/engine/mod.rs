@@ -33,7 +33,7 @@ mod models;
 mod overdue;
 mod placement;
 mod queues;
-mod snapshot;
+pub(crate) mod snapshot;
 pub mod supply;
 mod turning;
 
@@ -184,14 +184,6 @@ impl Engine {
     /// learnt, decides as this one.
     pub fn snapshot(&self) -> Snapshot {
         snapshot::of(self)
-    }
-
-    /// An engine that decides as this one about a world that was taken from it, and keeps no
-    /// records.
-    pub(crate) fn copy_of(&self, world: &Snapshot) -> Option<Self> {
-        let policy = PolicySpec { learnt: self.learnt(), ..self.config.policy.clone() };
-        let config = EngineConfig { policy, record_decisions: false, ..self.config.clone() };
-        Self::new(config, world).ok()
     }
 
     /// How many distinct names and requirements there are tables for, also of what is gone.

@@ -19,7 +19,7 @@ use crate::cause::Help;
 use crate::estimate::RunTimes;
 use crate::gang::{Gang, GangSet, UnknownLevel};
 use crate::order::{QueueTurns, TurnBook};
-use crate::policy::named;
+use crate::policy::named::{self, PolicySpec};
 use crate::preemption::{Kept, Preemption, Survey};
 use crate::queue::quota::Quota;
 use crate::queue::usage::Usage;
@@ -302,4 +302,11 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
         helped_nodes: state.helped_nodes.iter().filter_map(name).collect(),
         run_times: engine.books.run_times.tables(),
     }
+}
+
+/// An engine that decides as this one about a world that was taken from it, and keeps no records.
+pub(crate) fn copy_of(engine: &Engine, world: &Snapshot) -> Option<Engine> {
+    let policy = PolicySpec { learnt: engine.learnt(), ..engine.config.policy.clone() };
+    let config = EngineConfig { policy, record_decisions: false, ..engine.config.clone() };
+    adopt(config, world).ok()
 }

@@ -207,14 +207,11 @@ impl Preemption {
     ) -> Option<Found> {
         let preemptor = books.relation(&books.jobs.records[&job]).preemptor;
         let lendable = lendable(books, job, leaving);
-        // What queues may lose is another for each.
-        if !lendable.amounts().is_empty() {
-            books.survey.clear();
-        }
         let own = books.room_held_for(job);
-        // What is known of nodes is of those to whom that room is not free.
+        // What is known of nodes is of those to whom that room is not free; what queues may lose is
+        // another for each.
         let sees_more = !own.is_empty();
-        if sees_more {
+        if sees_more || !lendable.amounts().is_empty() {
             books.survey.clear();
         }
         let gone = taken_as_gone(books, leaving, &own, rooms);

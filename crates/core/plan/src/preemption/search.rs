@@ -74,8 +74,8 @@ impl Search<'_> {
         self.prey.shortage.is_repaid(units).then(|| self.places_without(units))?
     }
 
-    /// The cheapest victims, if anybody must go at all, and what of `lower` and `rooms` must be given
-    /// up beside them; and whether bounds showed that a search is in vain.
+    /// The cheapest victims, if anybody must go at all, and what of `lower` and `rooms` must be
+    /// given up beside them; and whether bounds showed that a search is in vain.
     pub(super) fn find(
         &mut self,
         tally: &Tally,

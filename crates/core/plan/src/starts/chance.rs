@@ -11,8 +11,10 @@ use crate::estimate::{RunTimes, Survival};
 enum Chance {
     /// What its user said: a log-logistic distribution through both quantiles, a single time where
     /// they are one.
-    Said { p50_ms: u64, spread: f64 },
-    /// What was learned.
+    Said {
+        p50_ms: u64,
+        spread: f64,
+    },
     Learned(Box<Survival>),
 }
 

@@ -26,11 +26,12 @@ mod play;
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{JobId, NodeName, Snapshot};
+use dovetail_model::{JobId, NodeName};
 
 pub use past::PastForecasts;
 
 use crate::engine::Engine;
+use crate::engine::snapshot::copy_of;
 use chance::Chances;
 use play::{Play, Played};
 
@@ -69,19 +70,25 @@ pub struct ExpectedStart {
 /// So many of the jobs that a start waits for are named.
 const MOST_NAMED: usize = 8;
 
-impl Engine {
-    /// When each pending job is expected to start, by job. Nothing changes.
-    pub fn expected_starts(&self, foresight: &Foresight) -> Vec<ExpectedStart> {
-        let world = self.snapshot();
+impl Foresight {
+    /// When each pending job of an engine is expected to start, by job. Nothing changes.
+    pub fn expected_starts(&self, engine: &Engine) -> Vec<ExpectedStart> {
+        let world = engine.snapshot();
         let waiting: Vec<JobId> =
             world.jobs.iter().filter(|job| job.start_ms.is_none()).map(|job| job.id).collect();
         if waiting.is_empty() {
             return Vec::new();
         }
-        let chances = Chances::of(&world, &self.books.run_times);
-        let draws = if chances.are_certain() { 0 } else { u64::from(foresight.draws) };
-        let most_steps = foresight.max_steps / (draws + 1);
-        let play = |shares: &dyn Fn(JobId) -> f64| self.play(&world, &chances, shares, most_steps);
+        let chances = Chances::of(&world, &engine.books.run_times);
+        let draws = if chances.are_certain() { 0 } else { u64::from(self.draws) };
+        let most_steps = self.max_steps / (draws + 1);
+        let play = |shares: &dyn Fn(JobId) -> f64| {
+            let run_ms = |job: JobId| chances.run_ms(job, shares(job));
+            match copy_of(engine, &world) {
+                Some(engine) => Play::new(engine, &world, &run_ms, most_steps).run(),
+                None => Played::default(),
+            }
+        };
         let medians = play(&|_| 0.5);
         let mut starts: BTreeMap<JobId, Vec<u64>> = BTreeMap::new();
         let mut take = |played: &Played| {
@@ -92,7 +99,7 @@ impl Engine {
         match draws {
             0 => take(&medians),
             _ => (0..draws).for_each(|draw| {
-                let seed = chance::mixed(foresight.seed, draw);
+                let seed = chance::mixed(self.seed, draw);
                 take(&play(&|job| chance::share(seed, job)));
             }),
         }
@@ -113,20 +120,6 @@ impl Engine {
             }
         };
         waiting.into_iter().map(expected).collect()
-    }
-
-    fn play(
-        &self,
-        world: &Snapshot,
-        chances: &Chances<'_>,
-        shares: &dyn Fn(JobId) -> f64,
-        most_steps: u64,
-    ) -> Played {
-        let run_ms = |job: JobId| chances.run_ms(job, shares(job));
-        match self.copy_of(world) {
-            Some(engine) => Play::new(engine, world, &run_ms, most_steps).run(),
-            None => Played::default(),
-        }
     }
 }
 

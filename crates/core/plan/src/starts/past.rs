@@ -23,7 +23,8 @@ pub struct PastForecasts {
 type Expected = [Option<u64>; 2];
 
 impl PastForecasts {
-    /// A job started so long after a forecast had expected these times. An unknown one says nothing.
+    /// A job started so long after a forecast had expected these times. An unknown one says
+    /// nothing.
     pub fn came_true(&mut self, expected_ms: Expected, after_ms: u64) {
         let [Some(p50_ms), p90_ms] = expected_ms else { return };
         let ratio = |expected_ms: u64| after_ms.max(1) as f64 / expected_ms.max(1) as f64;

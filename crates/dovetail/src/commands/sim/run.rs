@@ -107,7 +107,7 @@ pub(crate) struct RunFlags {
     pub(crate) stops: StopCostFlags,
     #[command(flatten)]
     pub(crate) reserve: ReserveFlags,
-    /// timed: forecast when pending jobs start this often, such as 6h, and report how that came true
+    /// timed: forecast when pending jobs start this often, such as 6h, and report how it came true
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     #[arg(conflicts_with_all = ["pause_at", "from_checkpoint"])]
     pub(crate) start_estimates: Option<u64>,

@@ -254,12 +254,7 @@ fn by_engine(
         Some(path) => pause::resume(path, world, config)?,
     };
     let resumed_at_ms = files.from_checkpoint.map(|_| simulation.progress().now_ms());
-    if let Some((pause, stands_ms)) = files.pause.zip(resumed_at_ms)
-        && pause.at_ms < stands_ms
-    {
-        let text = format!("--pause-at: the checkpoint stands at {stands_ms} ms already");
-        return Err(UsageError(text).into());
-    }
+    refuse_passed(files, resumed_at_ms)?;
     progress.advance((trace.jobs.len() - simulation.progress().unfinished()) as u64);
     let watch = Watch::new(plan.check, &simulation.engine.snapshot());
     let start = |path| Recording::start(path, &config.engine, &simulation.engine);
@@ -298,6 +293,17 @@ fn by_engine(
         }
     }
     Ok(figures)
+}
+
+/// Refuses a pause at a time that has passed.
+fn refuse_passed(files: Files<'_>, resumed_at_ms: Option<u64>) -> Result<()> {
+    match files.pause.zip(resumed_at_ms) {
+        Some((pause, stands_ms)) if pause.at_ms < stands_ms => {
+            let text = format!("--pause-at: the checkpoint stands at {stands_ms} ms already");
+            Err(UsageError(text).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What a simulation says of a trace, with the place of the job where it is one.

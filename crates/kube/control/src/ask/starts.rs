@@ -36,5 +36,5 @@ pub(super) fn starts(scheduler: &Scheduler) -> BTreeMap<JobId, StartLine> {
         };
         (start.job, line)
     };
-    engine.expected_starts(&Foresight::default()).into_iter().map(line).collect()
+    Foresight::default().expected_starts(engine).into_iter().map(line).collect()
 }

@@ -80,8 +80,8 @@ fn held(snapshot: &Snapshot, goes: &dyn Fn(PodId) -> bool) -> BTreeMap<String, H
 }
 
 /// Without numbers that each gives for itself. Which device it is, the engine decides; when a pod
-/// is expected to be gone counts from when its deletion is first seen, and the engine moves ends that
-/// have passed.
+/// is expected to be gone counts from when its deletion is first seen, and the engine moves ends
+/// that have passed.
 fn comparable(holding: &Holding, goes: bool) -> Holding {
     let mut holding = holding.clone();
     holding.id = HoldingId(0);

@@ -127,9 +127,8 @@ impl Inventory {
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
         if !self.was_read("Pod") {
             // Whatever is offered may be held.
-            for units in gpus.iter_mut().flat_map(|of_node| &mut of_node.units) {
-                units.unknown = units.count;
-            }
+            let units = gpus.iter_mut().flat_map(|of_node| &mut of_node.units);
+            units.for_each(|units| units.unknown = units.count);
         }
         let unknown_gpus = unread.unknown_gpus(&self.pods, &self.nodes, &mut gpus);
         clamped.extend(beyond);
@@ -139,8 +138,8 @@ impl Inventory {
         let lives = tenant_labels.map(|labels| lives(&self, labels));
         let coming = tenant_labels.map(|labels| not_yet_created(&self, labels).collect());
         let cluster_uid = self.cluster_uid();
-        let (kinds, skipped) = (self.kinds.clone(), std::mem::take(&mut self.skipped));
-        let skipped_count = self.skipped_count;
+        let kinds = self.kinds.clone();
+        let (skipped, skipped_count) = (std::mem::take(&mut self.skipped), self.skipped_count);
         // The lives share the pods, which the worlds change.
         self.pods.lives.clear();
         self.pods.lives_by_claims.clear();

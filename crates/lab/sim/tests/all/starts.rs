@@ -118,7 +118,7 @@ fn a_job_waits_for_those_that_leave_its_nodes() {
             TimedConfig { estimates, stop_costs, ..config(Order::FifoSkip, 0, "first-fit") };
         let mut simulation = Simulation::new(world.clone(), config).expect("a good world");
         assert!(!simulation.run(Some(HOUR_MS), &mut ()).expect("runs"));
-        simulation.engine.expected_starts(&foresight)
+        foresight.expected_starts(&simulation.engine)
     };
     let exact = asked(Estimates::Truth, Foresight::default());
     let [whole, never] = exact.as_slice() else { panic!("two jobs wait: {exact:?}") };

@@ -113,8 +113,8 @@ fn foreign(objects: &Objects, slot: Slot) -> Holding {
     holding(objects, slot, owner, (**node).into(), phase(objects, pod))
 }
 
-/// A pod ends when it says how long it runs. Until a pod is late with leaving, it leaves soon. When it is late, the time that has passed
-/// says so, and its room is not counted on any more.
+/// A pod ends when it says how long it runs. Until a pod is late with leaving, it leaves soon. When
+/// it is late, the time that has passed says so, and its room is not counted on any more.
 fn phase(objects: &Objects, pod: &Pod) -> Phase {
     match late_from_ms(pod) {
         None => {

@@ -1,0 +1,63 @@
+//! When pending pods are expected to start, as `why` and `queue` tell it.
+
+use serde_json::{Value, json};
+
+use crate::live::{cluster, connected, pod, with};
+
+#[test]
+fn expected_starts_are_told_with_what_a_pod_waits_for() {
+    let says = |mut pod: Value, runtime: &str| {
+        pod["metadata"]["annotations"] = json!({"dovetail.dev/runtime": runtime});
+        pod
+    };
+    let placed = |name: &str, at: &str, runtime: &str| {
+        says(with(pod(name, 8), "nodeName", json!(at)), runtime)
+    };
+    let foreign = |pod| with(pod, "schedulerName", json!("default-scheduler"));
+    let api = cluster(&[
+        placed("long", "n0", "10h"),
+        foreign(placed("short", "n1", "4h")),
+        says(pod("next", 8), "1h"),
+        pod("then", 8),
+        pod("whole", 16),
+    ]);
+    // What has no deadline comes in the order of names if it was created in one second.
+    for (name, minute) in [("next", 1), ("then", 2), ("whole", 3)] {
+        api.overwrite("pods", "team", name, |pod| {
+            pod["metadata"]["creationTimestamp"] = json!(format!("2020-01-01T00:0{minute}:00Z"));
+        });
+    }
+    let folder = connected(&api);
+    let hours =
+        |start: &Value, key: &str| start[key].as_u64().map(|ms| (ms + 1_800_000) / 3_600_000);
+    let start = |name: &str| {
+        folder.json(&format!("why {name} --kubeconfig kubeconfig"))["in_line"]["expected_start"]
+            .clone()
+    };
+    let next = start("next");
+    assert_eq!((hours(&next, "within_p50_ms"), hours(&next, "within_p90_ms")), (Some(4), Some(4)));
+    assert_eq!((&next["after"], &next["nodes"]), (&json!([]), &json!(["n1"])));
+    let then = start("then");
+    assert_eq!(hours(&then, "within_p50_ms"), Some(5));
+    assert_eq!((&then["after"], &then["nodes"]), (&json!(["team/next"]), &json!(["n1"])));
+    assert_eq!(start("whole")["within_p50_ms"], Value::Null);
+
+    let queue = folder.json("queue --start --kubeconfig kubeconfig");
+    assert_eq!(queue["waiting"][1]["expected_start"]["after"], json!(["team/next"]));
+    assert_eq!(
+        folder.json("queue --kubeconfig kubeconfig")["waiting"][1].get("expected_start"),
+        None
+    );
+    let table = folder.call("queue --start --kubeconfig kubeconfig").out;
+    let starts = table.lines().skip_while(|line| !line.contains("in (50%)"));
+    insta::assert_snapshot!("queue_start", starts.collect::<Vec<_>>().join("\n"));
+    let told = folder.call("why then --kubeconfig kubeconfig").out;
+    for line in [
+        "expected start  in 5 h, by the run times that pods state",
+        "would start     after job team/next, on node n1",
+    ] {
+        assert!(told.lines().any(|one| one == line), "{line} is not in\n{told}");
+    }
+    let csv = folder.call("queue --start -o csv --kubeconfig kubeconfig");
+    assert_eq!(csv.code, Some(2), "{}", csv.err);
+}
