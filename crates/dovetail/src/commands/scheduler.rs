@@ -12,7 +12,7 @@ use dovetail_control::lead::Terms;
 use dovetail_control::record::Recording;
 use dovetail_live::comparison;
 use dovetail_live::recording::LiveRecording;
-use dovetail_plan::order::Turns;
+use dovetail_plan::order::{PRESETS, Turns};
 use dovetail_plan::{EngineConfig, PreemptionConfig, ReserveConfig};
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};
@@ -254,7 +254,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
         engine: EngineConfig {
             policy,
             order: section.order.unwrap_or(ORDER),
-            turns: section.preset.as_deref().and_then(Turns::preset).unwrap_or_default(),
+            turns: turns(section.preset.as_deref()),
             reserve: ReserveConfig {
                 heads: section.reserve_heads.unwrap_or(0),
                 ..ReserveConfig::default()
@@ -310,6 +310,13 @@ fn host() -> String {
         std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned())
     });
     named.unwrap_or_else(|| "unnamed".to_owned())
+}
+
+/// The weights of a preset. No quota is reclaimed on a cluster yet: that has to go through the
+/// eviction API, where disruption budgets count.
+fn turns(preset: Option<&str>) -> Turns {
+    let preset = preset.unwrap_or(PRESETS[0].0);
+    Turns { reclaims: false, ..Turns::preset(preset).unwrap_or_default() }
 }
 
 #[cfg(test)]

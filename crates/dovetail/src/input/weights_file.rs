@@ -136,7 +136,7 @@ mod tests {
             ("2.5", "0.5", "w.toml:3: advantage: 0.5: expected a number from 1"),
             ("fair-tree", "tree", "w.toml:4: weights: unknown variant `tree`"),
             ("\"1d\"", "\"1\"", "w.toml:5: halfLife: `1` is not a duration"),
-            ("age", "old", "w.toml:2: weights: unknown field `old`"),
+            ("\nage", "\nold", "w.toml:2: weights: unknown field `old`"),
         ] {
             let error = of(&text.replace(from, to)).expect_err(told);
             assert!(error.starts_with(told), "{error}");

@@ -234,9 +234,7 @@ fn by_engine(
     baseline::check_times(trace, baseline::TIMED)?;
     let queues = queues(trace, plan, config)?;
     let gpus = cluster.total_gpus();
-    // One that goes on from a pause has not seen what queues held before.
-    let queue_watch = (!queues.is_empty() && files.from_checkpoint.is_none())
-        .then(|| QueueWatch::new(&queues, gpus));
+    let queue_watch = watch_queues(&queues, gpus, files);
     let world = TimedWorld {
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
@@ -257,8 +255,8 @@ fn by_engine(
     refuse_passed(files, resumed_at_ms)?;
     progress.advance((trace.jobs.len() - simulation.progress().unfinished()) as u64);
     let watch = Watch::new(plan.check, &simulation.engine.snapshot());
-    let start = |path| Recording::start(path, &config.engine, &simulation.engine);
-    let recording = files.record.map(start).transpose()?;
+    let record = |path| Recording::start(path, &config.engine, &simulation.engine);
+    let recording = files.record.map(record).transpose()?;
     let foresight = Foresight::default();
     let starts = plan.forecast_every_ms.map(|every_ms| StartWatch::new(every_ms, foresight));
     let mut eyes = Eyes { watch, account, queues: queue_watch, recording, starts, progress };
@@ -293,6 +291,12 @@ fn by_engine(
         }
     }
     Ok(figures)
+}
+
+/// Watches what queues get; a run that goes on from a pause has not seen what they held before.
+fn watch_queues(queues: &[Queue], gpus: u64, files: Files<'_>) -> Option<QueueWatch> {
+    let sees_all = !queues.is_empty() && files.from_checkpoint.is_none();
+    sees_all.then(|| QueueWatch::new(queues, gpus))
 }
 
 /// Refuses a pause at a time that has passed.
