@@ -161,8 +161,8 @@ fn where_none_answers_it_is_an_error_and_not_an_idle_cluster() {
     }
 }
 
-/// Of two GPUs at $6 an hour one works and one idles. Two seconds are no month: what they do is said
-/// so far, and the month does not know it.
+/// Of two GPUs at $6 an hour one works and one idles. Two seconds are no month: what they do is
+/// said so far, and the month does not know it.
 #[test]
 fn a_bill_tells_what_held_gpus_do_now() {
     let exporter = FakeExporter::start(vec![page("")]);

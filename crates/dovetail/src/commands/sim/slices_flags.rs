@@ -15,10 +15,10 @@ fn mix_names() -> PossibleValuesParser {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SlicesFlags {
-    /// slices: model of all GPUs, such as A100-40GB
+    /// slices: model of all GPUs, such as A100-40GB [required with slices]
     #[arg(long, value_name = "MODEL", required_if_eq("protocol", "slices"))]
     gpu: Option<String>,
-    /// slices: which sizes pods ask for
+    /// slices: which sizes pods ask for [required with slices]
     #[arg(
         long,
         value_name = "NAME",
@@ -26,7 +26,8 @@ pub(crate) struct SlicesFlags {
         required_if_eq("protocol", "slices")
     )]
     mix: Option<String>,
-    /// slices: compute slices asked for at a time, over those that the GPUs have, such as 0.9
+    /// slices: compute slices asked for at a time, over those of all GPUs, such as 0.9 [required
+    /// with slices]
     #[arg(long, value_name = "FRACTION", required_if_eq("protocol", "slices"))]
     load: Option<f64>,
     /// slices: how many pods come; the first quarter is a warm-up [default: 3000]
