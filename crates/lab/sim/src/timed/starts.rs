@@ -138,7 +138,7 @@ impl StartWatch {
     fn forecast(&mut self, engine: &Engine, now_ms: u64) {
         self.sums.forecasts += 1;
         let foresight = Foresight { seed: self.sums.forecasts, ..self.foresight };
-        for expected in foresight.expected_starts(&engine) {
+        for expected in foresight.expected_starts(engine) {
             let Some(pending) = self.pending.get_mut(&expected.job) else { continue };
             if pending.forecast.is_some() {
                 continue;
