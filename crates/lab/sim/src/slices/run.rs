@@ -168,9 +168,6 @@ impl Run<'_> {
         places.end(moved, at_ms)?;
         self.live.end(moved);
         let slice = places.place(pod, profile, at_ms)?;
-        if let Some(slice) = slice {
-            self.live.check(pod, profile, slice)?;
-        }
         // It fits on another GPU, as the move says: what came fitted on no other one.
         let there = places.place(moved, its_profile, at_ms)?;
         let there = there.ok_or(SlicesError::Lost { pod: moved })?;
