@@ -294,7 +294,7 @@ fn exporters_are_asked_with_the_rights_of_their_manifest_and_not_without() {
         }
         let served = Served::start(&folder, &flags);
         let told = served.waits_for("1 of 1 exporter did not answer");
-        assert_eq!(told.contains("403"), !is_granted, "{told}");
+        assert_eq!(told.contains("status 403"), !is_granted, "{told}");
         assert_eq!(served.end(), Some(0));
         let log = folder.read("audit.log").split_off(read);
         read += log.len();

@@ -89,11 +89,17 @@ fn folders_and_gzip_are_read_like_files() {
 #[test]
 fn what_is_no_json_is_told_with_its_place_and_the_rest_by_name() {
     let error = names("{\"kind\": \"List\",\n \"items\": [{\"kind\": }]}").err().unwrap();
-    assert!(error.to_string().starts_with("dump.json:2:21: invalid JSON (expected value)"), "{error}");
+    assert!(
+        error.to_string().starts_with("dump.json:2:21: invalid JSON (expected value)"),
+        "{error}"
+    );
     // Lines before it count, also where each was an object of its own.
     let pod = r#"{"kind": "Pod", "metadata": {"name": "p"}}"#;
     let error = names(&format!("{pod}\n\n{pod}\n{{\"kind\": }}")).err().unwrap();
-    assert!(error.to_string().starts_with("dump.json:4:10: invalid JSON (expected value)"), "{error}");
+    assert!(
+        error.to_string().starts_with("dump.json:4:10: invalid JSON (expected value)"),
+        "{error}"
+    );
     let after = names(&format!(
         "{pod}\n{{\n\"kind\": \"Pod\",\"metadata\": {{\"name\": \"q\"}}}} {pod}\n{pod}"
     ));
