@@ -5,7 +5,6 @@ mod commands;
 mod exit;
 mod form_flag;
 mod help;
-mod input;
 
 use std::process::ExitCode;
 

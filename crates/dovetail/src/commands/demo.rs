@@ -22,8 +22,8 @@ use dovetail_units::duration::duration_of_seconds;
 use rayon::prelude::*;
 
 use crate::commands::demo_traces;
-use crate::commands::sim::check::{Check, Watch};
-use crate::commands::sim::impossible::Impossible;
+use dovetail_replays::check::{Check, Watch};
+use dovetail_replays::impossible::Impossible;
 
 /// Two settings of the scheduler that clusters have, a simple policy, and the default.
 const POLICIES: [&str; 4] = ["kube-default", "kube-most-allocated", "best-fit", "dovetail"];

@@ -13,8 +13,8 @@ use dovetail_trace::{Cluster, ReadOptions, TraceJob, TraceNode, read_cluster, re
 use rayon::prelude::*;
 
 use crate::commands::demo::{self, DemoFlags};
-use crate::commands::sim::check::{Check, Watch};
-use crate::commands::sim::limits::prefixes;
+use dovetail_replays::check::{Check, Watch};
+use dovetail_replays::limits::prefixes;
 
 /// Compared on arriving pods; the first is what clusters have.
 const POLICIES: [&str; 5] = ["kube-default", "kube-most-allocated", "best-fit", "fgd", "dovetail"];

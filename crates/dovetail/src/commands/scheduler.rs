@@ -24,11 +24,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use crate::commands::sim::recording::BUILD;
-use crate::input::policy;
 use dovetail_console::app::App;
 use dovetail_console::clock::{now, now_ms};
 use dovetail_console::log;
+use dovetail_replays::input::policy;
+use dovetail_replays::recording::BUILD;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::followed::FollowedSection;
 use dovetail_settings::form::Output;

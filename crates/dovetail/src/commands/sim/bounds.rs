@@ -13,13 +13,13 @@ use dovetail_trace::fgd::trace_name;
 use dovetail_units::duration::duration_of_seconds;
 use serde::Serialize;
 
-use crate::commands::sim::impossible::Impossible;
-use crate::commands::sim::limits::{TimeLimits, prefixes, times};
 use crate::commands::sim::run::Protocol;
-use crate::input::baseline;
-use crate::input::cluster::NodesFlag;
-use crate::input::fgd_world::{FgdTrace, OrderFlags};
-use crate::input::trace_file::{self, RowFlags};
+use dovetail_replays::impossible::Impossible;
+use dovetail_replays::input::baseline;
+use dovetail_replays::input::cluster::NodesFlag;
+use dovetail_replays::input::fgd_world::{FgdTrace, OrderFlags};
+use dovetail_replays::input::trace_file::{self, RowFlags};
+use dovetail_replays::limits::{TimeLimits, prefixes, times};
 
 /// Flags as written.
 #[derive(Debug, Args)]

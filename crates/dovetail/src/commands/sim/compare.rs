@@ -11,12 +11,12 @@ use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use serde::Serialize;
 
-use crate::commands::sim::figures::{Metric, Row, metrics_of, money_note, shown};
 use crate::commands::sim::grid::{Grid, GridFlags};
-use crate::commands::sim::impossible::Impossible;
-use crate::commands::sim::limits::Limit;
 use crate::commands::sim::page::page;
-use crate::commands::sim::statistics::{Paired, Spread};
+use dovetail_replays::figures::{Metric, Row, metrics_of, money_note, shown};
+use dovetail_replays::impossible::Impossible;
+use dovetail_replays::limits::Limit;
+use dovetail_replays::statistics::{Paired, Spread};
 
 /// Metrics that fit into a table without spreads.
 const SHOWN_ALONE: usize = 5;

@@ -16,24 +16,24 @@ use dovetail_trace::fgd::trace_name;
 use dovetail_trace::{Cluster, StopCosts};
 use rayon::prelude::*;
 
-use crate::commands::sim::check::Check;
-use crate::commands::sim::fgd_replay;
-use crate::commands::sim::figures::{FgdFigures, Figures, Row};
-use crate::commands::sim::impossible::Impossible;
-use crate::commands::sim::limits::{self, Limit};
-use crate::commands::sim::money::{self, BriefBill};
 use crate::commands::sim::page::Section;
 use crate::commands::sim::run::Protocol;
 use crate::commands::sim::run_timed::EstimatesName;
-use crate::commands::sim::timed_replay::{self, OrderName, TimedPlan};
-use crate::input::baseline;
-use crate::input::cluster::NodesFlag;
-use crate::input::faults::FaultFlags;
-use crate::input::fgd_world::FgdTrace;
-use crate::input::policy;
-use crate::input::queues_file::QueueFlags;
-use crate::input::seeds::Seeds;
-use crate::input::trace_file::{self, RowFlags};
+use dovetail_replays::check::Check;
+use dovetail_replays::fgd_replay;
+use dovetail_replays::figures::{FgdFigures, Figures, Row};
+use dovetail_replays::impossible::Impossible;
+use dovetail_replays::input::baseline;
+use dovetail_replays::input::cluster::NodesFlag;
+use dovetail_replays::input::faults::FaultFlags;
+use dovetail_replays::input::fgd_world::FgdTrace;
+use dovetail_replays::input::policy;
+use dovetail_replays::input::queues_file::QueueFlags;
+use dovetail_replays::input::seeds::Seeds;
+use dovetail_replays::input::trace_file::{self, RowFlags};
+use dovetail_replays::limits::{self, Limit};
+use dovetail_replays::money::{self, BriefBill};
+use dovetail_replays::timed_replay::{self, OrderName, TimedPlan};
 
 /// Flags as written, of every command that replays more than once.
 #[derive(Debug, Args)]

@@ -2,26 +2,17 @@
 
 mod arena;
 mod bounds;
-pub(crate) mod check;
 mod compare;
-mod fgd_replay;
-mod figures;
 mod grid;
-pub(crate) mod impossible;
-pub(crate) mod limits;
-mod money;
 mod page;
-mod pause;
-pub(crate) mod recording;
+mod replay;
 mod reserve_flags;
 mod run;
 mod run_fgd;
 mod run_slices;
 mod run_timed;
 mod slices_flags;
-mod statistics;
 mod sweep;
-mod timed_replay;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -33,7 +24,7 @@ pub(crate) enum Command {
     /// Replay one trace under one policy.
     Run(Box<run::RunFlags>),
     /// Replay a recording and compare every decision.
-    Replay(recording::ReplayFlags),
+    Replay(replay::ReplayFlags),
     /// Replay traces under several policies, with the significance of each difference.
     Compare(Box<compare::CompareFlags>),
     /// Replay every combination of policies, traces and seeds, one row each.
@@ -48,7 +39,7 @@ impl Command {
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Run(flags) => run::run(app, &flags),
-            Self::Replay(flags) => recording::run(app, &flags),
+            Self::Replay(flags) => replay::run(app, &flags),
             Self::Compare(flags) => compare::run(app, &flags),
             Self::Sweep(flags) => sweep::run(app, &flags),
             Self::Arena(flags) => arena::run(app, &flags),

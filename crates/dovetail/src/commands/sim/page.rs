@@ -5,9 +5,9 @@ use dovetail_sim::report::{
     TimedComparison, TimedPolicy, TimedRun, html,
 };
 
-use crate::commands::sim::figures::{Figures, Row};
-use crate::commands::sim::impossible::Impossible;
-use crate::commands::sim::limits::Limit;
+use dovetail_replays::figures::{Figures, Row};
+use dovetail_replays::impossible::Impossible;
+use dovetail_replays::limits::Limit;
 
 /// Everything about one trace on one cluster.
 #[derive(Clone, Copy, Debug)]

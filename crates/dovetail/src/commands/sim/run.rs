@@ -11,20 +11,20 @@ use dovetail_settings::errors::UsageError;
 use dovetail_sources::prices::PriceFlags;
 use dovetail_units::duration::parse_duration;
 
-use crate::commands::sim::check::Check;
-use crate::commands::sim::pause::PauseFlags;
 use crate::commands::sim::reserve_flags::ReserveFlags;
 use crate::commands::sim::slices_flags::SlicesFlags;
-use crate::commands::sim::timed_replay::OrderName;
 use crate::commands::sim::{run_fgd, run_slices, run_timed};
-use crate::input::cluster::NodesFlag;
-use crate::input::faults::FaultFlags;
-use crate::input::fgd_world::OrderFlags;
-use crate::input::policy::{self, LearningFlags};
-use crate::input::queues_file::QueueFlags;
-use crate::input::stop_costs::StopCostFlags;
-use crate::input::trace_file::RowFlags;
-use crate::input::weights_file::WeightFlags;
+use dovetail_replays::check::Check;
+use dovetail_replays::input::cluster::NodesFlag;
+use dovetail_replays::input::faults::FaultFlags;
+use dovetail_replays::input::fgd_world::OrderFlags;
+use dovetail_replays::input::policy::{self, LearningFlags};
+use dovetail_replays::input::queues_file::QueueFlags;
+use dovetail_replays::input::stop_costs::StopCostFlags;
+use dovetail_replays::input::trace_file::RowFlags;
+use dovetail_replays::input::weights_file::WeightFlags;
+use dovetail_replays::pause::PauseFlags;
+use dovetail_replays::timed_replay::OrderName;
 
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

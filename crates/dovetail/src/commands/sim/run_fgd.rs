@@ -10,13 +10,13 @@ use dovetail_trace::Cluster;
 use dovetail_units::amount::fine_percent;
 use serde::Serialize;
 
-use crate::commands::sim::fgd_replay::{FgdReplay, replay};
-use crate::commands::sim::figures::{FgdFigures, Figures, Row};
-use crate::commands::sim::impossible::Impossible;
-use crate::commands::sim::limits::{Limit, prefixes};
 use crate::commands::sim::page::{Section, page};
 use crate::commands::sim::run::RunFlags;
-use crate::input::fgd_world::FgdTrace;
+use dovetail_replays::fgd_replay::{FgdReplay, replay};
+use dovetail_replays::figures::{FgdFigures, Figures, Row};
+use dovetail_replays::impossible::Impossible;
+use dovetail_replays::input::fgd_world::FgdTrace;
+use dovetail_replays::limits::{Limit, prefixes};
 
 /// Arrived percents that the table shows.
 const SHOWN: [usize; 5] = [50, 80, 90, 100, 130];

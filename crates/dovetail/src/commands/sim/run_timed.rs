@@ -19,15 +19,15 @@ use dovetail_units::amount::tenths;
 use dovetail_units::duration::{duration, duration_of_seconds};
 use serde::Serialize;
 
-use crate::commands::sim::figures::{Figures, Row};
-use crate::commands::sim::impossible::Impossible;
 use crate::commands::sim::page::{Section, page};
-use crate::commands::sim::pause::Pause;
 use crate::commands::sim::run::RunFlags;
-use crate::commands::sim::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
-use crate::commands::sim::{limits, money};
-use crate::input::scenario::ScenarioFile;
-use crate::input::{baseline, trace_file};
+use dovetail_replays::figures::{Figures, Row};
+use dovetail_replays::impossible::Impossible;
+use dovetail_replays::input::scenario::ScenarioFile;
+use dovetail_replays::input::{baseline, trace_file};
+use dovetail_replays::pause::Pause;
+use dovetail_replays::timed_replay::{Files, OrderName, TimedFigures, TimedPlan, replay};
+use dovetail_replays::{limits, money};
 
 /// The policy where none is named.
 const DEFAULT_POLICY: &str = "first-fit";

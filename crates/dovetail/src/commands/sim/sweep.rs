@@ -9,8 +9,8 @@ use dovetail_console::table::{number, table};
 use dovetail_settings::form::Output;
 use serde_json::Value;
 
-use crate::commands::sim::figures::{Metric, Row, metrics_of, money_note, shown};
 use crate::commands::sim::grid::{Grid, GridFlags};
+use dovetail_replays::figures::{Metric, Row, metrics_of, money_note, shown};
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use dovetail_trace::write_job_table;
 use dovetail_traces::from_ledger;
 use serde::Serialize;
 
-use crate::input::trace_file::{self, RowFlags};
+use dovetail_replays::input::trace_file::{self, RowFlags};
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use dovetail_trace::{
 };
 use serde::Serialize;
 
-use crate::input::trace_file::{self, RowFlags};
+use dovetail_replays::input::trace_file::{self, RowFlags};
 
 /// Flags as written.
 #[derive(Debug, Args)]

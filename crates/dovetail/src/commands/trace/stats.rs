@@ -8,8 +8,8 @@ use dovetail_console::app::App;
 use dovetail_settings::form::Output;
 use dovetail_trace::stats::{describe, stats_table};
 
-use crate::input::cluster::NodesFlag;
-use crate::input::trace_file::{self, RowFlags};
+use dovetail_replays::input::cluster::NodesFlag;
+use dovetail_replays::input::trace_file::{self, RowFlags};
 
 /// Flags as written.
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ use crate::commands::sim::arena::listing::RegimesDocument;
 use crate::commands::sim::arena::report::ArenaDocument;
 use crate::commands::sim::arena::resume::Ledger;
 use crate::commands::sim::arena::traces::Traces;
-use crate::input::policy;
+use dovetail_replays::input::policy;
 
 /// Seeds and orders of the nodes where nothing else is asked for.
 const SEEDS: u64 = 8;

@@ -9,7 +9,7 @@ use dovetail_sim::arena::{self, Bound, Group, Parts, Summary, Verdict};
 use dovetail_units::amount::figure;
 use serde::Serialize;
 
-use crate::commands::sim::recording::BUILD;
+use dovetail_replays::recording::BUILD;
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]

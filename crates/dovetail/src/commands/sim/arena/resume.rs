@@ -12,8 +12,8 @@ use dovetail_settings::errors::BadInput;
 use dovetail_sim::arena::{Plan, Record, Run, Settings, WorldKey, line, resumed};
 use sha2::{Digest, Sha256};
 
-use crate::commands::sim::recording::BUILD;
-use crate::commands::sim::timed_replay::hexadecimal;
+use dovetail_replays::recording::BUILD;
+use dovetail_replays::timed_replay::hexadecimal;
 
 /// Regime, policy, seed, order.
 type Key = (String, String, u64, u64);

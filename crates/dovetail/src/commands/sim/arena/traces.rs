@@ -10,7 +10,7 @@ use dovetail_sim::arena::{ArenaData, ArenaError, DataError, OPENB_LISTS, Outside
 use dovetail_trace::{ReadOptions, Trace, TraceJob, read_cluster, read_trace};
 use sha2::{Digest, Sha256};
 
-use crate::commands::sim::timed_replay::hexadecimal;
+use dovetail_replays::timed_replay::hexadecimal;
 
 /// Traces that were found.
 #[derive(Debug)]

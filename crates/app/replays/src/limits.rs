@@ -11,12 +11,12 @@ use dovetail_sim::fgd::FgdWorld;
 use dovetail_trace::{Cluster, Trace, TraceJob};
 use serde::Serialize;
 
-use crate::commands::sim::impossible::Impossible;
+use crate::impossible::Impossible;
 use crate::input::baseline;
 
 /// What no policy can exceed on one trace under one seed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Limit {
+pub enum Limit {
     /// Requested share of the cluster in the longest prefix that fits.
     Prefix { device_percent: f64, lp_percent: f64 },
     /// Times that no schedule beats.
@@ -26,7 +26,7 @@ pub(crate) enum Limit {
 impl Limit {
     /// The figure that policies are measured against: percent, or mean seconds from submission to
     /// end.
-    pub(crate) fn figure(self) -> f64 {
+    pub fn figure(self) -> f64 {
         match self {
             Self::Prefix { device_percent, lp_percent } => device_percent.min(lp_percent),
             Self::Times { average_jct_s, .. } => average_jct_s,
@@ -51,7 +51,7 @@ impl From<TimeLimits> for Limit {
 }
 
 /// Bounds on the arrivals that fit together, in the order of a seed.
-pub(crate) fn prefixes(world: &FgdWorld<'_>, combined: bool) -> Result<PrefixBounds> {
+pub fn prefixes(world: &FgdWorld<'_>, combined: bool) -> Result<PrefixBounds> {
     let nodes: Vec<BoundNode> = world
         .nodes
         .iter()
@@ -83,26 +83,26 @@ fn pod(job: &TraceJob) -> BoundPod {
 
 /// Times that no schedule beats, with free preemption and full knowledge of the future.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct TimeLimits {
+pub struct TimeLimits {
     /// Mean of end - submission.
     #[serde(rename = "limit_average_jct_s")]
-    pub(crate) average_jct_s: f64,
+    pub average_jct_s: f64,
     /// End of the last job, on the trace's own clock.
     #[serde(rename = "limit_makespan_s")]
-    pub(crate) makespan_s: f64,
+    pub makespan_s: f64,
     /// The same by the longest job alone.
     #[serde(rename = "longest_job_makespan_s")]
-    pub(crate) longest_job_s: f64,
+    pub longest_job_s: f64,
     /// The same by the work of all jobs.
     #[serde(rename = "work_makespan_s")]
-    pub(crate) work_s: f64,
+    pub work_s: f64,
     /// The same by jobs on more than half of the GPUs.
     #[serde(rename = "wide_jobs_makespan_s")]
-    pub(crate) wide_jobs_s: f64,
+    pub wide_jobs_s: f64,
 }
 
 /// Bounds on the times of the jobs that can start at all; nothing without such jobs.
-pub(crate) fn times(
+pub fn times(
     trace: &Trace,
     cluster: &Cluster,
     impossible: &Impossible,

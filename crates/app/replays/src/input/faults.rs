@@ -17,7 +17,7 @@ const MAX_HOURS: f64 = 8_766_000.0;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct FaultFlags {
+pub struct FaultFlags {
     /// timed: CSV at_s,action,node of node events: cordon, uncordon, fail, repair, remove, add
     #[arg(long, value_name = "FILE")]
     cluster_events: Option<PathBuf>,
@@ -31,12 +31,12 @@ pub(crate) struct FaultFlags {
 
 impl FaultFlags {
     /// The file that is read, by its flag.
-    pub(crate) fn file(&self) -> Named<'_> {
+    pub fn file(&self) -> Named<'_> {
         ("--cluster-events", self.cluster_events.as_deref())
     }
 
     /// The first flag that was given, if any.
-    pub(crate) fn given(&self) -> Option<&'static str> {
+    pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--cluster-events", self.cluster_events.is_some()),
             ("--time-between-failures", self.time_between_failures.is_some()),
@@ -45,13 +45,13 @@ impl FaultFlags {
     }
 
     /// What happens at given times to the machines of a cluster.
-    pub(crate) fn events(&self, cluster: &Cluster) -> Result<Vec<ClusterEvent>> {
+    pub fn events(&self, cluster: &Cluster) -> Result<Vec<ClusterEvent>> {
         let Some(path) = &self.cluster_events else { return Ok(Vec::new()) };
         Ok(read_cluster_events(open(path)?, &path.display().to_string(), cluster)?)
     }
 
     /// What happens by chance.
-    pub(crate) fn model(&self, seed: u64) -> Option<FaultModel> {
+    pub fn model(&self, seed: u64) -> Option<FaultModel> {
         Some(FaultModel {
             mean_time_between_failures_ms: self.time_between_failures?,
             mean_time_to_repair_ms: self.repair_time?,

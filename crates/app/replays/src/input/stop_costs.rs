@@ -6,7 +6,7 @@ use dovetail_units::duration::parse_duration;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct StopCostFlags {
+pub struct StopCostFlags {
     /// timed: work between two checkpoints of jobs whose trace states none, such as 10m
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     checkpoint_interval: Option<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct StopCostFlags {
 
 impl StopCostFlags {
     /// The first flag that was given, if any.
-    pub(crate) fn given(&self) -> Option<&'static str> {
+    pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--checkpoint-interval", self.checkpoint_interval.is_some()),
             ("--checkpoint-cost", self.checkpoint_cost.is_some()),
@@ -34,12 +34,12 @@ impl StopCostFlags {
     }
 
     /// Whether published orders are charged.
-    pub(crate) fn charges_baselines(&self) -> bool {
+    pub fn charges_baselines(&self) -> bool {
         self.charge_baselines
     }
 
     /// What stops cost where the trace does not say.
-    pub(crate) fn costs(&self) -> StopCosts {
+    pub fn costs(&self) -> StopCosts {
         StopCosts {
             checkpoint_interval_ms: self.checkpoint_interval,
             checkpoint_cost_ms: self.checkpoint_cost,

@@ -13,9 +13,9 @@ const NAMED: usize = 5;
 
 /// What is told of such jobs, also as JSON.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Impossible {
-    pub(crate) impossible_jobs: u64,
-    pub(crate) first_impossible_jobs: Vec<ImpossibleJob>,
+pub struct Impossible {
+    pub impossible_jobs: u64,
+    pub first_impossible_jobs: Vec<ImpossibleJob>,
     /// Places of all in the trace, ascending.
     #[serde(skip)]
     rows: Vec<usize>,
@@ -23,7 +23,7 @@ pub(crate) struct Impossible {
 
 impl Impossible {
     /// Those among some jobs on a cluster.
-    pub(crate) fn of(jobs: &[TraceJob], cluster: &Cluster) -> Result<Self> {
+    pub fn of(jobs: &[TraceJob], cluster: &Cluster) -> Result<Self> {
         let mut found = impossible_jobs(&cluster.nodes, jobs)?;
         let rows: Vec<usize> = found.iter().map(|job| job.row).collect();
         found.truncate(NAMED);
@@ -31,12 +31,12 @@ impl Impossible {
     }
 
     /// Whether the job at a place of the trace is one.
-    pub(crate) fn contains(&self, row: usize) -> bool {
+    pub fn contains(&self, row: usize) -> bool {
         self.rows.binary_search(&row).is_ok()
     }
 
     /// Tells it before the replay, which may be long.
-    pub(crate) fn tell(&self, app: &App, trace: &str) {
+    pub fn tell(&self, app: &App, trace: &str) {
         if let Some(first) = self.first_impossible_jobs.first() {
             let count = whole(self.impossible_jobs);
             let ImpossibleJob { job, reason, .. } = first;
@@ -48,7 +48,7 @@ impl Impossible {
     }
 
     /// The named jobs, a line each.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         if self.impossible_jobs == 0 {
             return String::new();
         }

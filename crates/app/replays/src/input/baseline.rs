@@ -6,14 +6,14 @@ use dovetail_sim::baseline::{BaselineCluster, BaselineError, BaselineJob};
 use dovetail_trace::{Cluster, StopCosts, Trace};
 
 /// What needs to know when jobs come and how long they run.
-pub(crate) const TIMED: &str = "the timed protocol";
+pub const TIMED: &str = "the timed protocol";
 
 /// The jobs of a trace, which must all say when they come and how long they run. With `charges`,
 /// stops cost what the trace says, and else this.
 ///
 /// # Errors
 /// Names the job that lacks a value, or asks for more than these orders know.
-pub(crate) fn jobs(trace: &Trace, charges: Option<StopCosts>) -> Result<Vec<BaselineJob>> {
+pub fn jobs(trace: &Trace, charges: Option<StopCosts>) -> Result<Vec<BaselineJob>> {
     check_times(trace, TIMED)?;
     Ok(match charges {
         None => BaselineJob::of_trace(trace)?,
@@ -22,7 +22,7 @@ pub(crate) fn jobs(trace: &Trace, charges: Option<StopCosts>) -> Result<Vec<Base
 }
 
 /// What a preemptive order says of a trace, with the place of the job.
-pub(crate) fn placed(trace: &Trace, error: BaselineError) -> Error {
+pub fn placed(trace: &Trace, error: BaselineError) -> Error {
     let name = error.job();
     let row = name.and_then(|name| trace.jobs.iter().position(|job| job.id == name));
     match row {
@@ -35,7 +35,7 @@ pub(crate) fn placed(trace: &Trace, error: BaselineError) -> Error {
 ///
 /// # Errors
 /// Names the file.
-pub(crate) fn check_times(trace: &Trace, needed_by: &str) -> Result<(), BadInput> {
+pub fn check_times(trace: &Trace, needed_by: &str) -> Result<(), BadInput> {
     if trace.known.submit_times {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub(crate) fn check_times(trace: &Trace, needed_by: &str) -> Result<(), BadInput
 }
 
 /// The GPUs of the machines.
-pub(crate) fn cluster(cluster: &Cluster) -> Result<BaselineCluster> {
+pub fn cluster(cluster: &Cluster) -> Result<BaselineCluster> {
     let gpus = cluster.nodes.iter().map(|node| node.gpu_count).collect();
     BaselineCluster::new(gpus).map_err(|error| Error::new(error).context(cluster.source.clone()))
 }

@@ -22,7 +22,7 @@ const CAUSE_SAMPLES: u64 = 1_000;
 ///
 /// It is the same time under every policy, and free of the days in which a trace that has ended
 /// runs dry. Where all jobs come at once, it goes to the last end.
-pub(crate) fn period(trace: &Trace) -> TimelineConfig {
+pub fn period(trace: &Trace) -> TimelineConfig {
     let submits = trace.jobs.iter().map(|job| job.submit_ms);
     let (first, last) = (submits.clone().min().unwrap_or(0), submits.max().unwrap_or(0));
     TimelineConfig {
@@ -35,7 +35,7 @@ pub(crate) fn period(trace: &Trace) -> TimelineConfig {
 ///
 /// # Errors
 /// GPU-time that costs more than can be counted, with the place of the job that ends the account.
-pub(crate) fn priced(trace: &Trace, usage: &Usage, prices: &Prices) -> Result<UsageReport> {
+pub fn priced(trace: &Trace, usage: &Usage, prices: &Prices) -> Result<UsageReport> {
     UsageReport::new(usage, prices).map_err(|error| {
         // The account ends with the last submission, or with the end of jobs that come at once.
         let time = |job: &TraceJob| (job.submit_ms, job.duration_ms);
@@ -47,20 +47,20 @@ pub(crate) fn priced(trace: &Trace, usage: &Usage, prices: &Prices) -> Result<Us
 
 /// The figures that policies are compared by.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct BriefBill {
-    pub(crate) allocated_gpu_hours: f64,
-    pub(crate) free_gpu_hours: f64,
+pub struct BriefBill {
+    pub allocated_gpu_hours: f64,
+    pub free_gpu_hours: f64,
     /// Free although something waited.
-    pub(crate) wasted_gpu_hours: f64,
-    pub(crate) wasted_usd_micros_per_month: Option<i64>,
+    pub wasted_gpu_hours: f64,
+    pub wasted_usd_micros_per_month: Option<i64>,
     /// Share of the wasted GPU-time that the dollars are of, 0 to 1; unknown where nothing was
     /// wasted.
-    pub(crate) wasted_priced_share: Option<f64>,
+    pub wasted_priced_share: Option<f64>,
 }
 
 impl BriefBill {
     /// The figures of an account.
-    pub(crate) fn of(usage: &UsageReport) -> Self {
+    pub fn of(usage: &UsageReport) -> Self {
         let wasted = usage.free_while_work_waited();
         let is_nothing = wasted.gpu_milli_ms == 0;
         Self {
@@ -77,7 +77,7 @@ impl BriefBill {
 }
 
 /// What a person wants to see: GPU-hours and money by state, free ones by cause, and the prices.
-pub(crate) fn text(usage: &UsageReport) -> String {
+pub fn text(usage: &UsageReport) -> String {
     let total = &usage.total;
     let line = |what: &str, amount: &AmountReport| {
         let share = amount.gpu_milli_ms as f64 * 100.0 / total.installed.gpu_milli_ms as f64;

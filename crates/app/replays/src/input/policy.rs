@@ -26,18 +26,18 @@ struct LearntFile {
 }
 
 /// Accepts the names of policies, with what they do.
-pub(crate) fn names() -> PossibleValuesParser {
+pub fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(values())
 }
 
 /// The names of policies, with what they do.
-pub(crate) fn values() -> impl Iterator<Item = PossibleValue> {
+pub fn values() -> impl Iterator<Item = PossibleValue> {
     POLICIES.into_iter().map(|(name, about)| PossibleValue::new(name).help(about))
 }
 
 /// Files of learning policies.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct LearningFlags {
+pub struct LearningFlags {
     /// Start a learning policy from a file of --save-learnt [default: from nothing]
     #[arg(long, value_name = "FILE")]
     learnt: Option<PathBuf>,
@@ -48,7 +48,7 @@ pub(crate) struct LearningFlags {
 
 impl LearningFlags {
     /// The policy as it starts.
-    pub(crate) fn policy(&self, name: &str, seed: u64) -> Result<PolicySpec> {
+    pub fn policy(&self, name: &str, seed: u64) -> Result<PolicySpec> {
         let given = [("--learnt", &self.learnt), ("--save-learnt", &self.save_learnt)];
         if let Some((flag, _)) = given.iter().find(|(_, path)| path.is_some())
             && !LEARNING.contains(&name)
@@ -67,19 +67,19 @@ impl LearningFlags {
     }
 
     /// What a policy starts with: `nothing` or a file; nothing to say of one that does not learn.
-    pub(crate) fn started_from(&self, name: &str) -> Option<String> {
+    pub fn started_from(&self, name: &str) -> Option<String> {
         let file = self.learnt.as_deref().map(Path::display).map(|path| path.to_string());
         LEARNING.contains(&name).then(|| file.unwrap_or_else(|| "nothing".to_owned()))
     }
 
     /// The file that is written, by its flag. It may be the one that was read: learning goes on
     /// there.
-    pub(crate) fn written(&self) -> Named<'_> {
+    pub fn written(&self) -> Named<'_> {
         ("--save-learnt", self.save_learnt.as_deref())
     }
 
     /// Writes what was learnt, if asked to.
-    pub(crate) fn save(&self, learnt: Option<&Learnt>) -> Result<()> {
+    pub fn save(&self, learnt: Option<&Learnt>) -> Result<()> {
         let (Some(path), Some(learnt)) = (&self.save_learnt, learnt) else { return Ok(()) };
         let file = LearntFile { format: FORMAT.to_owned(), learnt: learnt.clone() };
         let text =
@@ -104,12 +104,12 @@ fn read(path: &Path) -> Result<Learnt> {
 }
 
 /// What a policy starts with that is given no file; the name may have an order in front of it.
-pub(crate) fn started_from_nothing(variant: &str) -> Option<String> {
+pub fn started_from_nothing(variant: &str) -> Option<String> {
     let name = variant.rsplit('/').next().unwrap_or(variant);
     LEARNING.contains(&name).then(|| "nothing".to_owned())
 }
 
 /// A policy that starts knowing nothing.
-pub(crate) fn seeded(name: &str, seed: u64) -> PolicySpec {
+pub fn seeded(name: &str, seed: u64) -> PolicySpec {
     PolicySpec { seed, ..PolicySpec::named(name) }
 }

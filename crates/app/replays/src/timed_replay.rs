@@ -26,17 +26,17 @@ use dovetail_trace::{Cluster, StopCosts, Trace};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::commands::sim::check::{Check, Watch};
-use crate::commands::sim::money;
-use crate::commands::sim::pause::{self, Pause};
-use crate::commands::sim::recording::Recording;
+use crate::check::{Check, Watch};
 use crate::input::baseline;
 use crate::input::queues_file::QueueFlags;
+use crate::money;
+use crate::pause::{self, Pause};
+use crate::recording::Recording;
 
 /// In which order waiting jobs start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum OrderName {
+pub enum OrderName {
     /// Submission order; the first that does not fit holds up all others
     Fifo,
     /// Submission order; what does not fit is passed over
@@ -68,7 +68,7 @@ enum Kind {
 
 impl OrderName {
     /// The name for the command line.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Fifo => "fifo",
             Self::FifoSkip => "fifo-skip",
@@ -83,7 +83,7 @@ impl OrderName {
     }
 
     /// True when jobs are preempted and restarted, by published rules that know no policy.
-    pub(crate) fn is_preemptive(self) -> bool {
+    pub fn is_preemptive(self) -> bool {
         matches!(self.kind(), Kind::Published(_))
     }
 
@@ -104,73 +104,73 @@ impl OrderName {
 
 /// Everything a replay is told beside the trace and the machines.
 #[derive(Clone, Debug)]
-pub(crate) struct TimedPlan {
-    pub(crate) order: OrderName,
+pub struct TimedPlan {
+    pub order: OrderName,
     /// How nodes are chosen; preemptive orders do not ask.
-    pub(crate) policy: PolicySpec,
+    pub policy: PolicySpec,
     /// What the engine knows about run times, if not what the order asks for.
-    pub(crate) estimates: Option<Estimates>,
-    pub(crate) overheads: Option<StartOverheads>,
-    pub(crate) cluster_events: Vec<ClusterEvent>,
-    pub(crate) faults: Option<FaultModel>,
+    pub estimates: Option<Estimates>,
+    pub overheads: Option<StartOverheads>,
+    pub cluster_events: Vec<ClusterEvent>,
+    pub faults: Option<FaultModel>,
     /// Whether jobs of higher priority stop others.
-    pub(crate) preemption: bool,
+    pub preemption: bool,
     /// Weights of order `dovetail`.
-    pub(crate) turns: Turns,
+    pub turns: Turns,
     /// Where queues are described, and what they have used.
-    pub(crate) queues: QueueFlags,
+    pub queues: QueueFlags,
     /// What stops cost where the trace does not say.
-    pub(crate) stop_costs: StopCosts,
+    pub stop_costs: StopCosts,
     /// Whether published orders pay for stops, too.
-    pub(crate) charges_baselines: bool,
+    pub charges_baselines: bool,
     /// Whether capacity is reserved for the jobs that are next.
-    pub(crate) reserve: ReserveConfig,
+    pub reserve: ReserveConfig,
     /// How often it is asked when pending jobs start; `None` is never.
-    pub(crate) forecast_every_ms: Option<u64>,
-    pub(crate) check: Check,
+    pub forecast_every_ms: Option<u64>,
+    pub check: Check,
 }
 
 /// Files beside a replay; published orders know none.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Files<'f> {
-    pub(crate) record: Option<&'f Path>,
-    pub(crate) pause: Option<Pause<'f>>,
-    pub(crate) from_checkpoint: Option<&'f Path>,
+pub struct Files<'f> {
+    pub record: Option<&'f Path>,
+    pub pause: Option<Pause<'f>>,
+    pub from_checkpoint: Option<&'f Path>,
 }
 
 /// What came out, as JSON.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct TimedFigures {
+pub struct TimedFigures {
     #[serde(flatten)]
-    pub(crate) metrics: TimedMetrics,
+    pub metrics: TimedMetrics,
     /// How good the expected run times were that jobs started with, by source; absent where no job
     /// had one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) estimates: BTreeMap<&'static str, Calibration>,
+    pub estimates: BTreeMap<&'static str, Calibration>,
     /// How good expected starts were, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) start_estimate: Option<StartEstimate>,
+    pub start_estimate: Option<StartEstimate>,
     /// How queues fared, where the order or `--queues` looks at them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) queues: Option<Vec<QueueFigures>>,
-    pub(crate) event_log_hash: String,
+    pub queues: Option<Vec<QueueFigures>>,
+    pub event_log_hash: String,
     #[serde(skip)]
-    pub(crate) learnt: Option<Learnt>,
+    pub learnt: Option<Learnt>,
     /// Where the GPU-time went; published orders keep no such account.
     #[serde(skip)]
-    pub(crate) usage: Option<Usage>,
+    pub usage: Option<Usage>,
     /// The same over time.
     #[serde(skip)]
-    pub(crate) series: Option<Series>,
+    pub series: Option<Series>,
     /// Where it went on, on the trace's clock, if it was paused before.
-    pub(crate) resumed_at_ms: Option<u64>,
+    pub resumed_at_ms: Option<u64>,
     /// Whether it was paused before the end; then there is no account yet.
     #[serde(skip)]
-    pub(crate) is_paused: bool,
+    pub is_paused: bool,
 }
 
 /// Replays a trace.
-pub(crate) fn replay(
+pub fn replay(
     trace: &Trace,
     cluster: &Cluster,
     plan: &TimedPlan,
@@ -415,7 +415,7 @@ impl Observer for Eyes<'_> {
 }
 
 /// Bytes as hexadecimal digits.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

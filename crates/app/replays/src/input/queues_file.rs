@@ -16,25 +16,25 @@ use crate::input::toml_file::TomlFile;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct QueueFlags {
+pub struct QueueFlags {
     /// timed: TOML with quota, limit, weight, parent and half-life of queues; those that only the
     /// trace names weigh 1
     #[arg(long, value_name = "FILE")]
-    pub(crate) queues: Option<PathBuf>,
+    pub queues: Option<PathBuf>,
     /// timed: TOML with the GPU-hours that queues have used before the first submission
     #[arg(long, value_name = "FILE")]
-    pub(crate) history: Option<PathBuf>,
+    pub history: Option<PathBuf>,
 }
 
 impl QueueFlags {
     /// The first of these flags that was given.
-    pub(crate) fn given(&self) -> Option<&'static str> {
+    pub fn given(&self) -> Option<&'static str> {
         let history = self.history.as_ref().map(|_| "--history");
         self.queues.as_ref().map(|_| "--queues").or(history)
     }
 
     /// The queues of the file, and those that jobs name beside.
-    pub(crate) fn queues(&self, jobs: &[TraceJob]) -> Result<Vec<Queue>> {
+    pub fn queues(&self, jobs: &[TraceJob]) -> Result<Vec<Queue>> {
         let mut queues = match &self.queues {
             Some(path) => read_queues(&TomlFile::read(path)?)?,
             None => Vec::new(),
@@ -47,7 +47,7 @@ impl QueueFlags {
     }
 
     /// What these queues had used when the first job was submitted, on a cluster of so many GPUs.
-    pub(crate) fn usage(&self, queues: &[Queue], gpus: u64) -> Result<Vec<QueueUsage>> {
+    pub fn usage(&self, queues: &[Queue], gpus: u64) -> Result<Vec<QueueUsage>> {
         match &self.history {
             Some(path) => read_history(&TomlFile::read(path)?, queues, gpus),
             None => Ok(Vec::new()),
@@ -55,7 +55,7 @@ impl QueueFlags {
     }
 
     /// What is read, by flag.
-    pub(crate) fn files(&self) -> [(&'static str, Option<&Path>); 2] {
+    pub fn files(&self) -> [(&'static str, Option<&Path>); 2] {
         [("--queues", self.queues.as_deref()), ("--history", self.history.as_deref())]
     }
 }

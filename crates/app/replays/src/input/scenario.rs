@@ -10,13 +10,13 @@ use dovetail_trace::{Known, Trace};
 use crate::input::cluster::NodesFlag;
 
 /// What a scenario file says.
-pub(crate) struct ScenarioFile<'p> {
+pub struct ScenarioFile<'p> {
     path: &'p Path,
     scenario: Scenario,
 }
 
 impl<'p> ScenarioFile<'p> {
-    pub(crate) fn read(path: &'p Path) -> Result<Self> {
+    pub fn read(path: &'p Path) -> Result<Self> {
         let file = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
         let scenario: Scenario = toml::from_str(&text).map_err(|error| {
@@ -28,14 +28,14 @@ impl<'p> ScenarioFile<'p> {
     }
 
     /// The machines, as `--nodes` would say them.
-    pub(crate) fn nodes(&self) -> Result<NodesFlag> {
+    pub fn nodes(&self) -> Result<NodesFlag> {
         let nodes: Result<NodesFlag, String> = self.scenario.world.nodes.parse();
         let file = self.path.display();
         Ok(nodes.map_err(|problem| BadInput(format!("{file}: world.nodes: {problem}")))?)
     }
 
     /// The jobs of a seed.
-    pub(crate) fn trace(&self, seed: u64, cluster_gpus: u64) -> Result<Trace> {
+    pub fn trace(&self, seed: u64, cluster_gpus: u64) -> Result<Trace> {
         let file = self.path.display();
         let jobs = self.scenario.jobs(seed, cluster_gpus);
         let jobs = jobs.map_err(|problem| BadInput(format!("{file}: {problem}")))?;

@@ -15,33 +15,33 @@ use dovetail_sim::timeline::{Timeline, TimelineState};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::commands::sim::recording::BUILD;
-use crate::commands::sim::timed_replay::hexadecimal;
+use crate::recording::BUILD;
+use crate::timed_replay::hexadecimal;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct PauseFlags {
+pub struct PauseFlags {
     /// timed: pause after everything up to this second of the trace's clock
     #[arg(long, value_name = "SECONDS", requires = "checkpoint")]
-    pub(crate) pause_at: Option<u64>,
+    pub pause_at: Option<u64>,
     /// timed: file for the paused simulation; gzip if its name ends in .gz
     #[arg(long, value_name = "FILE", requires = "pause_at")]
-    pub(crate) checkpoint: Option<PathBuf>,
+    pub checkpoint: Option<PathBuf>,
     /// timed: resume a paused simulation; trace, cluster and policy must be the same
     #[arg(long, value_name = "FILE")]
-    pub(crate) from_checkpoint: Option<PathBuf>,
+    pub from_checkpoint: Option<PathBuf>,
 }
 
 /// When to pause, and where to keep what is needed to go on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pause<'f> {
-    pub(crate) at_ms: u64,
-    pub(crate) path: &'f Path,
+pub struct Pause<'f> {
+    pub at_ms: u64,
+    pub path: &'f Path,
 }
 
 impl PauseFlags {
     /// The first flag that was given, if any was.
-    pub(crate) fn given(&self) -> Option<&'static str> {
+    pub fn given(&self) -> Option<&'static str> {
         let given = [
             ("--pause-at", self.pause_at.is_some()),
             ("--checkpoint", self.checkpoint.is_some()),
@@ -51,7 +51,7 @@ impl PauseFlags {
     }
 
     /// The pause asked for.
-    pub(crate) fn pause(&self) -> Result<Option<Pause<'_>>> {
+    pub fn pause(&self) -> Result<Option<Pause<'_>>> {
         let Some((seconds, path)) = self.pause_at.zip(self.checkpoint.as_deref()) else {
             return Ok(None);
         };
@@ -78,7 +78,7 @@ struct Body {
 }
 
 /// Keeps a simulation that stands between two instants.
-pub(crate) fn write(
+pub fn write(
     path: &Path,
     simulation: &Simulation,
     world: &TimedWorld,
@@ -94,7 +94,7 @@ pub(crate) fn write(
 }
 
 /// A simulation as it was kept, with its account of GPU-time.
-pub(crate) fn resume(
+pub fn resume(
     path: &Path,
     world: TimedWorld,
     config: &TimedConfig,

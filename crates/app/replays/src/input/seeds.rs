@@ -7,7 +7,7 @@ const MAX_SEEDS: u64 = 10_000;
 
 /// Seeds, each once, in the order given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seeds(pub(crate) Vec<u64>);
+pub struct Seeds(pub Vec<u64>);
 
 impl FromStr for Seeds {
     type Err = String;

@@ -5,39 +5,39 @@ use dovetail_sim::report::ArrivalRun;
 use dovetail_sim::timeline::UsageReport;
 use serde::Serialize;
 
-use crate::commands::sim::fgd_replay::FgdReplay;
-use crate::commands::sim::limits::Limit;
-use crate::commands::sim::money::BriefBill;
-use crate::commands::sim::timed_replay::TimedFigures;
+use crate::fgd_replay::FgdReplay;
+use crate::limits::Limit;
+use crate::money::BriefBill;
+use crate::timed_replay::TimedFigures;
 
 /// One replay.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
-    pub(crate) trace: String,
+pub struct Row {
+    pub trace: String,
     /// The policy, or the order with its policy.
     #[serde(rename = "policy")]
-    pub(crate) variant: String,
-    pub(crate) seed: u64,
+    pub variant: String,
+    pub seed: u64,
     #[serde(flatten)]
-    pub(crate) figures: Figures,
+    pub figures: Figures,
     /// GPU-time and money, where the replay keeps an account.
     #[serde(flatten)]
-    pub(crate) bill: Option<BriefBill>,
+    pub bill: Option<BriefBill>,
     /// What no policy can exceed, where it was computed.
     #[serde(skip)]
-    pub(crate) limit: Option<Limit>,
+    pub limit: Option<Limit>,
     /// Where the GPU-time went, in full.
     #[serde(skip)]
-    pub(crate) usage: Option<UsageReport>,
+    pub usage: Option<UsageReport>,
     /// What a learning policy knew at the beginning.
     #[serde(skip)]
-    pub(crate) learning_started_from: Option<String>,
+    pub learning_started_from: Option<String>,
 }
 
 /// Figures of either protocol.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Figures {
+pub enum Figures {
     /// Arrivals only.
     Fgd(Box<FgdFigures>),
     /// Submit, wait, run, end.
@@ -46,7 +46,7 @@ pub(crate) enum Figures {
 
 impl Figures {
     /// Hash of everything that happened.
-    pub(crate) fn event_log_hash(&self) -> &str {
+    pub fn event_log_hash(&self) -> &str {
         match self {
             Self::Fgd(figures) => &figures.event_log_hash,
             Self::Timed(figures) => &figures.event_log_hash,
@@ -56,24 +56,24 @@ impl Figures {
 
 /// What counts at the end of an arrivals-only replay.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct FgdFigures {
+pub struct FgdFigures {
     /// Allocated share of the cluster when 130 % were requested.
-    pub(crate) allocation_percent_at_130: Option<f64>,
-    pub(crate) fragmentation_percent_at_130: Option<f64>,
-    pub(crate) first_rejection_percent: Option<f64>,
+    pub allocation_percent_at_130: Option<f64>,
+    pub fragmentation_percent_at_130: Option<f64>,
+    pub first_rejection_percent: Option<f64>,
     /// Requested share before the first rejected pod: all of it without a rejection.
-    pub(crate) held_percent: f64,
-    pub(crate) failed_pods: u64,
-    pub(crate) decisions: u64,
-    pub(crate) decisions_per_second: Option<f64>,
-    pub(crate) event_log_hash: String,
+    pub held_percent: f64,
+    pub failed_pods: u64,
+    pub decisions: u64,
+    pub decisions_per_second: Option<f64>,
+    pub event_log_hash: String,
     /// The whole run, for plots.
     #[serde(skip)]
-    pub(crate) run: ArrivalRun,
+    pub run: ArrivalRun,
 }
 
 impl FgdFigures {
-    pub(crate) fn of(replay: &FgdReplay, seed: u64, cluster_milli: i64) -> Self {
+    pub fn of(replay: &FgdReplay, seed: u64, cluster_milli: i64) -> Self {
         let run = &replay.run;
         let last = POINTS - 1;
         let held = run.samples[..replay.held_pods].last();
@@ -95,11 +95,11 @@ impl FgdFigures {
 
 /// A figure that is compared.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Metric {
+pub struct Metric {
     /// Key in JSON and CSV.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
     /// Title in tables, with the unit.
-    pub(crate) title: &'static str,
+    pub title: &'static str,
     /// Units of the key in one unit of the title.
     scale: f64,
     of: fn(&Row) -> Option<f64>,
@@ -107,10 +107,7 @@ pub(crate) struct Metric {
 
 /// Metrics that fit into a table, of those that are known. The priced share stands where its
 /// dollars stand, and takes no other's place: money without it would say less than it seems to.
-pub(crate) fn shown<'m>(
-    known: impl IntoIterator<Item = &'m Metric>,
-    most: usize,
-) -> Vec<&'m Metric> {
+pub fn shown<'m>(known: impl IntoIterator<Item = &'m Metric>, most: usize) -> Vec<&'m Metric> {
     let mut left = most;
     let fits = |metric: &&Metric| {
         let is_beside = metric.key == PRICED_SHARE.key;
@@ -122,7 +119,7 @@ pub(crate) fn shown<'m>(
 }
 
 /// What a column of the priced share says, if there is one.
-pub(crate) fn money_note(shown: &[&Metric]) -> &'static str {
+pub fn money_note(shown: &[&Metric]) -> &'static str {
     match shown.iter().any(|metric| metric.key == PRICED_SHARE.key) {
         true => {
             "priced %: how much of the wasted GPU-time has a price; the USD are of that part alone\n"
@@ -133,12 +130,12 @@ pub(crate) fn money_note(shown: &[&Metric]) -> &'static str {
 
 impl Metric {
     /// The figure, where the replay has it.
-    pub(crate) fn of(&self, row: &Row) -> Option<f64> {
+    pub fn of(&self, row: &Row) -> Option<f64> {
         (self.of)(row)
     }
 
     /// A figure in the unit of the title.
-    pub(crate) fn shown(&self, figure: f64) -> f64 {
+    pub fn shown(&self, figure: f64) -> f64 {
         figure / self.scale
     }
 }
@@ -158,7 +155,7 @@ fn timed(row: &Row) -> Option<&TimedFigures> {
 }
 
 /// What is compared under `fgd`, the most important first.
-pub(crate) const FGD_METRICS: [Metric; 5] = [
+pub const FGD_METRICS: [Metric; 5] = [
     Metric {
         key: "allocation_percent_at_130",
         title: "allocated %",
@@ -200,7 +197,7 @@ const PRICED_SHARE: Metric = Metric {
 };
 
 /// What is compared under `timed`, the most important first.
-pub(crate) const TIMED_METRICS: [Metric; 10] = [
+pub const TIMED_METRICS: [Metric; 10] = [
     Metric {
         key: "average_jct_s",
         title: "mean time h",
@@ -262,7 +259,7 @@ pub(crate) const TIMED_METRICS: [Metric; 10] = [
 ];
 
 /// The metrics of a row's protocol.
-pub(crate) fn metrics_of(row: &Row) -> &'static [Metric] {
+pub fn metrics_of(row: &Row) -> &'static [Metric] {
     match row.figures {
         Figures::Fgd(_) => &FGD_METRICS,
         Figures::Timed(_) => &TIMED_METRICS,

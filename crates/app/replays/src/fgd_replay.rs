@@ -10,19 +10,19 @@ use dovetail_plan::{EngineConfig, PolicySpec};
 use dovetail_sim::fgd::{FgdRun, FgdWorld, run_fgd};
 use dovetail_sim::world::snapshot;
 
-use crate::commands::sim::check::{Check, Watch};
-use crate::commands::sim::recording::Recording;
+use crate::check::{Check, Watch};
+use crate::recording::Recording;
 
 /// What came out of one replay.
 #[derive(Debug)]
-pub(crate) struct FgdReplay {
-    pub(crate) run: FgdRun,
+pub struct FgdReplay {
+    pub run: FgdRun,
     /// Pods that arrived before the first one that was rejected.
-    pub(crate) held_pods: usize,
+    pub held_pods: usize,
 }
 
 /// One replay under the eyes of the judge, and of a recorder if there is a file for it.
-pub(crate) fn replay(
+pub fn replay(
     world: &FgdWorld<'_>,
     policy: PolicySpec,
     check: Check,
@@ -59,7 +59,7 @@ pub(crate) fn replay(
 
 impl FgdReplay {
     /// Speed of deciding and committing, where the clock has seen any time pass.
-    pub(crate) fn decisions_per_second(&self) -> Option<f64> {
+    pub fn decisions_per_second(&self) -> Option<f64> {
         let speed = self.run.decisions as f64 * 1e9 / self.run.decision_ns as f64;
         (self.run.decision_ns > 0).then(|| speed.round())
     }

@@ -13,7 +13,7 @@ const TOLD: usize = 5;
 
 /// When everything is added up again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Check {
+pub enum Check {
     /// Every 1,000 steps and at the end
     #[default]
     Sampled,
@@ -25,7 +25,7 @@ pub(crate) enum Check {
 
 /// Watches a replay.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     judge: Option<Judge>,
     check: Check,
     steps: u64,
@@ -34,13 +34,13 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// A judge over the world as it is before the first event.
-    pub(crate) fn new(check: Check, world: &Snapshot) -> Self {
+    pub fn new(check: Check, world: &Snapshot) -> Self {
         let judge = (check != Check::Off).then(|| Judge::new(world));
         Self { judge, check, steps: 0, violations: Vec::new() }
     }
 
     /// What happened at one moment and what was decided.
-    pub(crate) fn step(&mut self, events: &[Event], plan: &Plan, now_ms: u64) {
+    pub fn step(&mut self, events: &[Event], plan: &Plan, now_ms: u64) {
         let Some(judge) = &mut self.judge else { return };
         self.steps += 1;
         for event in events {
@@ -54,7 +54,7 @@ impl Watch {
     }
 
     /// The last full check, and the verdict.
-    pub(crate) fn verdict(mut self) -> Result<()> {
+    pub fn verdict(mut self) -> Result<()> {
         let found = self.judge.as_ref().map(Judge::recheck_all).unwrap_or_default();
         self.note(found);
         if self.violations.is_empty() {

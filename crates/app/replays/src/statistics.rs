@@ -4,19 +4,19 @@ use serde::Serialize;
 
 /// What many replays of one policy gave. Runs without the figure are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Spread {
+pub struct Spread {
     /// Replays that have the figure.
-    pub(crate) runs: usize,
-    pub(crate) mean: f64,
+    pub runs: usize,
+    pub mean: f64,
     /// Of the sample (n - 1); absent for a single run.
-    pub(crate) standard_deviation: Option<f64>,
-    pub(crate) min: f64,
-    pub(crate) max: f64,
+    pub standard_deviation: Option<f64>,
+    pub min: f64,
+    pub max: f64,
 }
 
 impl Spread {
     /// The spread of some figures, if there are any.
-    pub(crate) fn of(figures: &[f64]) -> Option<Self> {
+    pub fn of(figures: &[f64]) -> Option<Self> {
         let runs = figures.len();
         if runs == 0 {
             return None;
@@ -35,20 +35,20 @@ impl Spread {
 
 /// Two policies on the same traces and seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Paired {
-    pub(crate) mean_difference: f64,
+pub struct Paired {
+    pub mean_difference: f64,
     /// Pairs in which the figure is higher than that of the other policy.
-    pub(crate) higher: usize,
-    pub(crate) lower: usize,
-    pub(crate) equal: usize,
+    pub higher: usize,
+    pub lower: usize,
+    pub equal: usize,
     /// Probability of a split at least this uneven if both were alike: two-sided, equal pairs left
     /// out.
-    pub(crate) sign_test_p: f64,
+    pub sign_test_p: f64,
 }
 
 impl Paired {
     /// Compares pairs of (figure, the other policy's figure), if there are any.
-    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
+    pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         if pairs.is_empty() {
             return None;
         }

@@ -1,24 +1,19 @@
-//! Recordings: written beside a replay, and replayed by `dovetail sim replay`.
+//! `dovetail sim replay`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
-use dovetail_console::file::OutputFile;
 use dovetail_console::open::open;
 use dovetail_console::style::Stream;
 use dovetail_console::table::{facts, table, whole};
-use dovetail_plan::{Engine, EngineConfig};
 use dovetail_recording::{replay, what_if};
 use dovetail_settings::errors::{BadInput, Diverged};
 use dovetail_settings::form::Output;
-use dovetail_sim::record::{Decision, Difference, Recorder, ReplayReport, WhatIf};
+use dovetail_sim::record::{Decision, Difference, ReplayReport, WhatIf};
 
-use crate::input::policy;
-
-/// Version of the program, for recordings and checkpoints.
-pub(crate) const BUILD: &str = env!("CARGO_PKG_VERSION");
+use dovetail_replays::input::policy;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -130,25 +125,4 @@ fn what_if_text(app: &App, file: &str, report: &WhatIf) -> String {
 fn decision(decision: Option<&Decision>) -> Result<String> {
     let text = decision.map(serde_json::to_string).transpose()?;
     Ok(text.unwrap_or_else(|| "nothing more".to_owned()))
-}
-
-/// A recording being written.
-#[derive(Debug)]
-pub(crate) struct Recording<'p> {
-    path: &'p Path,
-    pub(crate) recorder: Recorder<OutputFile>,
-}
-
-impl<'p> Recording<'p> {
-    /// Starts a recording of an engine as it stands.
-    pub(crate) fn start(path: &'p Path, config: &EngineConfig, engine: &Engine) -> Result<Self> {
-        let file = OutputFile::create(path)?;
-        let name = path.display().to_string();
-        Ok(Self { path, recorder: Recorder::start(&name, file, BUILD, config, engine) })
-    }
-
-    /// Ends it.
-    pub(crate) fn finish(self) -> Result<()> {
-        self.recorder.finish()?.finish(self.path)
-    }
 }

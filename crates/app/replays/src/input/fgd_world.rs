@@ -16,19 +16,19 @@ use crate::input::trace_file::{self, RowFlags};
 
 /// Files with published orders; without them the same orders follow from the seed.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct OrderFlags {
+pub struct OrderFlags {
     /// fgd: file with orders of arrival, one line per seed [default: computed from the seed]
     #[arg(long, value_name = "FILE")]
-    pub(crate) arrivals: Option<PathBuf>,
+    pub arrivals: Option<PathBuf>,
     /// fgd: file with tie-break orders of the machines, one line per trace and seed
     /// [default: computed from the seed]
     #[arg(long, value_name = "FILE")]
-    pub(crate) node_order: Option<PathBuf>,
+    pub node_order: Option<PathBuf>,
 }
 
 impl OrderFlags {
     /// The first flag that was given, if any.
-    pub(crate) fn given(&self) -> Option<&'static str> {
+    pub fn given(&self) -> Option<&'static str> {
         let given = [("--arrivals", &self.arrivals), ("--node-order", &self.node_order)];
         given.into_iter().find(|(_, path)| path.is_some()).map(|(flag, _)| flag)
     }
@@ -36,21 +36,21 @@ impl OrderFlags {
 
 /// Pods of one trace on the machines of one cluster.
 #[derive(Debug)]
-pub(crate) struct FgdTrace {
+pub struct FgdTrace {
     /// Name of the trace: its file without folder and endings.
-    pub(crate) name: String,
-    pub(crate) pods: Trace,
+    pub name: String,
+    pub pods: Trace,
 }
 
 impl FgdTrace {
     /// Reads the pods of a file.
-    pub(crate) fn read(app: &App, path: &Path, rows: RowFlags) -> Result<Self> {
+    pub fn read(app: &App, path: &Path, rows: RowFlags) -> Result<Self> {
         let pods = trace_file::jobs(app, path, rows)?;
         Ok(Self { name: trace_name(path), pods })
     }
 
     /// The orders of a seed, computed.
-    pub(crate) fn orders(&self, cluster: &Cluster, seed: u64) -> Result<FgdOrders> {
+    pub fn orders(&self, cluster: &Cluster, seed: u64) -> Result<FgdOrders> {
         // Settings bound seeds to what fits.
         fgd_orders(&self.pods.jobs, &cluster.nodes, seed as i64).map_err(|error| match error {
             TraceError::Protocol { job, problem, expected } => {
@@ -64,7 +64,7 @@ impl FgdTrace {
 
     /// Notes the models that pods ask for and no machine has: pods that accept no other are always
     /// dropped, which may be a typo.
-    pub(crate) fn note_missing_models(&self, app: &App, cluster: &Cluster) {
+    pub fn note_missing_models(&self, app: &App, cluster: &Cluster) {
         let present: BTreeSet<&str> =
             cluster.nodes.iter().filter_map(|node| node.gpu_model.as_deref()).collect();
         let mut missing: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -90,7 +90,7 @@ impl FgdTrace {
     /// The orders of a seed, from the files given or computed. A file does not say which pods its
     /// rows are of, so an order that is not the computed one gets a note: it may be of another
     /// trace.
-    pub(crate) fn orders_from(
+    pub fn orders_from(
         &self,
         app: &App,
         cluster: &Cluster,
@@ -123,7 +123,7 @@ impl FgdTrace {
     }
 
     /// The world of these orders.
-    pub(crate) fn world<'w>(&'w self, cluster: &'w Cluster, orders: &'w FgdOrders) -> FgdWorld<'w> {
+    pub fn world<'w>(&'w self, cluster: &'w Cluster, orders: &'w FgdOrders) -> FgdWorld<'w> {
         FgdWorld {
             nodes: &cluster.nodes,
             pods: &self.pods.jobs,

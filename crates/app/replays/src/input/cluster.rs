@@ -16,7 +16,7 @@ const MAX_NODES: u64 = 1_000_000;
 
 /// What `--nodes` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NodesFlag {
+pub enum NodesFlag {
     /// Machines and the GPUs of each.
     Sizes(Vec<(u32, u32)>),
     /// A file with machines.
@@ -24,7 +24,7 @@ pub(crate) enum NodesFlag {
 }
 
 impl NodesFlag {
-    pub(crate) fn file(&self) -> Named<'_> {
+    pub fn file(&self) -> Named<'_> {
         let file = match self {
             Self::Sizes(_) => None,
             Self::File(path) => Some(path.as_path()),
@@ -67,7 +67,7 @@ fn size(text: &str) -> Option<(u32, u32)> {
 
 impl NodesFlag {
     /// The machines.
-    pub(crate) fn cluster(&self, app: &App, rows: RowFlags) -> Result<Cluster> {
+    pub fn cluster(&self, app: &App, rows: RowFlags) -> Result<Cluster> {
         match self {
             Self::File(path) => trace_file::machines(app, path, rows),
             Self::Sizes(sizes) => Ok(cluster_of(sizes)),

@@ -17,13 +17,13 @@ const DEFAULT: &str = PRESETS[0].0;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct WeightFlags {
+pub struct WeightFlags {
     /// timed: what order dovetail is for [default: fair]
     #[arg(long, value_name = "NAME", value_parser = names())]
-    pub(crate) preset: Option<String>,
+    pub preset: Option<String>,
     /// timed: TOML with weights of one's own for order dovetail
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
-    pub(crate) weights: Option<PathBuf>,
+    pub weights: Option<PathBuf>,
 }
 
 fn names() -> PossibleValuesParser {
@@ -33,13 +33,13 @@ fn names() -> PossibleValuesParser {
 
 impl WeightFlags {
     /// The first of these flags that was given.
-    pub(crate) fn given(&self) -> Option<&'static str> {
+    pub fn given(&self) -> Option<&'static str> {
         let weights = self.weights.as_ref().map(|_| "--weights");
         self.preset.as_ref().map(|_| "--preset").or(weights)
     }
 
     /// What they say.
-    pub(crate) fn turns(&self) -> Result<Turns> {
+    pub fn turns(&self) -> Result<Turns> {
         if let Some(path) = &self.weights {
             return read(&TomlFile::read(path)?);
         }
@@ -48,7 +48,7 @@ impl WeightFlags {
     }
 
     /// What is read, by flag.
-    pub(crate) fn file(&self) -> (&'static str, Option<&Path>) {
+    pub fn file(&self) -> (&'static str, Option<&Path>) {
         ("--weights", self.weights.as_deref())
     }
 }

@@ -13,10 +13,10 @@ use crate::input::baseline;
 
 /// How bad rows are met.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct RowFlags {
+pub struct RowFlags {
     /// Skip bad rows and list them on standard error
     #[arg(long)]
-    pub(crate) skip_bad_rows: bool,
+    pub skip_bad_rows: bool,
 }
 
 impl RowFlags {
@@ -26,24 +26,19 @@ impl RowFlags {
 }
 
 /// The jobs of a file.
-pub(crate) fn jobs(app: &App, path: &Path, rows: RowFlags) -> Result<Trace> {
+pub fn jobs(app: &App, path: &Path, rows: RowFlags) -> Result<Trace> {
     jobs_with(app, path, &rows.options())
 }
 
 /// The jobs of a file, read as told.
-pub(crate) fn jobs_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Trace> {
+pub fn jobs_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Trace> {
     let trace = read_trace(path, options).map_err(or_skip)?;
     tell(app, path, &trace.notes, &trace.skipped);
     Ok(trace)
 }
 
 /// The jobs of a file for a use that needs to know when each came and how long it ran.
-pub(crate) fn jobs_with_times(
-    app: &App,
-    path: &Path,
-    rows: RowFlags,
-    needed_by: &str,
-) -> Result<Trace> {
+pub fn jobs_with_times(app: &App, path: &Path, rows: RowFlags, needed_by: &str) -> Result<Trace> {
     let trace = read_trace(path, &rows.options()).map_err(or_skip)?;
     baseline::check_times(&trace, needed_by)?;
     let trace = trace.with_run_times(rows.skip_bad_rows, needed_by).map_err(or_skip)?;
@@ -52,12 +47,12 @@ pub(crate) fn jobs_with_times(
 }
 
 /// The machines of a file.
-pub(crate) fn machines(app: &App, path: &Path, rows: RowFlags) -> Result<Cluster> {
+pub fn machines(app: &App, path: &Path, rows: RowFlags) -> Result<Cluster> {
     machines_with(app, path, &rows.options())
 }
 
 /// The machines of a file, read as told.
-pub(crate) fn machines_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Cluster> {
+pub fn machines_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Cluster> {
     let cluster = read_cluster(path, options).map_err(or_skip)?;
     tell(app, path, &cluster.notes, &cluster.skipped);
     Ok(cluster)
