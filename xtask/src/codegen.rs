@@ -11,6 +11,9 @@ pub(crate) const CLI_REFERENCE: &str = "docs/reference/cli.md";
 /// Where the definition of queues lies.
 pub(crate) const QUEUE_DEFINITION: &str = "deploy/queue-definition.yaml";
 
+/// Where the definition of sharing policies lies.
+pub(crate) const SHARING_DEFINITION: &str = "deploy/sharing/policy-definition.yaml";
+
 /// Where the reference of the metrics lies.
 pub(crate) const METRICS_REFERENCE: &str = "docs/reference/metrics.md";
 
@@ -30,6 +33,9 @@ pub(crate) const METRICS_COMMAND: &str = "markdown-metrics";
 
 /// The hidden command that prints the definition of queues.
 pub(crate) const QUEUE_COMMAND: &str = "queue-definition";
+
+/// The hidden command that prints the definition of sharing policies.
+pub(crate) const SHARING_COMMAND: &str = "sharing-definition";
 
 /// Rules and alerts, with the hidden command that prints them.
 pub(crate) const RULES: (&str, &str) = ("deploy/monitoring/rules.yaml", "monitoring-rules");

@@ -16,6 +16,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   lines            lines of source without tests, per crate and in total
   codegen cli      write docs/reference/cli.md from the command line's own definition
   codegen queues   write deploy/queue-definition.yaml from the definition in the code
+  codegen sharing  write deploy/sharing/policy-definition.yaml from the definition in the code
   codegen metrics  write docs/reference/metrics.md from the metrics' own descriptions
   codegen rules    write deploy/monitoring/rules.yaml from the rules in the code
   codegen dashboard  write deploy/monitoring/dashboard.json from the panels in the code
@@ -48,6 +49,9 @@ fn run() -> Result<ExitCode> {
         ["lines"] => tidy::lines::print(),
         ["codegen", "cli"] => {
             codegen::write_reference(codegen::CLI_REFERENCE, codegen::CLI_COMMAND)
+        }
+        ["codegen", "sharing"] => {
+            codegen::write_reference(codegen::SHARING_DEFINITION, codegen::SHARING_COMMAND)
         }
         ["codegen", "queues"] => {
             codegen::write_reference(codegen::QUEUE_DEFINITION, codegen::QUEUE_COMMAND)

@@ -75,6 +75,9 @@ enum Command {
     /// Print the CustomResourceDefinition of queues as YAML.
     #[command(hide = true)]
     QueueDefinition,
+    /// Print the CustomResourceDefinition of sharing policies as YAML.
+    #[command(hide = true)]
+    SharingDefinition,
     /// Print the reference of the scheduler's metrics as Markdown.
     #[command(hide = true)]
     MarkdownMetrics,
@@ -137,6 +140,7 @@ impl Cli {
             Command::MonitoringRules => app.print(&dovetail_serve::monitoring::rules()),
             Command::MonitoringDashboard => app.print(&dovetail_serve::monitoring::dashboard()),
             Command::MarkdownHelp => markdown_help::run(&app),
+            Command::SharingDefinition => app.print(&dovetail_sharing::definition_text()),
             Command::QueueDefinition => app.print(&dovetail_cluster::queues::definition_text()),
         }
     }

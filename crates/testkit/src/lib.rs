@@ -5,6 +5,7 @@
 //! - [`PrometheusServer`], [`PostgresServer`]: real servers, one per test; [`FakeExporter`]: what
 //!   the first scrapes.
 //! - [`Shape`]: GPU machines as Node objects.
+//! - [`gpu_operator`]: plays mig-manager, device plugin and feature discovery of nodes.
 //! - `ControlPlane`: a real control plane for tests, one per test program.
 //! - `FakeApi`: an API server in memory, with faults on demand.
 //! - `Kubelets`: plays the kubelets of all nodes.
@@ -14,6 +15,7 @@
 
 pub mod binaries;
 pub mod cluster;
+pub mod gpu_operator;
 mod servers;
 mod shape;
 

@@ -29,6 +29,11 @@ const FORMS: &[(&str, &[Output])] = &[
     ("completion", &[]),
     ("demo", &[Table, Json, Yaml, Html]),
     ("partition plan", &[Table, Json, Yaml]),
+    ("partition show", &[Table, Json, Yaml]),
+    ("partition apply", &[Table, Json, Yaml]),
+    ("partition rollback", &[Table, Json, Yaml]),
+    // Manifests for kubectl.
+    ("partition setup", &[Yaml, Json]),
     ("partition size", &[Table, Json, Yaml]),
     ("scheduler", &[Table, Json, Yaml]),
     ("serve", &[]),

@@ -6,49 +6,71 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use dovetail_cluster::gpus::{GpuUnits, node_gpus};
 use dovetail_console::app::App;
-use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
-use dovetail_model::{MigTable, is_gpu_resource};
-use dovetail_objects::{Pod, labels};
+use dovetail_model::MigTable;
+use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
+use dovetail_objects::Pod;
 use dovetail_partition::{Change, Demand, Gpu, Instance};
+use dovetail_sharing::guard::{other_master, rests};
+use dovetail_sharing::names::{NO_MIG, NVIDIA_DRIVER, RECORD};
+use dovetail_sharing::{PolicySpec, Record, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
 
 use crate::eligible::{Target, holders, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
-use crate::objects::{Objects, SeenNode};
-use crate::policy::Policy;
+use crate::objects::{Objects, SeenNode, check};
 
-/// Label by which nos takes nodes.
-const NOS_LABEL: &str = "nos.nebuly.com/gpu-partitioning";
+/// Pods that have been pending for less are not planned for, in milliseconds.
+pub const YOUNG_MS: u64 = 60_000;
 
-/// The layout of a node whose GPUs are not in MIG mode.
-const NO_MIG: &str = "all-disabled";
-
-/// Demand that is younger is not acted for.
-const YOUNG_MS: i64 = 60_000;
+/// The objects that flags name.
+///
+/// # Errors
+/// Objects that cannot be read.
+pub(crate) fn objects(app: &App, flags: &ObjectFlags) -> Result<(Objects, u64)> {
+    let mut objects = Objects::default();
+    let now_ms = flags.now_ms()?;
+    let complete = flags.read_into(app, &mut objects)?;
+    if flags.server().is_some() {
+        check(&complete)?;
+    }
+    objects.tell_skipped(app);
+    Ok((objects, now_ms))
+}
 
 /// The fleet of the objects that flags name.
 ///
 /// # Errors
 /// Objects that cannot be read.
-pub fn read(app: &App, flags: &ObjectFlags, policy: &Policy, tables: &[MigTable]) -> Result<Fleet> {
-    let mut objects = Objects::default();
-    let now_ms = flags.now_ms()?;
-    let complete = flags.read_into(app, &mut objects)?;
-    let is_hidden = |kind: &&&str| !complete.contains(*kind);
-    if let Some(kind) = ["Node", "Pod"].iter().find(is_hidden).filter(|_| flags.server().is_some())
-    {
-        bail!("the credentials may not list objects of kind {kind}: what is in use is not known");
-    }
-    for skipped in objects.skipped.iter().take(10) {
-        app.note(&format!("left out {}", dovetail_console::plain::plain(&skipped.to_string())));
-    }
-    let holders = holders(&objects);
-    let fleet = Fleet::default();
-    Ok(Reader { objects: &objects, holders, policy, tables, fleet }.read(now_ms))
+pub fn read(
+    app: &App,
+    flags: &ObjectFlags,
+    policy: &PolicySpec,
+    tables: &[MigTable],
+) -> Result<Fleet> {
+    let (objects, now_ms) = objects(app, flags)?;
+    Ok(fleet(&objects, policy, tables, Age { now_ms, young_ms: YOUNG_MS }))
+}
+
+/// The present, and how long a pod must have been pending.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Age {
+    pub(crate) now_ms: u64,
+    pub(crate) young_ms: u64,
+}
+
+/// The fleet of some objects.
+pub(crate) fn fleet(
+    objects: &Objects,
+    policy: &PolicySpec,
+    tables: &[MigTable],
+    age: Age,
+) -> Fleet {
+    let (holders, fleet) = (holders(objects), Fleet::default());
+    Reader { objects, holders, policy, tables, fleet, age }.read()
 }
 
 fn is_pending(pod: &Pod) -> bool {
@@ -60,13 +82,14 @@ struct Reader<'o> {
     objects: &'o Objects,
     /// Pods that hold something, by node.
     holders: BTreeMap<&'o str, Vec<&'o Pod>>,
-    policy: &'o Policy,
+    policy: &'o PolicySpec,
     tables: &'o [MigTable],
     fleet: Fleet,
+    age: Age,
 }
 
 impl Reader<'_> {
-    fn read(mut self, now_ms: u64) -> Fleet {
+    fn read(mut self) -> Fleet {
         self.fleet.world.tables = self.tables.to_vec();
         let mut targets = Vec::new();
         let mut node_of_gpu = Vec::new();
@@ -80,25 +103,26 @@ impl Reader<'_> {
                 targets.push(Target::of(seen, name, objects, self.held_on(name)));
             }
         }
-        self.demand(now_ms, &targets, &node_of_gpu);
+        self.demand(&targets, &node_of_gpu);
         self.keep_whole();
         self.fleet
     }
 
-    fn leave(&mut self, why: &str, gpus: i64) {
+    fn leave(&mut self, node: &str, why: &str, gpus: i64) {
+        self.fleet.stays.entry(node.to_owned()).or_insert_with(|| why.to_owned());
         let gpus = usize::try_from(gpus).unwrap_or(0);
         *self.fleet.left_alone.entry(why.to_owned()).or_default() += gpus;
     }
 
     fn node(&mut self, name: &str, seen: &SeenNode) {
-        let Some(gpus) = node_gpus(&seen.node, seen.hami.as_deref()) else { return };
+        let Some(gpus) = node_gpus(&seen.node, seen.hami()) else { return };
         let known = gpus.model.as_deref().and_then(|model| model_of(self.tables, model));
         let Some((model, table)) = known else {
-            return self.leave("no MIG table is known for the model", gpus.count.gpus);
+            return self.leave(name, "no MIG table is known for the model", gpus.count.gpus);
         };
         let is_mig = |units: &&GpuUnits| units.resource.starts_with(NVIDIA_MIG);
         if gpus.units.iter().any(|units| units.is_shared) {
-            return self.leave("the GPUs are shared by replicas", gpus.count.gpus);
+            return self.leave(name, "the GPUs are shared by replicas", gpus.count.gpus);
         }
         let whole: i64 =
             gpus.units.iter().filter(|units| !is_mig(units)).map(|units| units.built_in).sum();
@@ -108,7 +132,7 @@ impl Reader<'_> {
         let cut = (gpus.count.gpus - whole - lost).max(0);
         if whole > gpus.count.gpus {
             let why = "instances are offered under the name of whole GPUs (MIG strategy `single`)";
-            return self.leave(why, gpus.count.gpus);
+            return self.leave(name, why, gpus.count.gpus);
         }
         let table_place = self.tables.iter().position(|known| known.name == table.name);
         let table_place = table_place.expect("it is one of them");
@@ -116,19 +140,29 @@ impl Reader<'_> {
         let mut used = vec![0i64; table.profiles.len()];
         for units in gpus.units.iter().filter(is_mig) {
             let Some(place) = table.profile(&units.resource[NVIDIA_MIG.len()..]) else {
-                return self.leave("an instance is of no profile of the model", gpus.count.gpus);
+                return self.leave(
+                    name,
+                    "an instance is of no profile of the model",
+                    gpus.count.gpus,
+                );
             };
             counts[place] += u16::try_from(units.usable).unwrap_or(0);
             used[place] += self.used(name, &units.resource);
         }
-        let stays = self.stays(name, seen);
+        let is_broken = gpus.units.iter().any(|units| units.usable < units.built_in);
+        let broken = (lost > 0 || is_broken).then(|| "GPUs or instances are missing".to_owned());
+        let stays = self.stays(name, seen).or(broken);
         if let Some(why) = &stays {
-            self.leave(why, gpus.count.gpus);
+            self.leave(name, why, gpus.count.gpus);
         }
         let may_change = stays.is_none();
         let layouts = if cut > 0 { spread(table, &counts, cut as usize) } else { Some(Vec::new()) };
         let Some(layouts) = layouts else {
-            return self.leave("its instances do not fit on its GPUs by the model's table", cut);
+            return self.leave(
+                name,
+                "its instances do not fit on its GPUs by the model's table",
+                cut,
+            );
         };
         for layout in layouts {
             let Some(instances) = placed(table, &layout) else { continue };
@@ -143,7 +177,7 @@ impl Reader<'_> {
         }
         let may_cut = may_change && self.policy.allow_mode_change;
         if may_change && whole > 0 && !may_cut {
-            self.leave("whole GPUs: the policy does not set allowModeChange", whole);
+            self.leave(name, "whole GPUs: the policy does not set allowModeChange", whole);
         }
         for _ in 0..whole {
             let change = if may_cut { Change::WhenEmpty } else { Change::Never };
@@ -172,31 +206,29 @@ impl Reader<'_> {
 
     /// Why the GPUs of a node stay as they are, if they do.
     fn stays(&self, name: &str, seen: &SeenNode) -> Option<String> {
-        let labels = &seen.node.meta.labels;
-        let selected = &self.policy.node_selector;
-        if seen.hami.as_deref().is_some_and(|text| !text.is_empty()) {
-            return Some(format!("HAMi parts the GPUs of the node ({})", labels::HAMI_REGISTER));
+        let label = |key: &str| seen.node.meta.labels.get(key);
+        let record = seen.annotations.get(RECORD).map(|text| Record::read(text));
+        let record = match record.transpose() {
+            Ok(record) => record,
+            Err(error) => return Some(format!("annotation {RECORD} cannot be read: {error}")),
+        };
+        if let Some(master) = other_master(&seen.annotations, label, record.as_ref()) {
+            return Some(master);
         }
-        if labels.get(NOS_LABEL).is_some() {
-            return Some(format!("nos parts the GPUs of the node ({NOS_LABEL})"));
+        if self.objects.dra_nodes.contains(name) {
+            return Some(format!("the DRA driver {NVIDIA_DRIVER} gives its GPUs away"));
         }
-        if !selected.iter().all(|(key, value)| labels.get(key) == Some(value)) {
+        if !self.policy.selects(label) {
             return Some("the policy's nodeSelector does not select the node".to_owned());
         }
         if seen.node.unschedulable {
             return Some("the node is cordoned".to_owned());
         }
-        let state = labels.get(NVIDIA_MIG_STATE).filter(|state| *state != "success");
-        if let Some(state) = state {
-            return Some(format!("mig-manager reports `{state}` ({NVIDIA_MIG_STATE})"));
+        if let Some(why) = rests(label, record.as_ref(), self.age.now_ms) {
+            return Some(why);
         }
-        let has_gpus = |pod: &&Pod| {
-            let amounts = pod.holds().extended.iter();
-            amounts.filter(|(name, _)| is_gpu_resource(name)).any(|(_, count)| *count > 0)
-                || pod.has_resource_claims
-        };
         let why = "pods use GPUs of the node, and the API does not say which";
-        self.held_on(name).iter().any(has_gpus).then(|| why.to_owned())
+        self.held_on(name).iter().any(|pod| uses_gpus(pod)).then(|| why.to_owned())
     }
 
     fn not_planned(&mut self, why: String) {
@@ -217,7 +249,7 @@ impl Reader<'_> {
 
     /// Pending pods by profile, priority and the nodes they may go to. Nodes that the same pods may
     /// go to are one pool.
-    fn demand(&mut self, now_ms: u64, targets: &[Target], node_of_gpu: &[usize]) {
+    fn demand(&mut self, targets: &[Target], node_of_gpu: &[usize]) {
         let mut grouped: BTreeMap<(Vec<bool>, String, i32, bool), u32> = BTreeMap::new();
         let objects = self.objects;
         for pod in objects.pods.values().filter(|pod| is_pending(pod)) {
@@ -241,8 +273,8 @@ impl Reader<'_> {
                 self.not_planned("no node with such GPUs takes the pod".to_owned());
                 continue;
             }
-            let waiting_ms = now_ms.saturating_sub(pod.meta.created_ms).cast_signed();
-            let is_due = waiting_ms >= YOUNG_MS;
+            let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);
+            let is_due = waiting_ms >= self.age.young_ms;
             if !is_due {
                 self.not_planned("pending for less than a minute".to_owned());
             }
@@ -263,7 +295,7 @@ impl Reader<'_> {
         let demand = grouped.into_iter().map(|((nodes, profile, priority, is_due), count)| {
             let allowed = (0..targets.len()).filter(|node| nodes[*node]).map(|node| pools[node]);
             let pools = Some(allowed.collect());
-            let waiting_ms = if is_due { YOUNG_MS } else { 0 };
+            let waiting_ms = if is_due { YOUNG_MS.cast_signed() } else { 0 };
             Demand { profile, count, priority, waiting_ms, pools }
         });
         self.fleet.world.demand = demand.collect();

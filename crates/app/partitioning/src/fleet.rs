@@ -30,6 +30,8 @@ pub struct Fleet {
     pub keep_whole: BTreeMap<String, u32>,
     /// Whether it is known at which memory slices the instances of each GPU start.
     pub starts_known: Vec<bool>,
+    /// Nodes of which something stays as it is, each with the first reason.
+    pub stays: BTreeMap<String, String>,
     /// Why GPUs or nodes are left as they are, with how many.
     pub left_alone: BTreeMap<String, usize>,
     /// Why pending pods are not planned for, with how many.

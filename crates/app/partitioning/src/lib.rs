@@ -6,9 +6,15 @@
 //! | `fleet` | GPUs with names, as a file or a cluster has them |
 //! | `world_file` | a world in one file |
 //! | `objects`, `cluster`, `eligible` | the nodes and pods of a cluster, as a world |
-//! | `policy` | what a `SharingPolicy` allows |
-//! | `plan`, `size` | the two answers as documents, and as text |
+//! | `policy` | what a `SharingPolicy` in a file allows |
+//! | `plan`, `size`, `show` | answers as documents, and as text |
+//! | `changes` | a plan as layouts of nodes |
+//! | `server` | the requests to the API server that a change takes |
+//! | `apply` | policies followed on a cluster, node after node; changes rolled back |
+//! | `setup` | what lets NVIDIA's GPU Operator read the layouts |
 
+pub mod apply;
+mod changes;
 pub mod cluster;
 mod eligible;
 pub mod fleet;
@@ -16,5 +22,8 @@ mod layout;
 mod objects;
 pub mod plan;
 pub mod policy;
+mod server;
+pub mod setup;
+pub mod show;
 pub mod size;
 pub mod world_file;

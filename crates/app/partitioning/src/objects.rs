@@ -1,13 +1,30 @@
 //! Nodes, pods and what decides where pods can go, out of any source of objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::{Context, Result, bail};
+use dovetail_apiserver::client::{PAGE, read_some_lists};
 use dovetail_cluster::translate::Facts;
+use dovetail_console::app::App;
+use dovetail_console::plain::plain;
 use dovetail_inventory::dump::{RawObject, Sink, Skipped};
 use dovetail_objects::{
-    CsiNode, Node, PersistentVolume, Pod, StorageClass, VolumeClaim, labels, read,
+    CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
+use dovetail_sharing::names::NVIDIA_DRIVER;
+use dovetail_sources::kubeconfig::ConnectionFlags;
 use serde::Deserialize;
+
+/// The kinds that are read.
+const KINDS: [&str; 7] = [
+    "Node",
+    "Pod",
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "StorageClass",
+    "CSINode",
+    "ResourceSlice",
+];
 
 /// Annotations of other systems that part GPUs themselves.
 #[derive(Default, Deserialize)]
@@ -22,10 +39,17 @@ struct Annotations {
     annotations: BTreeMap<String, String>,
 }
 
-/// A node, and HAMi's annotation of it.
+/// A node with all of its annotations.
 pub(crate) struct SeenNode {
     pub(crate) node: Node,
-    pub(crate) hami: Option<String>,
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+impl SeenNode {
+    /// HAMi's annotation.
+    pub(crate) fn hami(&self) -> Option<&str> {
+        self.annotations.get(labels::HAMI_REGISTER).map(String::as_str)
+    }
 }
 
 /// What is read of a cluster.
@@ -35,10 +59,34 @@ pub(crate) struct Objects {
     pub(crate) pods: BTreeMap<(String, String), Pod>,
     pub(crate) facts: Facts,
     pub(crate) csi: BTreeMap<String, CsiNode>,
+    /// Nodes whose GPUs NVIDIA's DRA driver gives away.
+    pub(crate) dra_nodes: BTreeSet<String>,
     pub(crate) skipped: Vec<Skipped>,
 }
 
 impl Objects {
+    /// The objects of a cluster.
+    ///
+    /// # Errors
+    /// A cluster that does not answer; credentials that may not list nodes or pods.
+    pub(crate) async fn of(app: &App, cluster: &ConnectionFlags) -> Result<Self> {
+        let mut objects = Self::default();
+        let config = cluster.connect().await?;
+        let is_wanted = |kind: &str| KINDS.contains(&kind);
+        let lists = read_some_lists(&config, PAGE, is_wanted, &mut objects).await;
+        let lists = lists.with_context(|| cluster.name())?;
+        check(&lists.complete)?;
+        objects.tell_skipped(app);
+        Ok(objects)
+    }
+
+    /// Names the first objects that could not be read.
+    pub(crate) fn tell_skipped(&self, app: &App) {
+        for skipped in self.skipped.iter().take(10) {
+            app.note(&format!("left out {}", plain(&skipped.to_string())));
+        }
+    }
+
     fn take(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
         let json = raw.json.as_bytes();
         let told =
@@ -47,9 +95,8 @@ impl Objects {
             "Node" => {
                 let node: Node = read("Node", json).map_err(|strange| told(&strange))?;
                 let annotated: Annotated = serde_json::from_str(raw.json).unwrap_or_default();
-                let mut annotations = annotated.metadata.annotations;
-                let hami = annotations.remove(labels::HAMI_REGISTER);
-                self.nodes.insert(raw.name.to_owned(), SeenNode { node, hami });
+                let annotations = annotated.metadata.annotations;
+                self.nodes.insert(raw.name.to_owned(), SeenNode { node, annotations });
             }
             "Pod" => {
                 let pod: Pod = read("Pod", json).map_err(|strange| told(&strange))?;
@@ -74,9 +121,27 @@ impl Objects {
                 let csi: CsiNode = read("CSINode", json).map_err(|strange| told(&strange))?;
                 self.csi.insert(raw.name.to_owned(), csi);
             }
+            "ResourceSlice" => {
+                let slice: ResourceSlice =
+                    read("ResourceSlice", json).map_err(|strange| told(&strange))?;
+                if &*slice.driver == NVIDIA_DRIVER && !slice.node.is_empty() {
+                    self.dra_nodes.insert(slice.node.to_string());
+                }
+            }
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// # Errors
+/// Where nodes or pods are not among the kinds that were read in full.
+pub(crate) fn check(complete: &[&str]) -> Result<()> {
+    match ["Node", "Pod"].iter().find(|kind| !complete.contains(*kind)) {
+        Some(kind) => bail!(
+            "the credentials may not list objects of kind {kind}: what is in use is not known"
+        ),
+        None => Ok(()),
     }
 }
 

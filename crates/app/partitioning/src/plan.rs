@@ -75,12 +75,17 @@ pub enum InstanceState {
     New,
 }
 
-/// Plans, and writes down what comes of it.
+/// Plans under the rules that a fleet came with.
 ///
 /// # Errors
 /// A world whose instances cannot be on its GPUs.
-pub fn document(fleet: &Fleet, rules: &Rules, prices: &HourPrices) -> Result<Document> {
-    let planned = plan(&fleet.world, rules).map_err(|error| BadInput(error.to_string()))?;
+pub fn planned(fleet: &Fleet) -> Result<PartitionPlan> {
+    let rules = Rules { keep_whole: fleet.keep_whole.clone(), ..Rules::default() };
+    Ok(plan(&fleet.world, &rules).map_err(|error| BadInput(error.to_string()))?)
+}
+
+/// Writes down what comes of a plan.
+pub fn document(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> Document {
     let gpus: Vec<GpuRow> = (0..fleet.world.gpus.len())
         .map(|number| row(fleet, number, &planned.gpus[number], prices))
         .collect();
@@ -89,8 +94,8 @@ pub fn document(fleet: &Fleet, rules: &Rules, prices: &HourPrices) -> Result<Doc
         *demand.entry(asked.profile.clone()).or_default() += u64::from(asked.count);
     }
     let priced: Option<Vec<f64>> = gpus.iter().map(|row| row.usd_per_month).collect();
-    Ok(Document {
-        accepted: accepted(fleet, &planned),
+    Document {
+        accepted: accepted(fleet, planned),
         accepted_compute_slices: planned.accepted_compute_slices,
         upper_bound_compute_slices: planned.upper_bound_compute_slices,
         created: planned.created(),
@@ -103,7 +108,7 @@ pub fn document(fleet: &Fleet, rules: &Rules, prices: &HourPrices) -> Result<Doc
         left_alone: fleet.left_alone.clone(),
         not_planned: fleet.not_planned.clone(),
         gpus,
-    })
+    }
 }
 
 fn accepted(fleet: &Fleet, planned: &PartitionPlan) -> BTreeMap<String, u64> {
@@ -183,7 +188,7 @@ fn usd_per_month(
 }
 
 /// A layout as people read it: `[3g][2g][1g]`; a GPU without instances is `-`.
-fn drawn(instances: &[InstanceRow], is_whole: bool) -> String {
+pub(crate) fn drawn(instances: &[InstanceRow], is_whole: bool) -> String {
     if is_whole && instances.is_empty() {
         return "whole".to_owned();
     }

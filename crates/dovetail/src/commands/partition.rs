@@ -3,28 +3,102 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, Subcommand};
 use dovetail_account::Priced;
 use dovetail_console::app::App;
+use dovetail_console::connection::connection_runtime;
 use dovetail_model::MigTable;
-use dovetail_partition::Rules;
 use dovetail_partitioning::fleet::{Tables, model_of};
-use dovetail_partitioning::policy::{self, Policy};
-use dovetail_partitioning::{cluster, plan, size, world_file};
+use dovetail_partitioning::{apply, cluster, plan, policy, setup, show, size, world_file};
 use dovetail_price::PriceBook;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
+use dovetail_sharing::{PolicySpec, Timing};
+use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::prices::PriceFlags;
+use dovetail_units::duration::parse_duration;
+
+/// How often a node that changes is read.
+const POLL_MS: u64 = 1_000;
 
 /// Commands for GPUs that several pods share.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Plan MIG layouts for pending pods: what each GPU would become, which pods would fit
     Plan(Box<PlanFlags>),
+    /// Show the MIG layout of every GPU, and the pods of its node that use GPUs
+    Show(ShowFlags),
+    /// Change MIG layouts as SharingPolicies allow: empty nodes only, one after the other
+    Apply(Box<ApplyFlags>),
+    /// Return nodes to the MIG layout before their last change
+    Rollback(Box<RollbackFlags>),
     /// Compute how few GPUs of a model hold a list of MIG instances
     Size(Box<SizeFlags>),
+    /// Print the objects and the patch that let NVIDIA's GPU Operator read planned layouts
+    Setup(SetupFlags),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowFlags {
+    #[command(flatten)]
+    source: ObjectFlags,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetupFlags {
+    #[command(flatten)]
+    connection: ConnectionFlags,
+    #[command(flatten)]
+    operator: OperatorFlags,
+}
+
+/// Where NVIDIA's GPU Operator runs.
+#[derive(Debug, Args)]
+struct OperatorFlags {
+    /// Namespace of NVIDIA's GPU Operator
+    #[arg(long, value_name = "NAMESPACE", default_value = "gpu-operator")]
+    operator_namespace: String,
+}
+
+/// How nodes change.
+#[derive(Debug, Args)]
+struct ChangeFlags {
+    #[command(flatten)]
+    connection: ConnectionFlags,
+    #[command(flatten)]
+    operator: OperatorFlags,
+    /// How long schedulers may take to see the taint of a node, before it is checked again for pods
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    settle: u64,
+    /// How long kubelets may take to show mig-manager a changed ConfigMap
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
+    config_delay: u64,
+    /// Print what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyFlags {
+    #[command(flatten)]
+    change: ChangeFlags,
+    /// A SharingPolicy as JSON [default: those of the cluster]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// How long a pod must have been pending to be planned for
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    pending_for: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RollbackFlags {
+    #[command(flatten)]
+    change: ChangeFlags,
+    /// Node to return to its former layout; can be given several times
+    #[arg(long, value_name = "NAME", required = true, num_args = 1..)]
+    node: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -58,7 +132,11 @@ impl Command {
     pub(crate) fn run(self, app: &App) -> Result<()> {
         match self {
             Self::Plan(flags) => flags.run(app),
+            Self::Show(flags) => flags.run(app),
+            Self::Apply(flags) => flags.run(app),
+            Self::Rollback(flags) => flags.run(app),
             Self::Size(flags) => flags.run(app),
+            Self::Setup(flags) => flags.run(app),
         }
     }
 }
@@ -90,21 +168,95 @@ impl PlanFlags {
         let output = app.output("partition plan")?;
         let tables = tables(app);
         let policy = match &self.policy {
-            Some(path) => policy::read(path, &tables)?,
-            None => Policy::default(),
+            Some(path) => policy::read(path, &tables)?.spec,
+            None => PolicySpec::default(),
         };
         let fleet = match &self.world {
             Some(path) => world_file::read(path, &tables)?,
             None => cluster::read(app, &self.source, &policy, &tables)?,
         };
         let prices = hour_prices(app, &self.prices, fleet.models.iter().cloned().collect())?;
-        let rules = Rules { keep_whole: fleet.keep_whole.clone(), ..Rules::default() };
-        let document = plan::document(&fleet, &rules, &prices)?;
+        let document = plan::document(&fleet, &plan::planned(&fleet)?, &prices);
         match output {
             Output::Json => app.print_json(&document),
             _ => app.print(&plan::text(&document, &fleet)),
         }
     }
+}
+
+impl ShowFlags {
+    fn run(&self, app: &App) -> Result<()> {
+        let output = app.output("partition show")?;
+        let document = show::document(app, &self.source, &tables(app))?;
+        match output {
+            Output::Json => app.print_json(&document),
+            _ => app.print(&show::text(&document)),
+        }
+    }
+}
+
+impl SetupFlags {
+    fn run(&self, app: &App) -> Result<()> {
+        let output = app.output("partition setup")?;
+        let namespace = &self.operator.operator_namespace;
+        let tables = tables(app);
+        let document = setup::document(app, &self.connection, namespace, &tables);
+        let document = connection_runtime()?.block_on(document)?;
+        match output {
+            Output::Json => app.print_json(&document.json()),
+            _ => app.print(&document.text()),
+        }
+    }
+}
+
+impl ChangeFlags {
+    fn options(&self) -> apply::Options {
+        apply::Options {
+            connection: self.connection.clone(),
+            operator_namespace: self.operator.operator_namespace.clone(),
+            timing: Timing {
+                settle_ms: self.settle,
+                mount_ms: self.config_delay,
+                ..Timing::default()
+            },
+            young_ms: cluster::YOUNG_MS,
+            poll_ms: POLL_MS,
+            is_dry_run: self.dry_run,
+        }
+    }
+}
+
+impl ApplyFlags {
+    fn run(&self, app: &App) -> Result<()> {
+        let output = app.output("partition apply")?;
+        let tables = tables(app);
+        let policy = self.policy.as_deref().map(|path| policy::read(path, &tables)).transpose()?;
+        let options = apply::Options { young_ms: self.pending_for, ..self.change.options() };
+        let applied = apply::apply(app, &options, policy, &tables);
+        told(app, output, &connection_runtime()?.block_on(applied)?)
+    }
+}
+
+impl RollbackFlags {
+    fn run(&self, app: &App) -> Result<()> {
+        let output = app.output("partition rollback")?;
+        let tables = tables(app);
+        let options = self.change.options();
+        let returned = apply::rollback(app, &options, &self.node, &tables);
+        let document = connection_runtime()?.block_on(returned)?;
+        told(app, output, &document)
+    }
+}
+
+/// Prints what became of nodes; one that did not come to its layout is a failure.
+fn told(app: &App, output: Output, document: &apply::Document) -> Result<()> {
+    match output {
+        Output::Json => app.print_json(document)?,
+        _ => app.print(&apply::text(document))?,
+    }
+    let stuck = document.stuck();
+    ensure!(stuck.is_empty(), "the layout of {} could not be changed back", stuck.join(", "));
+    Ok(())
 }
 
 impl SizeFlags {

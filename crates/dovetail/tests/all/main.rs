@@ -47,6 +47,7 @@ mod live;
 mod live_gangs;
 mod live_starts;
 mod partition;
+mod partition_apply;
 mod patches;
 mod program;
 mod real_traces;

@@ -170,10 +170,23 @@ pub async fn read_lists(
     page: u32,
     sink: &mut dyn Sink,
 ) -> Result<Lists, ListError> {
+    read_some_lists(config, page, |_| true, sink).await
+}
+
+/// Reads those of the kinds, by name, that are wanted.
+///
+/// # Errors
+/// As [`read_lists`].
+pub async fn read_some_lists(
+    config: &Config,
+    page: u32,
+    is_wanted: impl Fn(&str) -> bool,
+    sink: &mut dyn Sink,
+) -> Result<Lists, ListError> {
     let client = to_read(config)?;
     let server = config.cluster_url.to_string();
     let mut lists = Lists::default();
-    for listed in &LISTED {
+    for listed in LISTED.iter().filter(|listed| is_wanted(listed.kind())) {
         let mut read = pages(&client, listed, &listed.path(), &server, page, sink).await;
         if !listed.older.is_empty() && read.as_ref().is_err_and(is_not_served) {
             read = pages(&client, listed, listed.older, &server, page, sink).await;

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 pub use credentials::NoCredentials;
 pub(crate) use lists::next_page;
-pub use lists::{ListError, Lists, PAGE, read_lists};
+pub use lists::{ListError, Lists, PAGE, read_lists, read_some_lists};
 pub use request::{send, with_causes};
 
 /// One client per purpose, each with connections of its own.

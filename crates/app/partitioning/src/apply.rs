@@ -1,0 +1,331 @@
+//! Policies followed on a cluster: nodes change one after the other, each to its end.
+//!
+//! Everything that a change needs is in the annotation of its node, so a call that is cut off is
+//! continued by the next one.
+
+mod document;
+mod run;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use dovetail_cluster::gpus::node_gpus;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
+use dovetail_model::MigTable;
+use dovetail_settings::errors::UsageError;
+use dovetail_sharing::guard::left_today;
+use dovetail_sharing::names::RECORD;
+use dovetail_sharing::{
+    GpuNode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record, SharingPolicy, Side,
+    Step, Timing, begin, problems, revert, status_patch,
+};
+use dovetail_sources::kubeconfig::ConnectionFlags;
+
+use crate::changes::{NodeChange, changes, present};
+use crate::cluster::{Age, fleet};
+use crate::fleet::model_of;
+use crate::objects::{Objects, SeenNode};
+use crate::plan::planned;
+use crate::server::Server;
+use crate::setup;
+
+pub use document::{Document, text};
+use document::{NodeRow, PolicyRow};
+
+/// What a change is made with.
+#[derive(Debug)]
+pub struct Options {
+    pub connection: ConnectionFlags,
+    /// Namespace of NVIDIA's GPU Operator.
+    pub operator_namespace: String,
+    pub timing: Timing,
+    /// Pods that have been pending for less are not planned for, in milliseconds.
+    pub young_ms: u64,
+    /// How often a node that changes is read, in milliseconds.
+    pub poll_ms: u64,
+    /// Nothing is written.
+    pub is_dry_run: bool,
+}
+
+struct Apply<'a> {
+    app: &'a App,
+    options: &'a Options,
+    tables: &'a [MigTable],
+    server: Server,
+}
+
+/// Follows the policies of a cluster, or one from a file.
+///
+/// # Errors
+/// A server that does not answer or refuses; an operator that does not read dovetail's layouts.
+pub async fn apply(
+    app: &App,
+    options: &Options,
+    policy: Option<SharingPolicy>,
+    tables: &[MigTable],
+) -> Result<Document> {
+    let this = Apply::new(app, options, tables).await?;
+    let mut document = Document::default();
+    this.resume(&mut document).await?;
+    let is_of_server = policy.is_none();
+    let (policies, unreadable) = match policy {
+        Some(policy) => (vec![policy], Vec::new()),
+        None => this.policies().await?,
+    };
+    document.policies.extend(unreadable);
+    if policies.is_empty() && document.policies.is_empty() && document.nodes.is_empty() {
+        let text = "the cluster has no SharingPolicy: create one, or name a file with --policy FILE \
+                    (docs/sharing.md)";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let objects = this.objects().await?;
+    let problems = problems(&policies, &this.gpu_nodes(&objects), tables);
+    for (policy, problem) in policies.iter().zip(&problems) {
+        let next = match problem {
+            None => this.follow(policy, &mut document).await?,
+            Some(_) => None,
+        };
+        document.policies.push(PolicyRow {
+            policy: policy.name.clone(),
+            is_ready: problem.is_none(),
+            is_applied: policy.spec.apply && !options.is_dry_run,
+            problem: problem.as_ref().map(|one| plain(&one.to_string()).to_string()),
+        });
+        if is_of_server && !options.is_dry_run {
+            this.report(policy, problem.as_ref(), next).await?;
+        }
+    }
+    Ok(document)
+}
+
+/// Takes nodes back to the layout that they had before their last change.
+///
+/// # Errors
+/// As [`apply`]; a node that cannot go back.
+pub async fn rollback(
+    app: &App,
+    options: &Options,
+    nodes: &[String],
+    tables: &[MigTable],
+) -> Result<Document> {
+    let this = Apply::new(app, options, tables).await?;
+    let objects = this.objects().await?;
+    let mut document = Document::default();
+    for node in nodes {
+        let seen = objects.nodes.get(node);
+        let seen = seen.with_context(|| format!("the cluster has no node {}", plain(node)))?;
+        let table = this.table(seen);
+        let (layouts, _) = this.server.layouts().await?;
+        let now = this.server.seen(node, &layouts, table, &options.timing).await?;
+        let write = revert(&now, now_ms())?;
+        if options.is_dry_run {
+            document.nodes.push(NodeRow::of(node, &write.record, "planned"));
+            continue;
+        }
+        if !this.server.write(node, &write).await? {
+            bail!("node {node} changed while it was read: run the command again");
+        }
+        let record = this.run_to_end(node, table).await?;
+        document.nodes.push(NodeRow::ended(node, &record));
+    }
+    Ok(document)
+}
+
+impl<'a> Apply<'a> {
+    async fn new(app: &'a App, options: &'a Options, tables: &'a [MigTable]) -> Result<Self> {
+        let server = Server::connect(&options.connection, &options.operator_namespace).await?;
+        if !options.is_dry_run {
+            let Some(policy) = server.cluster_policy().await? else {
+                bail!(
+                    "the cluster has no ClusterPolicy of NVIDIA's GPU Operator, whose mig-manager changes layouts: \
+                     install the operator"
+                );
+            };
+            if let Some(missing) = setup::missing(&policy) {
+                bail!(
+                    "the GPU Operator does not read dovetail's layouts ({missing}): apply what `dovetail partition \
+                       setup` prints"
+                );
+            }
+        }
+        Ok(Self { app, options, tables, server })
+    }
+
+    fn age(&self) -> Age {
+        Age { now_ms: now_ms(), young_ms: self.options.young_ms }
+    }
+
+    async fn objects(&self) -> Result<Objects> {
+        Objects::of(self.app, &self.options.connection).await
+    }
+
+    async fn policies(&self) -> Result<(Vec<SharingPolicy>, Vec<PolicyRow>)> {
+        let (mut policies, mut unreadable) = (Vec::new(), Vec::new());
+        for policy in self.server.policies().await? {
+            match policy {
+                Ok(policy) => policies.push(policy),
+                Err(problem) => unreadable.push(PolicyRow::unreadable(&problem)),
+            }
+        }
+        Ok((policies, unreadable))
+    }
+
+    fn table(&self, seen: &SeenNode) -> Option<&'a MigTable> {
+        let gpus = node_gpus(&seen.node, seen.hami())?;
+        model_of(self.tables, gpus.model.as_deref()?).map(|(_, table)| table)
+    }
+
+    fn gpu_nodes<'o>(&self, objects: &'o Objects) -> Vec<GpuNode<'o>>
+    where
+        'a: 'o,
+    {
+        let nodes = objects.nodes.iter();
+        let with_gpus = nodes.filter(|(_, seen)| node_gpus(&seen.node, seen.hami()).is_some());
+        let of = |(name, seen): (&'o String, &'o SeenNode)| GpuNode {
+            name,
+            labels: &seen.node.meta.labels,
+            table: self.table(seen),
+        };
+        with_gpus.map(of).collect()
+    }
+
+    /// Brings changes that were cut off to their end.
+    async fn resume(&self, document: &mut Document) -> Result<()> {
+        let objects = self.objects().await?;
+        for (node, seen) in &objects.nodes {
+            let Some(record) = record(seen).filter(|record| !record.step.is_over()) else {
+                continue;
+            };
+            if self.options.is_dry_run {
+                document.nodes.push(NodeRow::of(node, &record, record.step.word()));
+                continue;
+            }
+            let record = self.run_to_end(node, self.table(seen)).await?;
+            document.nodes.push(NodeRow::ended(node, &record));
+        }
+        Ok(())
+    }
+
+    /// Plans under a policy and changes its nodes, as far as it and its budget allow; answers with
+    /// the change that is left to do.
+    async fn follow(
+        &self,
+        policy: &SharingPolicy,
+        document: &mut Document,
+    ) -> Result<Option<NextChange>> {
+        let objects = self.objects().await?;
+        let fleet = fleet(&objects, &policy.spec, self.tables, self.age());
+        let mut planned = changes(&fleet, &planned(&fleet)?).into_iter();
+        let selected = selected(&objects, &policy.spec);
+        let records: Vec<Record> = selected.iter().filter_map(|(_, seen)| record(seen)).collect();
+        let percent = policy.spec.budget.percent_per_day;
+        let mut left = left_today(selected.len(), percent, records.iter(), now_ms());
+        while let Some(change) = planned.next() {
+            let held_back = match (self.options.is_dry_run, policy.spec.apply, left) {
+                (true, ..) => Some("planned"),
+                (_, false, _) => Some("planned: the policy does not set `apply: true`"),
+                (.., 0) => Some("planned: the policy's budget for today is used up"),
+                _ => None,
+            };
+            if let Some(why) = held_back {
+                let next = NextChange {
+                    node: change.node.clone(),
+                    from: change.from.words(),
+                    to: change.to.words(),
+                    why: why.to_owned(),
+                };
+                let row = |change: NodeChange| NodeRow::planned(change, why);
+                document.nodes.push(row(change));
+                document.nodes.extend(planned.map(row));
+                return Ok(Some(next));
+            }
+            let row = self.change(&change, self.table(&objects.nodes[&change.node])).await?;
+            left -= usize::from(row.is_changed);
+            document.nodes.push(row);
+        }
+        Ok(None)
+    }
+
+    /// Changes one node.
+    async fn change(&self, change: &NodeChange, table: Option<&MigTable>) -> Result<NodeRow> {
+        let node = &change.node;
+        let (layouts, _) = self.server.layouts().await?;
+        let seen = self.server.seen(node, &layouts, table, &self.options.timing).await?;
+        let named = seen.config.clone().filter(|name| layouts.has(name));
+        let mut from = Side::of(change.from.clone());
+        from.config = named.unwrap_or(from.config);
+        let write = match begin(&seen, from, change.to.clone(), now_ms()) {
+            Ok(write) => write,
+            Err(refused) => return Ok(NodeRow::refused(change, &refused.to_string())),
+        };
+        // Rights that are missing show before the node is tainted.
+        self.write_layouts(&write.record).await?;
+        if !self.server.write(node, &write).await? {
+            let why = "the node changed while it was read: the next call tries again";
+            return Ok(NodeRow::refused(change, why));
+        }
+        self.told(node, &write.record);
+        let record = self.run_to_end(node, table).await?;
+        Ok(NodeRow { served: change.served.clone(), ..NodeRow::ended(node, &record) })
+    }
+
+    /// Writes what became of a policy into its status.
+    async fn report(
+        &self,
+        policy: &SharingPolicy,
+        problem: Option<&Problem>,
+        next: Option<NextChange>,
+    ) -> Result<()> {
+        let objects = self.objects().await?;
+        let selected = selected(&objects, &policy.spec);
+        let whole = fleet(&objects, &policy.spec, self.tables, self.age());
+        let mut layouts: BTreeMap<String, usize> = BTreeMap::new();
+        let present = present(&whole);
+        for (node, _) in &selected {
+            if let Some(layout) = present.get(*node) {
+                *layouts.entry(layout.words()).or_default() += 1;
+            }
+        }
+        let words = |(layout, nodes): (String, usize)| match nodes {
+            1 => format!("1 node: {layout}"),
+            nodes => format!("{nodes} nodes: {layout}"),
+        };
+        let records = selected.iter().filter_map(|(node, seen)| Some((*node, record(seen)?)));
+        let receipt = |(node, record): (&String, Record)| Receipt {
+            node: node.clone(),
+            outcome: record.step.word().to_owned(),
+            seconds: record.seconds(),
+            to: record.to.layout.words(),
+            problem: record.problem.clone(),
+        };
+        let receipts: Vec<Receipt> = records.map(receipt).collect();
+        let is_stuck = receipts.iter().any(|one| one.outcome == Step::Stuck.word());
+        let report = PolicyReport {
+            nodes: selected.len(),
+            layouts: layouts.into_iter().map(words).collect(),
+            next,
+            step: if is_stuck { "Stuck" } else { "Idle" }.to_owned(),
+            receipts,
+        };
+        match status_patch(report, problem, &policy.status, now_ms()) {
+            Some(patch) => self.server.report(&policy.name, &patch).await,
+            None => Ok(()),
+        }
+    }
+}
+
+fn record(seen: &SeenNode) -> Option<Record> {
+    seen.annotations.get(RECORD).and_then(|text| Record::read(text).ok())
+}
+
+/// Nodes with GPUs that a policy selects.
+fn selected<'o>(objects: &'o Objects, policy: &PolicySpec) -> Vec<(&'o String, &'o SeenNode)> {
+    let nodes = objects.nodes.iter();
+    let is_selected = |(_, seen): &(&String, &SeenNode)| {
+        policy.selects(|key| seen.node.meta.labels.get(key))
+            && node_gpus(&seen.node, seen.hami()).is_some()
+    };
+    nodes.filter(is_selected).collect()
+}

@@ -1,0 +1,130 @@
+//! What `dovetail partition apply` and `rollback` answer.
+
+use std::collections::BTreeMap;
+
+use dovetail_console::plain::plain;
+use dovetail_console::table::{table, wrapped};
+use dovetail_sharing::{Record, Step};
+use serde::Serialize;
+
+use crate::changes::NodeChange;
+
+/// What became of policies and nodes.
+#[derive(Debug, Default, Serialize)]
+pub struct Document {
+    pub policies: Vec<PolicyRow>,
+    pub nodes: Vec<NodeRow>,
+}
+
+/// A policy.
+#[derive(Debug, Serialize)]
+pub struct PolicyRow {
+    pub policy: String,
+    pub is_ready: bool,
+    pub is_applied: bool,
+    pub problem: Option<String>,
+}
+
+impl PolicyRow {
+    pub(super) fn unreadable(problem: &str) -> Self {
+        let (policy, problem) = problem.split_once(": ").unwrap_or(("", problem));
+        Self {
+            policy: policy.to_owned(),
+            is_ready: false,
+            is_applied: false,
+            problem: Some(plain(problem).to_string()),
+        }
+    }
+}
+
+/// A node that changed, or would.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeRow {
+    pub node: String,
+    pub from: String,
+    pub to: String,
+    /// Pods served by profile.
+    pub served: BTreeMap<String, u64>,
+    /// Done, Undone, Abandoned or Stuck; planned, refused.
+    pub outcome: String,
+    pub problem: String,
+    pub seconds: u64,
+    #[serde(skip)]
+    pub(super) is_changed: bool,
+}
+
+impl NodeRow {
+    pub(super) fn of(node: &str, record: &Record, outcome: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            from: record.from.layout.words(),
+            to: record.to.layout.words(),
+            served: BTreeMap::new(),
+            outcome: outcome.to_owned(),
+            problem: record.problem.clone(),
+            seconds: record.seconds(),
+            is_changed: record.has_changed(),
+        }
+    }
+
+    pub(super) fn ended(node: &str, record: &Record) -> Self {
+        Self::of(node, record, record.step.word())
+    }
+
+    pub(super) fn planned(change: NodeChange, why: &str) -> Self {
+        let (outcome, problem) = why.split_once(": ").unwrap_or((why, ""));
+        Self {
+            node: change.node,
+            from: change.from.words(),
+            to: change.to.words(),
+            served: change.served,
+            outcome: outcome.to_owned(),
+            problem: problem.to_owned(),
+            seconds: 0,
+            is_changed: false,
+        }
+    }
+
+    pub(super) fn refused(change: &NodeChange, why: &str) -> Self {
+        Self::planned(change.clone(), &format!("refused: {why}"))
+    }
+}
+
+impl Document {
+    /// Nodes that have neither their new nor their old layout.
+    pub fn stuck(&self) -> Vec<&str> {
+        let stuck = self.nodes.iter().filter(|row| row.outcome == Step::Stuck.word());
+        stuck.map(|row| &*row.node).collect()
+    }
+}
+
+/// The document as text.
+pub fn text(document: &Document) -> String {
+    let mut text = String::new();
+    if document.nodes.is_empty() {
+        text += "no node has to change\n";
+    } else {
+        let rows = document.nodes.iter().map(|row| {
+            let served = row.served.iter().map(|(profile, count)| format!("{profile} × {count}"));
+            vec![
+                row.node.clone(),
+                row.from.clone(),
+                row.to.clone(),
+                served.collect::<Vec<_>>().join(", "),
+                row.outcome.clone(),
+                row.seconds.to_string(),
+            ]
+        });
+        let header = ["node", "before", "after", "serves", "outcome", "seconds"];
+        text += &table(&header, rows.collect());
+    }
+    for row in document.nodes.iter().filter(|row| !row.problem.is_empty()) {
+        text += &wrapped(&format!("node {}: {}", row.node, plain(&row.problem)), 0);
+    }
+    for row in &document.policies {
+        if let Some(problem) = &row.problem {
+            text += &wrapped(&format!("policy {} is not ready: {problem}", row.policy), 0);
+        }
+    }
+    text
+}

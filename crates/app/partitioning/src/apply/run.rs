@@ -1,0 +1,71 @@
+//! One node from step to step.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use dovetail_console::clock::now_ms;
+use dovetail_model::MigTable;
+use dovetail_sharing::{Next, Record, next};
+
+use super::Apply;
+
+impl Apply<'_> {
+    /// Goes on until the change of a node is over.
+    pub(super) async fn run_to_end(&self, node: &str, table: Option<&MigTable>) -> Result<Record> {
+        let run = self.run(node, table).await;
+        run.with_context(|| {
+            format!(
+                "the change of node {node} is not over; its state is recorded: run `dovetail partition apply` again to \
+                 continue"
+            )
+        })
+    }
+
+    async fn run(&self, node: &str, table: Option<&MigTable>) -> Result<Record> {
+        let mut told = String::new();
+        loop {
+            let (layouts, _) = self.server.layouts().await?;
+            let seen = self.server.seen(node, &layouts, table, &self.options.timing).await?;
+            let now_ms = now_ms();
+            let record = seen.record.as_ref().context("its record was removed by others")?;
+            match next(&seen, &self.options.timing, now_ms) {
+                Next::Over => return Ok(record.clone()),
+                Next::WriteConfig => self.write_layouts(record).await?,
+                Next::Write(write) => {
+                    if self.server.write(node, &write).await? {
+                        self.told(node, &write.record);
+                    }
+                }
+                Next::Wait { until_ms, why } => {
+                    if why != told {
+                        self.app.note(&format!("node {node}: waiting {why}"));
+                        told = why;
+                    }
+                    let pause_ms = until_ms.saturating_sub(now_ms).min(self.options.poll_ms);
+                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                }
+            }
+        }
+    }
+
+    /// Sees to it that both layouts of a change are in the ConfigMap.
+    pub(super) async fn write_layouts(&self, record: &Record) -> Result<()> {
+        loop {
+            let (mut layouts, is_there) = self.server.layouts().await?;
+            let is_new = layouts.add_both(record, now_ms());
+            if !is_new && is_there
+                || self.server.write_layouts(&layouts, is_there, now_ms()).await?
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn told(&self, node: &str, record: &Record) {
+        let problem = match record.problem.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", record.problem),
+        };
+        self.app.note(&format!("node {node}: {}{problem}", record.step.word()));
+    }
+}

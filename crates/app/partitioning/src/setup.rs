@@ -1,0 +1,138 @@
+//! What lets NVIDIA's GPU Operator read layouts of dovetail: the ConfigMap and a patch of the
+//! ClusterPolicy, for people to apply. dovetail never changes the ClusterPolicy itself.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_console::app::App;
+use dovetail_console::clock::now_ms;
+use dovetail_model::MigTable;
+use dovetail_sharing::config_map::Layouts;
+use dovetail_sharing::names::{MIG_CONFIG_MAP, SHARING_CONFIG_MAP};
+use dovetail_sharing::{GpuLayout, NodeLayout, PolicySpec};
+use dovetail_sources::kubeconfig::ConnectionFlags;
+use serde_json::{Value, json};
+
+use crate::cluster::{Age, YOUNG_MS, fleet};
+use crate::fleet::Fleet;
+use crate::objects::Objects;
+use crate::server::Server;
+
+/// What is missing in a ClusterPolicy, in words; `None` if nothing is.
+pub(crate) fn missing(cluster_policy: &Value) -> Option<String> {
+    let spec = &cluster_policy["spec"];
+    let wants = [
+        ("migManager.config.name", &spec["migManager"]["config"]["name"], MIG_CONFIG_MAP),
+        ("mig.strategy", &spec["mig"]["strategy"], "mixed"),
+    ];
+    let is_wrong = |(_, value, wanted): &(&str, &Value, &str)| value.as_str() != Some(*wanted);
+    let (field, value, wanted) = wants.into_iter().find(is_wrong)?;
+    let value = value.as_str().unwrap_or("not set");
+    Some(format!("spec.{field} is {value}, not {wanted}"))
+}
+
+/// The patch of the ClusterPolicy.
+pub(crate) fn patch() -> Value {
+    json!({"spec": {
+        "mig": {"strategy": "mixed"},
+        "migManager": {"config": {"name": MIG_CONFIG_MAP}},
+        "devicePlugin": {"config": {"name": SHARING_CONFIG_MAP, "default": "whole"}},
+    }})
+}
+
+/// Settings of the device plugin under which nothing is shared.
+fn sharing(namespace: &str) -> Value {
+    let whole = "version: v1\nflags:\n  migStrategy: mixed\n";
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": SHARING_CONFIG_MAP, "namespace": namespace},
+        "data": {"whole": whole},
+    })
+}
+
+/// The layouts of nodes whose GPUs are all cut alike, for the GPUs of a fleet: a change to one of
+/// them does not have to wait until a kubelet has shown a new ConfigMap to mig-manager.
+fn add_alike(layouts: &mut Layouts, fleet: &Fleet, now_ms: u64) {
+    let mut tables: BTreeMap<&str, &MigTable> = BTreeMap::new();
+    for gpu in &fleet.world.gpus {
+        let table = &fleet.world.tables[gpu.table];
+        tables.insert(&table.name, table);
+    }
+    for table in tables.values() {
+        for (place, profile) in table.profiles.iter().enumerate() {
+            let mut layout = vec![0u16; table.profiles.len()];
+            let fits = |count: &u16| {
+                layout[place] = *count;
+                table.is_legal(&layout)
+            };
+            let most = (1..=u16::from(table.compute_slices)).take_while(fits).last();
+            let gpu: GpuLayout =
+                most.map(|count| BTreeMap::from([(profile.name.clone(), u32::from(count))]));
+            layouts.add(&NodeLayout(vec![gpu]), now_ms);
+        }
+    }
+    layouts.add(&NodeLayout(vec![None]), now_ms);
+}
+
+/// The objects to apply, and the patch.
+///
+/// # Errors
+/// A server that does not answer, or a ConfigMap that cannot be read.
+pub async fn document(
+    app: &App,
+    connection: &ConnectionFlags,
+    operator_namespace: &str,
+    tables: &[MigTable],
+) -> Result<Document> {
+    let server = Server::connect(connection, operator_namespace).await?;
+    let objects = Objects::of(app, connection).await?;
+    let now_ms = now_ms();
+    let fleet = fleet(&objects, &PolicySpec::default(), tables, Age { now_ms, young_ms: YOUNG_MS });
+    let (mut layouts, is_there) = server.layouts().await?;
+    add_alike(&mut layouts, &fleet, now_ms);
+    if !is_there {
+        layouts.mounted_at_start();
+    }
+    let namespace = &server.operator_namespace;
+    let config_maps = vec![layouts.object(namespace, now_ms), sharing(namespace)];
+    let cluster_policy = server.cluster_policy().await?;
+    let name = cluster_policy.as_ref().and_then(|policy| policy["metadata"]["name"].as_str());
+    Ok(Document { config_maps, name: name.map(str::to_owned), patch: patch() })
+}
+
+/// What `dovetail partition setup` prints.
+#[derive(Debug)]
+pub struct Document {
+    config_maps: Vec<Value>,
+    /// Name of the ClusterPolicy.
+    name: Option<String>,
+    patch: Value,
+}
+
+impl Document {
+    /// For programs.
+    pub fn json(&self) -> Value {
+        json!({"objects": self.config_maps, "cluster_policy": self.name, "patch": self.patch})
+    }
+
+    /// For `kubectl apply -f -`, with the patch as a comment at the end.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for object in &self.config_maps {
+            let mut object = object.clone();
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.remove("resourceVersion");
+            }
+            text += "---\n";
+            text += &dovetail_sharing::yaml(&object);
+        }
+        let name = self.name.as_deref().unwrap_or("cluster-policy");
+        text += &format!(
+            "# After `kubectl apply -f` of the above, let the GPU Operator read it:\n\
+             # kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{}'\n",
+            self.patch
+        );
+        text
+    }
+}

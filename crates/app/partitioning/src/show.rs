@@ -1,0 +1,200 @@
+//! `dovetail partition show`: the layout of every GPU, and the pods of its node that use GPUs.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use dovetail_cluster::gpus::node_gpus;
+use dovetail_console::app::App;
+use dovetail_console::table::{table, wrapped};
+use dovetail_model::{MigTable, is_gpu_resource};
+use dovetail_sharing::names::RECORD;
+use dovetail_sharing::{PolicySpec, Record, uses_gpus};
+use dovetail_sources::objects::ObjectFlags;
+use serde::Serialize;
+
+use crate::cluster::{Age, YOUNG_MS, fleet, objects};
+use crate::eligible::holders;
+use crate::fleet::Fleet;
+use crate::objects::Objects;
+use crate::plan::{InstanceRow, InstanceState, drawn};
+
+/// What `dovetail partition show` answers.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    pub nodes: Vec<NodeRow>,
+}
+
+/// A node with GPUs.
+#[derive(Debug, Serialize)]
+pub struct NodeRow {
+    pub node: String,
+    /// Model as a label names it; null if none does.
+    pub model: Option<String>,
+    pub gpu_count: i64,
+    /// Empty where it is not known how the GPUs are cut.
+    pub gpus: Vec<GpuRow>,
+    /// Pods on the node that use GPUs. Which GPU each has is not in the API.
+    pub pods: Vec<PodRow>,
+    /// Why its layout does not change now.
+    pub stays: Option<String>,
+    /// Its last change by dovetail.
+    pub change: Option<ChangeRow>,
+}
+
+/// A GPU.
+#[derive(Debug, Serialize)]
+pub struct GpuRow {
+    pub index: usize,
+    pub is_whole: bool,
+    pub instances: Vec<InstanceRow>,
+}
+
+/// A pod with GPUs.
+#[derive(Debug, Serialize)]
+pub struct PodRow {
+    pub pod: String,
+    /// Amounts by resource.
+    pub amounts: BTreeMap<String, i64>,
+}
+
+/// A change of a node.
+#[derive(Debug, Serialize)]
+pub struct ChangeRow {
+    pub step: String,
+    pub from: String,
+    pub to: String,
+    pub problem: String,
+}
+
+/// The layouts of the objects that flags name.
+///
+/// # Errors
+/// Objects that cannot be read.
+pub fn document(app: &App, flags: &ObjectFlags, tables: &[MigTable]) -> Result<Document> {
+    let (objects, now_ms) = objects(app, flags)?;
+    Ok(document_of(&objects, tables, now_ms))
+}
+
+/// Writes down the layouts of some objects.
+fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document {
+    let policy = PolicySpec { allow_mode_change: true, ..PolicySpec::default() };
+    let all = fleet(objects, &policy, tables, Age { now_ms, young_ms: YOUNG_MS });
+    let holders = holders(objects);
+    let mut nodes = Vec::new();
+    for (name, seen) in &objects.nodes {
+        let Some(gpus) = node_gpus(&seen.node, seen.hami()) else { continue };
+        let pods = holders.get(&**name).into_iter().flatten().filter(|pod| uses_gpus(pod));
+        let pod = |pod: &&dovetail_objects::Pod| PodRow {
+            pod: format!("{}/{}", pod.meta.namespace, pod.meta.name),
+            amounts: {
+                let amounts = pod.holds().extended.iter();
+                let gpus = amounts.filter(|(name, count)| is_gpu_resource(name) && **count > 0);
+                gpus.map(|(name, count)| (name.to_string(), *count)).collect()
+            },
+        };
+        let record = seen.annotations.get(RECORD).and_then(|text| Record::read(text).ok());
+        let change = |record: Record| ChangeRow {
+            step: record.step.word().to_owned(),
+            from: record.from.layout.words(),
+            to: record.to.layout.words(),
+            problem: record.problem,
+        };
+        nodes.push(NodeRow {
+            node: name.clone(),
+            model: gpus.model,
+            gpu_count: gpus.count.gpus,
+            gpus: rows(&all, name),
+            pods: pods.copied().map(|one| pod(&one)).collect(),
+            stays: all.stays.get(name).cloned(),
+            change: record.map(change),
+        });
+    }
+    Document { nodes }
+}
+
+fn rows(fleet: &Fleet, node: &str) -> Vec<GpuRow> {
+    let mut rows = Vec::new();
+    for (number, (name, index)) in fleet.names.iter().enumerate() {
+        if name != node {
+            continue;
+        }
+        let gpu = &fleet.world.gpus[number];
+        let table = &fleet.world.tables[gpu.table];
+        let of = |instances: &[dovetail_partition::Instance], state| -> Vec<InstanceRow> {
+            let one = |instance: &dovetail_partition::Instance| InstanceRow {
+                profile: table.profiles[instance.profile].name.clone(),
+                start: None,
+                state,
+            };
+            instances.iter().map(one).collect()
+        };
+        let held = of(&gpu.held, InstanceState::Held);
+        let instances = [held, of(&gpu.idle, InstanceState::Idle)].concat();
+        rows.push(GpuRow { index: *index, is_whole: gpu.is_whole, instances });
+    }
+    rows
+}
+
+/// The document as text: a row for each GPU.
+pub fn text(document: &Document) -> String {
+    let (mut rows, mut notes) = (Vec::new(), String::new());
+    for node in &document.nodes {
+        let model = node.model.clone().unwrap_or_else(|| "unknown".to_owned());
+        let pods: Vec<String> = node
+            .pods
+            .iter()
+            .map(|pod| {
+                let amounts = pod.amounts.iter();
+                let each = amounts.map(|(name, count)| {
+                    format!("{count} {}", name.split_once('/').map_or(&**name, |(_, short)| short))
+                });
+                format!("{} ({})", pod.pod, each.collect::<Vec<_>>().join(", "))
+            })
+            .collect();
+        let mut pods = pods.into_iter();
+        let mut row = |index: String, layout: String, in_use: String| {
+            let pod = pods.next().unwrap_or_default();
+            rows.push(vec![node.node.clone(), index, model.clone(), layout, in_use, pod]);
+        };
+        if node.gpus.is_empty() {
+            row(format!("0-{}", node.gpu_count - 1), "not cut by MIG".to_owned(), String::new());
+        }
+        for gpu in &node.gpus {
+            let held = gpu.instances.iter().filter(|one| one.state == InstanceState::Held).count();
+            let in_use = match gpu.is_whole {
+                true => String::new(),
+                false => format!("{held} of {}", gpu.instances.len()),
+            };
+            row(gpu.index.to_string(), drawn(&gpu.instances, gpu.is_whole), in_use);
+        }
+        let rest: Vec<String> = pods.collect();
+        for pod in rest {
+            rows.push(vec![
+                node.node.clone(),
+                String::new(),
+                model.clone(),
+                String::new(),
+                String::new(),
+                pod,
+            ]);
+        }
+        if let Some(change) = node.change.as_ref().filter(|change| change.step != "Done") {
+            let problem = if change.problem.is_empty() { "" } else { ": " };
+            let text = format!(
+                "node {}: change from {} to {} is {}{problem}{}",
+                node.node, change.from, change.to, change.step, change.problem
+            );
+            notes += &wrapped(&text, 0);
+        }
+    }
+    if rows.is_empty() {
+        return "no node has GPUs\n".to_owned();
+    }
+    let header = ["node", "GPU", "model", "layout", "in use", "pods of the node"];
+    let mut text = table(&header, rows);
+    if !notes.is_empty() {
+        text.push('\n');
+        text += &notes;
+    }
+    text
+}

@@ -1,0 +1,245 @@
+//! `dovetail partition apply` and `rollback` on a real API server, beside a GPU Operator that is
+//! played, under the rights of deploy/sharing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use dovetail_testkit::gpu_operator::{Fault, GpuOperator, MigNode};
+use dovetail_testkit::{ControlPlane, cluster};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::program::Folder;
+use crate::serve_rights::{asked, granted, kubectl, noting};
+
+/// A server with a node of two whole GPUs, its operator, and what `deploy/sharing` installs.
+struct Setting {
+    folder: Folder,
+    control_plane: ControlPlane,
+    runtime: Runtime,
+    operator: GpuOperator,
+    kubeconfig: String,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let control_plane = noting(&folder, cluster::User::named("sharer"), &[]);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all();
+        let runtime = { runtime }.build().expect("a runtime");
+        let client = runtime.block_on(control_plane.client()).expect("a client");
+        runtime.block_on(GpuOperator::install(&client)).expect("the operator");
+        let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/sharing");
+        for file in ["policy-definition.yaml", "rbac.yaml"] {
+            let file = deploy.join(file).display().to_string();
+            kubectl(&control_plane, &["apply", "--validate=strict", "-f", &file]);
+        }
+        let established =
+            ["--for=condition=Established", "crd/sharingpolicies.dovetail.dev", "--timeout=120s"];
+        kubectl(&control_plane, &[&["wait"], &established[..]].concat());
+        let bind = ["create", "clusterrolebinding", "sharer", "--user=sharer"];
+        kubectl(&control_plane, &[&bind[..], &["--clusterrole=dovetail-sharing"]].concat());
+        let bind = ["create", "rolebinding", "sharer", "--user=sharer", "-n", "gpu-operator"];
+        kubectl(&control_plane, &[&bind[..], &["--role=dovetail-sharing"]].concat());
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0", "labels": {
+            "kubernetes.io/hostname": "n0", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+            "nvidia.com/gpu.count": "2", "nvidia.com/mig.capable": "true"}}});
+        create(&control_plane, &folder, &node);
+        let amounts = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
+        let status = json!({"status": {"capacity": amounts, "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True"}]}});
+        let patch = ["patch", "node", "n0", "--subresource=status", "--type=merge", "-p"];
+        kubectl(&control_plane, &[&patch[..], &[&status.to_string()]].concat());
+        let mut mig = MigNode::new(&[vec![], vec![]], None);
+        mig.delay_ms = 100;
+        let mount = Duration::from_millis(500);
+        let operator = runtime.block_on(async {
+            GpuOperator::start(client, BTreeMap::from([("n0".to_owned(), mig)]), mount)
+        });
+        let kubeconfig = control_plane.cluster().kubeconfig_of("sharer").display().to_string();
+        let setting = Self { folder, control_plane, runtime, operator, kubeconfig };
+        setting.waits_for("node/n0", "{.status.allocatable.nvidia\\.com/gpu}=2");
+        // New nodes are tainted until kube-controller-manager, of which there is none, says more.
+        setting.kubectl(&[
+            "patch",
+            "node",
+            "n0",
+            "--type=merge",
+            "-p",
+            r#"{"spec":{"taints":null}}"#,
+        ]);
+        setting
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        kubectl(&self.control_plane, arguments)
+    }
+
+    fn waits_for(&self, object: &str, path: &str) {
+        self.kubectl(&["wait", object, &format!("--for=jsonpath={path}"), "--timeout=120s"]);
+    }
+
+    fn call(&self, command: &str) -> Value {
+        self.folder.json(&format!("partition {command} --kubeconfig {}", self.kubeconfig))
+    }
+
+    fn apply(&self, more: &str) -> Value {
+        self.call(&format!("apply --settle 0s --config-delay 2s --pending-for 0s {more}"))
+    }
+
+    fn create(&self, object: &Value) {
+        create(&self.control_plane, &self.folder, object);
+    }
+
+    fn get(&self, object: &[&str]) -> Value {
+        let text = self.kubectl(&[&["get", "-o", "json"], object].concat());
+        serde_json::from_str(&text).expect("JSON")
+    }
+
+    fn node(&self) -> Value {
+        self.get(&["node", "n0"])
+    }
+
+    fn events(&self) -> BTreeSet<String> {
+        let events = self.get(&["events", "-n", "default"]);
+        let events = events["items"].as_array().expect("events").iter();
+        let of_node = events.filter(|event| event["involvedObject"]["name"] == "n0");
+        of_node.map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+fn create(control_plane: &ControlPlane, folder: &Folder, object: &Value) {
+    folder.write("object.json", &object.to_string());
+    let file = folder.path("object.json").display().to_string();
+    kubectl(control_plane, &["create", "-f", &file]);
+}
+
+fn policy(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "SharingPolicy",
+        "metadata": {"name": name}, "spec": spec})
+}
+
+fn pod(name: &str, profile: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": "none", "containers": [{"name": "c", "image": "i",
+            "resources": {"limits": {format!("nvidia.com/mig-{profile}"): "1"}}}]}})
+}
+
+fn tainted(node: &Value) -> bool {
+    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    taints.into_iter().any(|taint| taint["key"] == "dovetail.dev/repartition")
+}
+
+fn conditions(policy: &Value) -> (String, String, String) {
+    let ready = &policy["status"]["conditions"][0];
+    let text = |key: &str| ready[key].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("reason"), text("message"))
+}
+
+#[test]
+fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest() {
+    let setting = Setting::new();
+    for (name, profile) in [("a", "3g.40gb"), ("b", "3g.40gb"), ("c", "7g.80gb")] {
+        setting.create(&pod(name, profile));
+    }
+    let spec = json!({"mode": "mig", "allowModeChange": true});
+    setting.create(&policy("shared", spec));
+
+    // The operator reads another ConfigMap: nothing is changed, and the way out is named.
+    let kubeconfig = &setting.kubeconfig;
+    let refused = setting.folder.call(&format!("partition apply --kubeconfig {kubeconfig}"));
+    assert!(
+        refused.code == Some(1) && refused.err.contains("dovetail partition setup"),
+        "{refused:?}"
+    );
+    let admin = setting.control_plane.kubeconfig().display().to_string();
+    let setup = setting.folder.json(&format!("partition setup --kubeconfig {admin}"));
+    let manifest = setting.folder.call(&format!("partition setup --kubeconfig {admin}")).out;
+    assert!(
+        manifest.contains("kubectl patch clusterpolicies.nvidia.com cluster-policy"),
+        "{manifest}"
+    );
+    assert!(manifest.contains("all-balanced"), "a standard name is missing: {manifest}");
+    setting.folder.write("setup.yaml", &manifest);
+    let file = setting.folder.path("setup.yaml").display().to_string();
+    setting.kubectl(&["apply", "-f", &file]);
+    let patch = setup["patch"].to_string();
+    let object = "clusterpolicies.nvidia.com/cluster-policy";
+    setting.kubectl(&["patch", object, "--type=merge", "-p", &patch]);
+
+    // Without `apply: true` it only reports.
+    let reported = setting.apply("");
+    assert_eq!(reported["nodes"][0]["outcome"], "planned", "{reported}");
+    assert!(!tainted(&setting.node()));
+    let shared = setting.get(&["sharingpolicy", "shared"]);
+    assert_eq!(shared["status"]["next"]["node"], "n0", "{shared}");
+    assert_eq!(conditions(&shared).0, "True");
+    // Two policies for one node: neither is followed, and both name the other.
+    let apply = json!({"mode": "mig", "allowModeChange": true, "apply": true});
+    setting.create(&policy("also", apply.clone()));
+    let both = setting.apply("");
+    assert_eq!(both["nodes"], json!([]), "{both}");
+    for name in ["also", "shared"] {
+        let of = setting.get(&["sharingpolicy", name]);
+        let (status, reason, message) = conditions(&of);
+        assert_eq!((&*status, &*reason), ("False", "Overlap"), "{of}");
+        assert!(message.starts_with("policies also and shared both select node n0"), "{message}");
+    }
+    setting.kubectl(&["delete", "sharingpolicy", "shared"]);
+    let dry = setting.apply("--dry-run");
+    assert_eq!(dry["nodes"][0]["outcome"], "planned", "{dry}");
+    assert_eq!(setting.events(), BTreeSet::new());
+
+    // A mixed layout, whose name is new in the ConfigMap.
+    let applied = setting.apply("");
+    assert_eq!(applied["nodes"][0]["outcome"], "Done", "{applied}");
+    let node = setting.node();
+    assert!(!tainted(&node), "{node}");
+    let offered = &node["status"]["allocatable"];
+    assert_eq!(offered["nvidia.com/mig-3g.40gb"], "2", "{offered}");
+    assert_eq!(offered["nvidia.com/mig-7g.80gb"], "1", "{offered}");
+    assert_eq!(offered["nvidia.com/gpu"], "0", "{offered}");
+    assert_eq!(node["metadata"]["labels"]["nvidia.com/mig.config.state"], "success");
+    let told: BTreeSet<String> =
+        ["RepartitionStarted", "Repartitioned"].map(str::to_owned).into_iter().collect();
+    assert_eq!(setting.events(), told);
+    let also = setting.get(&["sharingpolicy", "also"]);
+    assert_eq!(also["status"]["receipts"][0]["outcome"], "Done", "{also}");
+    let columns = setting.kubectl(&["get", "sharingpolicies"]);
+    assert!(columns.starts_with("NAME   MODE   APPLY   NODES"), "{columns}");
+    let show = setting.folder.call(&format!("partition show --kubeconfig {admin}"));
+    assert!(show.out.contains("[3g][3g]") && show.out.contains("[7g]"), "{show:?}");
+
+    // A pod that uses an instance keeps its node as it is.
+    let bind = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}});
+    setting.folder.write("bind.json", &bind.to_string());
+    let file = setting.folder.path("bind.json").display().to_string();
+    let path = "/api/v1/namespaces/default/pods/a/binding";
+    setting.kubectl(&["create", "--raw", path, "-f", &file]);
+    setting.waits_for("pod/a", "{.status.phase}=Running");
+    let rollback = "rollback --node n0 --settle 0s --config-delay 2s";
+    let call = format!("partition {rollback} --kubeconfig {kubeconfig}");
+    let in_use = setting.folder.call(&call);
+    assert!(in_use.code == Some(1) && in_use.err.contains("default/a use its GPUs"), "{in_use:?}");
+    setting.kubectl(&["delete", "pod", "a", "--force", "--grace-period=0"]);
+
+    // mig-manager fails once; the ConfigMap was deleted by somebody.
+    setting.kubectl(&["delete", "configmap", "dovetail-mig", "-n", "gpu-operator"]);
+    setting.operator.with("n0", |mig| mig.faults.push_back(Some(Fault::Fails)));
+    let returned = setting.call(rollback);
+    assert_eq!(returned["nodes"][0]["outcome"], "Done", "{returned}");
+    let node = setting.node();
+    assert!(!tainted(&node), "{node}");
+    assert_eq!(node["status"]["allocatable"]["nvidia.com/gpu"], "2", "{node}");
+    assert!(setting.events().contains("RepartitionRetried"));
+
+    let (used, refused) = asked(&setting.folder.read("audit.log"));
+    assert!(refused.is_empty(), "{refused:?}");
+    let role = |kind: &[&str]| granted(&setting.get(kind));
+    let mut all = role(&["clusterrole", "dovetail-sharing"]);
+    all.extend(role(&["role", "dovetail-sharing", "-n", "gpu-operator"]));
+    assert_eq!(used, all);
+    drop(setting.runtime);
+}

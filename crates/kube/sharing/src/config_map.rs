@@ -1,0 +1,171 @@
+//! The ConfigMap that mig-manager reads: layouts by name, in the form of mig-parted.
+//!
+//! Every name that was there stays. A layout of dovetail's has a name that follows from what it is,
+//! so a name is written once and never changes its meaning. Kubelets show a changed ConfigMap to
+//! mig-manager only after a while, so the time of each new name is kept beside it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::definition::yaml;
+use crate::layout::NodeLayout;
+use crate::names::{CONFIG_KEY, MIG_CONFIG_MAP, NO_MIG, WRITTEN};
+use crate::record::Record;
+
+/// Kubelets have shown a ConfigMap to every pod by then.
+const OLD_MS: u64 = 3_600_000;
+
+/// The layouts of a ConfigMap.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layouts {
+    named: Map<String, Value>,
+    /// When the newest names were written.
+    written: BTreeMap<String, u64>,
+    resource_version: Option<String>,
+}
+
+impl Layouts {
+    /// What mig-manager needs in any case, for clusters whose operator ships no ConfigMap.
+    pub fn least() -> Self {
+        let mut named = Map::new();
+        let off = json!([{"devices": "all", "mig-enabled": false}]);
+        named.insert(NO_MIG.to_owned(), off);
+        Self { named, ..Self::default() }
+    }
+
+    /// Reads a ConfigMap.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(config_map: &Value) -> Result<Self, String> {
+        let text = config_map["data"][CONFIG_KEY].as_str();
+        let text = text.ok_or_else(|| format!("it has no key {CONFIG_KEY}"))?;
+        let config: Value = serde_saphyr::from_str(text)
+            .map_err(|error| format!("{CONFIG_KEY} is not YAML: {error}"))?;
+        let named = config["mig-configs"].as_object();
+        let named = named.ok_or_else(|| format!("{CONFIG_KEY} has no mapping `mig-configs`"))?;
+        let metadata = &config_map["metadata"];
+        let written = metadata["annotations"][WRITTEN].as_str().unwrap_or("{}");
+        Ok(Self {
+            named: named.clone(),
+            written: serde_json::from_str(written).unwrap_or_default(),
+            resource_version: metadata["resourceVersion"].as_str().map(str::to_owned),
+        })
+    }
+
+    /// Whether a layout of this name is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.named.contains_key(name)
+    }
+
+    /// Adds a layout under its two names; whether any was new.
+    pub fn add(&mut self, layout: &NodeLayout, now_ms: u64) -> bool {
+        let mut is_new = false;
+        for name in [layout.name(), layout.second_name()] {
+            if !self.has(&name) {
+                self.named.insert(name.clone(), layout.entries());
+                self.written.insert(name, now_ms);
+                is_new = true;
+            }
+        }
+        is_new
+    }
+
+    /// Adds what a change of a node may ask for; whether any was new.
+    pub fn add_both(&mut self, record: &Record, now_ms: u64) -> bool {
+        let from = self.add(&record.from.layout, now_ms);
+        self.add(&record.to.layout, now_ms) || from
+    }
+
+    /// From when on mig-manager sees every name that a change may ask for; `None` if one is
+    /// missing. `mount_ms`: how long a kubelet may take.
+    pub fn ready_ms(&self, record: &Record, mount_ms: u64) -> Option<u64> {
+        let sides = [&record.from, &record.to];
+        let names = sides
+            .into_iter()
+            .flat_map(|side| [side.config.clone(), side.layout.name(), side.layout.second_name()]);
+        let names: Vec<String> = names.collect();
+        let is_there = names.iter().all(|name| self.has(name));
+        let times = names.iter().filter_map(|name| self.written.get(name));
+        is_there.then(|| times.map(|at| at + mount_ms).max().unwrap_or(0))
+    }
+
+    /// The ConfigMap. A server refuses it if another one was written since this one was read.
+    pub fn object(&self, namespace: &str, now_ms: u64) -> Value {
+        let config = json!({"version": "v1", "mig-configs": self.named});
+        let text = yaml(&config);
+        let mut written = self.written.clone();
+        written.retain(|_, at| now_ms < *at + OLD_MS);
+        let mut object = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": MIG_CONFIG_MAP, "namespace": namespace,
+                "annotations": {WRITTEN: json!(written).to_string()},
+            },
+            "data": {CONFIG_KEY: text},
+        });
+        if let Some(version) = &self.resource_version {
+            object["metadata"]["resourceVersion"] = json!(version);
+        }
+        object
+    }
+
+    /// mig-manager is started anew when it is to read this ConfigMap, and so sees all of it.
+    pub fn mounted_at_start(&mut self) {
+        self.written.clear();
+    }
+
+    /// The same layouts for a ConfigMap that is not there yet.
+    #[must_use]
+    pub fn for_new(self) -> Self {
+        Self { resource_version: None, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Side, Step};
+
+    const SHIPPED: &str = "version: v1\nmig-configs:\n  all-disabled:\n    - devices: all\n      \
+                           mig-enabled: false\n  all-1g.10gb:\n    # H100-80GB\n    - \
+                           device-filter: [\"0x233010DE\", \"0x20B210DE\"]\n      devices: all\n      \
+                           mig-enabled: true\n      mig-devices:\n        \"1g.10gb\": 7\n";
+
+    #[test]
+    fn standard_names_stay_and_a_new_layout_is_ready_when_it_is_mounted() {
+        let shipped = json!({"metadata": {"resourceVersion": "7"}, "data": {CONFIG_KEY: SHIPPED}});
+        let mut layouts = Layouts::read(&shipped).expect("layouts");
+        let cut = |profile: &str, count: u32| Some(BTreeMap::from([(profile.to_owned(), count)]));
+        let to = NodeLayout(vec![cut("3g.40gb", 2), cut("1g.10gb", 7)]);
+        let from = NodeLayout(vec![None, None]);
+        let mut record = Record {
+            step: Step::Tainted,
+            since_ms: 0,
+            started_ms: 0,
+            asked: None,
+            attempt: 0,
+            from: Side { config: NO_MIG.to_owned(), layout: from },
+            to: Side::of(to),
+            problem: String::new(),
+        };
+        assert_eq!(layouts.ready_ms(&record, 120_000), None);
+        assert!(layouts.add_both(&record, 5_000) && !layouts.add_both(&record, 6_000));
+        assert_eq!(layouts.ready_ms(&record, 120_000), Some(125_000));
+        let object = layouts.object("gpu-operator", 5_000);
+        let again = Layouts::read(&object).expect("layouts");
+        assert_eq!(again, layouts);
+        assert_eq!(again.named["all-1g.10gb"][0]["device-filter"][1], "0x20B210DE");
+        assert_eq!(again.named["all-1g.10gb"][0]["mig-devices"]["1g.10gb"], 7);
+        assert_eq!(again.named[&record.to.config], record.to.layout.entries());
+        // Old names need no time of their own any more.
+        let later = Layouts::read(&layouts.object("gpu-operator", 5_000 + OLD_MS)).unwrap();
+        assert_eq!(later.ready_ms(&record, 120_000), Some(0));
+        record.from.config = "custom".to_owned();
+        assert_eq!(layouts.ready_ms(&record, 120_000), None);
+        let wrong = json!({"data": {CONFIG_KEY: "version: v1\n"}});
+        assert!(Layouts::read(&wrong).unwrap_err().contains("no mapping `mig-configs`"));
+    }
+}

@@ -1,0 +1,131 @@
+//! Never two masters: nodes whose GPUs another system cuts or gives away, and nodes that must rest
+//! after a change.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::labels::{NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
+use dovetail_objects::labels::HAMI_REGISTER;
+
+use crate::names::{NOS, VOLCANO_VGPU};
+use crate::record::{Record, Step};
+
+/// A node that has changed does not change again for so long.
+pub const DWELL_MS: u64 = 30 * 60_000;
+
+const DAY_MS: u64 = 24 * 3_600_000;
+
+/// The system that already decides about the GPUs of a node, in words; `None` if there is none.
+pub fn other_master<'l>(
+    annotations: &BTreeMap<String, String>,
+    label: impl Fn(&str) -> Option<&'l str>,
+    record: Option<&Record>,
+) -> Option<String> {
+    let is_set = |key: &str| annotations.get(key).is_some_and(|text| !text.is_empty());
+    if is_set(HAMI_REGISTER) {
+        return Some(format!("HAMi parts the GPUs of the node ({HAMI_REGISTER})"));
+    }
+    if is_set(VOLCANO_VGPU) {
+        return Some(format!("Volcano parts the GPUs of the node ({VOLCANO_VGPU})"));
+    }
+    if label(NOS).is_some() {
+        return Some(format!("nos parts the GPUs of the node ({NOS})"));
+    }
+    let asked = record.filter(|record| record.step != Step::Abandoned)?.asked.as_deref();
+    let label = label(NVIDIA_MIG_CONFIG);
+    (label != asked).then(|| {
+        let now = label.unwrap_or("nothing");
+        format!("{NVIDIA_MIG_CONFIG} was changed by others, to `{now}`")
+    })
+}
+
+/// Why a node must not change now although no other system decides about it.
+pub fn rests<'l>(
+    label: impl Fn(&str) -> Option<&'l str>,
+    record: Option<&Record>,
+    now_ms: u64,
+) -> Option<String> {
+    if let Some(record) = record {
+        if record.step == Step::Stuck {
+            return Some("its last change failed: see `dovetail partition show`".to_owned());
+        }
+        if !record.step.is_over() {
+            return Some("its layout is changing".to_owned());
+        }
+        if record.has_changed() && now_ms < record.since_ms + DWELL_MS {
+            return Some("its layout changed less than 30 minutes ago".to_owned());
+        }
+    }
+    let state = label(NVIDIA_MIG_STATE).filter(|state| *state != "success")?;
+    Some(format!("mig-manager reports `{state}` ({NVIDIA_MIG_STATE})"))
+}
+
+/// How many more of so many nodes may change today.
+pub fn left_today<'r>(
+    nodes: usize,
+    percent_per_day: u32,
+    records: impl Iterator<Item = &'r Record>,
+    now_ms: u64,
+) -> usize {
+    let a_day = (nodes * percent_per_day as usize / 100).max(1);
+    let today = |record: &&Record| record.has_changed() && now_ms < record.since_ms + DAY_MS;
+    a_day.saturating_sub(records.filter(today).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::NodeLayout;
+    use crate::record::Side;
+
+    fn record(step: Step, since_ms: u64) -> Record {
+        let side = |config: &str| Side { config: config.to_owned(), layout: NodeLayout::default() };
+        Record {
+            step,
+            since_ms,
+            started_ms: 0,
+            asked: Some("dovetail-1".to_owned()),
+            attempt: 1,
+            from: side("all-disabled"),
+            to: side("dovetail-1"),
+            problem: String::new(),
+        }
+    }
+
+    #[test]
+    fn another_master_is_seen_and_a_changed_node_rests() {
+        let none = BTreeMap::new();
+        let of = |key: &str| BTreeMap::from([(key.to_owned(), "x".to_owned())]);
+        let label = |wanted: &'static str, value: &'static str| {
+            move |key: &str| (key == wanted).then_some(value)
+        };
+        assert_eq!(other_master(&none, |_| None, None), None);
+        for key in [HAMI_REGISTER, VOLCANO_VGPU] {
+            assert!(other_master(&of(key), |_| None, None).is_some_and(|why| why.contains(key)));
+        }
+        assert!(other_master(&none, label(NOS, "mig"), None).is_some());
+        let done = record(Step::Done, 1_000);
+        let ours = label(NVIDIA_MIG_CONFIG, "dovetail-1");
+        assert_eq!(other_master(&none, ours, Some(&done)), None);
+        let foreign = other_master(&none, label(NVIDIA_MIG_CONFIG, "all-1g.5gb"), Some(&done));
+        assert!(foreign.is_some_and(|why| why.contains("all-1g.5gb")));
+        // After that it is theirs until a change is asked for again.
+        let left = record(Step::Abandoned, 1_000);
+        assert_eq!(other_master(&none, label(NVIDIA_MIG_CONFIG, "x"), Some(&left)), None);
+
+        assert!(rests(|_| None, Some(&done), 1_000 + DWELL_MS - 1).is_some());
+        assert_eq!(rests(|_| None, Some(&done), 1_000 + DWELL_MS), None);
+        assert!(rests(|_| None, Some(&record(Step::Stuck, 0)), u64::MAX).is_some());
+        assert!(rests(|_| None, Some(&record(Step::Tainted, 0)), u64::MAX).is_some());
+        assert!(rests(label(NVIDIA_MIG_STATE, "failed"), None, 0).is_some());
+        assert_eq!(rests(label(NVIDIA_MIG_STATE, "success"), None, 0), None);
+    }
+
+    #[test]
+    fn a_tenth_of_the_nodes_changes_in_a_day() {
+        let done = [record(Step::Done, 1_000), record(Step::Undone, 1_000)];
+        assert_eq!(left_today(30, 10, [].iter(), 2_000), 3);
+        assert_eq!(left_today(30, 10, done.iter(), 2_000), 1);
+        assert_eq!(left_today(30, 10, done.iter(), 1_000 + DAY_MS), 3);
+        assert_eq!(left_today(1, 10, [].iter(), 0), 1);
+    }
+}

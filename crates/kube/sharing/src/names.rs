@@ -1,0 +1,26 @@
+//! Names that a cluster and dovetail share about the layout of GPUs.
+
+/// Taint of a node whose layout changes: pods that do not tolerate it do not start there.
+pub const TAINT: &str = "dovetail.dev/repartition";
+/// Annotation of a node: how far the change of its layout is.
+pub const RECORD: &str = "dovetail.dev/partition";
+/// Annotation of the ConfigMap: when each of its newest layouts was written, in ms since 1970.
+pub const WRITTEN: &str = "dovetail.dev/written";
+
+/// The ConfigMap that mig-manager reads, once `partition setup` is applied.
+pub const MIG_CONFIG_MAP: &str = "dovetail-mig";
+/// The ConfigMap with sharing settings that the device plugin reads.
+pub const SHARING_CONFIG_MAP: &str = "dovetail-sharing";
+/// The ConfigMap that the GPU Operator ships.
+pub const DEFAULT_CONFIG_MAP: &str = "default-mig-parted-config";
+/// The key of these ConfigMaps with the layouts.
+pub const CONFIG_KEY: &str = "config.yaml";
+/// The layout of a node whose GPUs are not in MIG mode.
+pub const NO_MIG: &str = "all-disabled";
+
+/// Label by which nos takes nodes.
+pub const NOS: &str = "nos.nebuly.com/gpu-partitioning";
+/// Annotation by which Volcano's vGPU plugin registers the GPUs of a node.
+pub const VOLCANO_VGPU: &str = "volcano.sh/node-vgpu-register";
+/// DRA driver of NVIDIA's GPUs.
+pub const NVIDIA_DRIVER: &str = "gpu.nvidia.com";

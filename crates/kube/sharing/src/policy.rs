@@ -1,0 +1,157 @@
+//! Sharing policies (`dovetail.dev/v1alpha1`): how the GPUs of which nodes may be shared.
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A SharingPolicy object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharingPolicy {
+    pub name: String,
+    pub uid: String,
+    pub spec: PolicySpec,
+    /// Its status as it was last written.
+    pub status: Value,
+}
+
+/// How pods share a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    #[default]
+    Mig,
+    TimeSlicing,
+    Mps,
+    Whole,
+}
+
+/// Whether pods in the way are moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Moves {
+    #[default]
+    Never,
+    Restartable,
+}
+
+/// How much may change in a day. Nodes change one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(transform = open)]
+pub struct Budget {
+    /// Percentage of the selected nodes that may change within 24 hours; at least one node may.
+    #[schemars(with = "i32", range(min = 1, max = 100), extend("default" = 10))]
+    pub percent_per_day: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { percent_per_day: 10 }
+    }
+}
+
+// What people write in `spec`. Its schema is derived from it: the comments of its fields are what
+// `kubectl explain sharingpolicy.spec` prints.
+/// What may be changed of which nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(transform = open)]
+pub struct PolicySpec {
+    /// Labels that a node must have. Without it the policy selects every node with GPUs.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 16))]
+    pub node_selector: BTreeMap<String, String>,
+    /// How pods share a GPU. Layouts are planned for mode mig.
+    pub mode: Mode,
+    /// MIG profiles that may be created, such as 1g.10gb. Without it all profiles of the GPU.
+    #[serde(default)]
+    #[schemars(length(max = 32))]
+    pub profiles: Vec<String>,
+    /// Free GPUs of each model that stay whole.
+    #[serde(default)]
+    #[schemars(with = "i32", range(min = 0, max = 1_000_000), extend("default" = 0))]
+    pub keep_whole: u32,
+    /// Pods that share a GPU in modes time-slicing and mps. Not applied yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32", range(min = 2, max = 48))]
+    pub replicas: Option<u32>,
+    /// Values of the label dovetail.dev/class whose pods may share a GPU. Not applied yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub classes: Vec<String>,
+    /// Whether pods in the way are moved. No pods are moved yet.
+    #[serde(default)]
+    pub moves: Moves,
+    /// Whether GPUs may be put into MIG mode, and out of it.
+    #[serde(default)]
+    pub allow_mode_change: bool,
+    /// How much may change in a day.
+    #[serde(default)]
+    pub budget: Budget,
+    /// Latency to watch before and after a change. Not applied yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Guard>,
+    /// Whether `dovetail partition apply` changes the nodes. Otherwise it only reports.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    pub apply: bool,
+}
+
+/// Latency that a change must not worsen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(transform = open)]
+pub struct Guard {
+    /// PromQL query of a latency histogram.
+    #[serde(default)]
+    #[schemars(length(max = 4_096))]
+    pub query: String,
+}
+
+/// The server drops fields that it does not know; a file with one is refused.
+fn open(schema: &mut Schema) {
+    schema.remove("additionalProperties");
+}
+
+impl PolicySpec {
+    /// Whether a node with these labels is selected.
+    pub fn selects<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
+        self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
+    }
+
+    /// The first field whose value is understood but not applied.
+    pub fn not_applied(&self) -> Option<&'static str> {
+        let set = [
+            (self.mode != Mode::Mig, "mode"),
+            (self.replicas.is_some(), "replicas"),
+            (!self.classes.is_empty(), "classes"),
+            (self.moves != Moves::Never, "moves"),
+            (self.guard.is_some(), "guard"),
+        ];
+        set.into_iter().find_map(|(is_set, field)| is_set.then_some(field))
+    }
+}
+
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+    spec: PolicySpec,
+    #[serde(default)]
+    status: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: String,
+    uid: String,
+}
+
+impl<'de> Deserialize<'de> for SharingPolicy {
+    fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let Object { metadata: Metadata { name, uid }, spec, status } = Object::deserialize(input)?;
+        Ok(Self { name, uid, spec, status })
+    }
+}

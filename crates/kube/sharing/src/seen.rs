@@ -1,0 +1,117 @@
+//! What is read of a node before each step.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::labels::{NVIDIA_MIG, NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
+use dovetail_model::{MigTable, is_gpu_resource};
+use dovetail_objects::Pod;
+use serde_json::Value;
+
+use crate::config_map::Layouts;
+use crate::guard::other_master;
+use crate::layout::resource;
+use crate::names::{RECORD, TAINT};
+use crate::record::Record;
+
+/// A node as the API server has it now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    pub node: String,
+    pub uid: String,
+    pub resource_version: String,
+    /// Its taints as they are written.
+    pub taints: Vec<Value>,
+    /// The layout that it is to have, by name.
+    pub config: Option<String>,
+    /// What mig-manager reports.
+    pub state: Option<String>,
+    /// GPUs and instances that pods can ask for, by resource.
+    pub offers: BTreeMap<String, i64>,
+    /// Pods on it that use GPUs.
+    pub gpu_pods: Vec<String>,
+    /// Another system that decides about its GPUs.
+    pub other_master: Option<String>,
+    /// How far its change is.
+    pub record: Option<Record>,
+    /// From when on mig-manager sees both layouts of the change; `None` if one is not written.
+    pub ready_ms: Option<u64>,
+}
+
+impl Seen {
+    /// Reads a node, the pods on it and the ConfigMap. `table`: how its GPUs are cut.
+    ///
+    /// # Errors
+    /// An annotation that is no record.
+    pub fn read(
+        node: &Value,
+        pods: &[Pod],
+        layouts: &Layouts,
+        table: Option<&MigTable>,
+        mount_ms: u64,
+    ) -> Result<Self, String> {
+        let metadata = &node["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let label = |key: &str| metadata["labels"][key].as_str();
+        let annotations: BTreeMap<String, String> =
+            serde_json::from_value(metadata["annotations"].clone()).unwrap_or_default();
+        let name = text(&metadata["name"]);
+        let record = annotations.get(RECORD).map(|text| Record::read(text)).transpose();
+        let record = record.map_err(|error| {
+            format!(
+                "node {name}: annotation {RECORD} cannot be read ({error}): if no change is under \
+                 way, remove the annotation"
+            )
+        })?;
+        let ready_ms = record.as_ref().and_then(|record| layouts.ready_ms(record, mount_ms));
+        Ok(Self {
+            uid: text(&metadata["uid"]),
+            resource_version: text(&metadata["resourceVersion"]),
+            taints: node["spec"]["taints"].as_array().cloned().unwrap_or_default(),
+            config: label(NVIDIA_MIG_CONFIG).map(str::to_owned),
+            state: label(NVIDIA_MIG_STATE).map(str::to_owned),
+            offers: offers(&node["status"]["allocatable"], table),
+            gpu_pods: pods.iter().filter(|pod| uses_gpus(pod)).map(named).collect(),
+            other_master: other_master(&annotations, label, record.as_ref()),
+            record,
+            ready_ms,
+            node: name,
+        })
+    }
+
+    /// Whether pods are kept away by dovetail's taint.
+    pub fn is_tainted(&self) -> bool {
+        self.taints.iter().any(|taint| taint["key"] == TAINT)
+    }
+}
+
+/// Whether a pod has GPUs of its node, or parts of them.
+pub fn uses_gpus(pod: &Pod) -> bool {
+    let mut amounts = pod.holds().extended.iter();
+    let has_gpus = amounts.any(|(name, count)| is_gpu_resource(name) && *count > 0);
+    !pod.is_over() && !pod.node.is_empty() && (has_gpus || pod.has_resource_claims)
+}
+
+fn named(pod: &Pod) -> String {
+    format!("{}/{}", pod.meta.namespace, pod.meta.name)
+}
+
+/// What is offered, under the names of the table where drivers spell profiles in another way.
+fn offers(allocatable: &Value, table: Option<&MigTable>) -> BTreeMap<String, i64> {
+    let mut offers: BTreeMap<String, i64> = BTreeMap::new();
+    for (name, amount) in allocatable.as_object().into_iter().flatten() {
+        let count = match amount {
+            Value::String(text) => text.parse().unwrap_or(0),
+            other => other.as_i64().unwrap_or(0),
+        };
+        if !is_gpu_resource(name) || count == 0 {
+            continue;
+        }
+        let profile = name.strip_prefix(NVIDIA_MIG);
+        let known = table.zip(profile).and_then(|(table, profile)| {
+            let place = table.profile(profile)?;
+            Some(resource(&table.profiles[place].name))
+        });
+        *offers.entry(known.unwrap_or_else(|| name.clone())).or_default() += count;
+    }
+    offers
+}

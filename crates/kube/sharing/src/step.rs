@@ -1,0 +1,278 @@
+//! The change of a node's layout as a state machine.
+//!
+//! ```text
+//! begin ─► Tainted ─► Applying ─► Applying again ─► Reverting ─► Stuck
+//!             │           │             │               │
+//!             ▼           └──── Done ◄──┘               ▼
+//!           Undone ◄────────────────────────────────  Undone
+//! ```
+//! From every unfinished step the way leads to Abandoned when another system takes the node. What
+//! to write next follows from the node as it is read now, its annotation included; each write
+//! changes taint, label and annotation together.
+
+use dovetail_model::labels::NVIDIA_MIG_STATE;
+use thiserror::Error;
+
+use crate::guard::rests;
+use crate::layout::NodeLayout;
+use crate::record::{Record, Side, Step};
+use crate::seen::Seen;
+use crate::write::{Changed, Write};
+
+/// How often the new layout is asked for.
+const MOST_ATTEMPTS: u32 = 2;
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// From the taint until the node is checked again: by then schedulers know of the taint.
+    pub settle_ms: u64,
+    /// From writing the ConfigMap until mig-manager sees it.
+    pub mount_ms: u64,
+    /// For mig-manager and the device plugin.
+    pub limit_ms: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self { settle_ms: 10_000, mount_ms: 120_000, limit_ms: 15 * 60_000 }
+    }
+}
+
+/// What comes next on a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Nothing until then, unless the node changes.
+    Wait { until_ms: u64, why: String },
+    /// The ConfigMap lacks a layout of the record.
+    WriteConfig,
+    /// This write.
+    Write(Box<Write>),
+    /// The change is over; or there is none.
+    Over,
+}
+
+/// Why a change does not begin.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// Another system decides about its GPUs.
+    #[error("node {node}: {why}: one system must decide about its layout")]
+    OtherMaster { node: String, why: String },
+    /// Pods use its GPUs.
+    #[error(
+        "node {node}: {pods} use its GPUs, and mig-manager clears whole GPUs: wait until they finish"
+    )]
+    InUse { node: String, pods: String },
+    /// It has to rest.
+    #[error("node {node}: {why}")]
+    Rests { node: String, why: String },
+    /// There is nothing to go back to.
+    #[error("node {node}: no change by dovetail is recorded that can be rolled back")]
+    NothingToRevert { node: String },
+}
+
+/// Begins a change: the taint.
+///
+/// # Errors
+/// Why the node must not change now.
+pub fn begin(seen: &Seen, from: Side, to: NodeLayout, now_ms: u64) -> Result<Write, Refused> {
+    let label = |key: &str| seen.state.as_deref().filter(|_| key == NVIDIA_MIG_STATE);
+    if let Some(why) = rests(label, seen.record.as_ref(), now_ms) {
+        return Err(Refused::Rests { node: seen.node.clone(), why });
+    }
+    taint(seen, from, Side::of(to), now_ms)
+}
+
+/// Goes back to the layout before the last change. A finished change is undone by the same steps;
+/// one that is under way or stuck asks for the old layout at once.
+///
+/// # Errors
+/// Why the node must not change now.
+pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
+    let nothing = || Refused::NothingToRevert { node: seen.node.clone() };
+    let record = seen.record.as_ref().ok_or_else(nothing)?;
+    if let Some(why) = seen.other_master.clone() {
+        return Err(Refused::OtherMaster { node: seen.node.clone(), why });
+    }
+    match record.step {
+        Step::Done => taint(seen, record.to.clone(), record.from.clone(), now_ms),
+        Step::Tainted => Ok(end(seen, record, Step::Undone, "rolled back on request", now_ms)),
+        Step::Applying | Step::Stuck => {
+            Ok(ask(seen, record, Step::Reverting, "rolled back on request", now_ms))
+        }
+        Step::Reverting | Step::Undone | Step::Abandoned => Err(nothing()),
+    }
+}
+
+fn taint(seen: &Seen, from: Side, to: Side, now_ms: u64) -> Result<Write, Refused> {
+    let node = seen.node.clone();
+    if let Some(why) = seen.other_master.clone() {
+        return Err(Refused::OtherMaster { node, why });
+    }
+    if !seen.gpu_pods.is_empty() {
+        return Err(Refused::InUse { node, pods: seen.gpu_pods.join(", ") });
+    }
+    let message = format!("layout changes from {} to {}", from.layout.words(), to.layout.words());
+    let record = Record {
+        step: Step::Tainted,
+        since_ms: now_ms,
+        started_ms: now_ms,
+        asked: seen.config.clone(),
+        attempt: 0,
+        from,
+        to,
+        problem: String::new(),
+    };
+    let event = Some(("RepartitionStarted", message, false));
+    let changed = Changed { is_tainted: true, asked: None, event };
+    Ok(Write::new(seen, record, changed, now_ms))
+}
+
+/// What comes next on a node as it is now.
+pub fn next(seen: &Seen, timing: &Timing, now_ms: u64) -> Next {
+    let Some(record) = seen.record.as_ref().filter(|record| !record.step.is_over()) else {
+        return Next::Over;
+    };
+    let write = |write: Write| Next::Write(Box::new(write));
+    if let Some(master) = &seen.other_master {
+        return write(end(seen, record, Step::Abandoned, master, now_ms));
+    }
+    if !seen.is_tainted() {
+        let changed = Changed { is_tainted: true, asked: None, event: None };
+        return write(Write::new(seen, record.clone(), changed, now_ms));
+    }
+    match record.step {
+        Step::Tainted => tainted(seen, record, timing, now_ms),
+        Step::Applying | Step::Reverting => asked(seen, record, timing, now_ms),
+        _ => Next::Over,
+    }
+}
+
+fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
+    let wait = |until_ms: u64, why: &str| Next::Wait { until_ms, why: why.to_owned() };
+    if !seen.gpu_pods.is_empty() {
+        let problem =
+            format!("{} started before schedulers saw the taint", seen.gpu_pods.join(", "));
+        return Next::Write(Box::new(end(seen, record, Step::Undone, &problem, now_ms)));
+    }
+    let settled_ms = record.since_ms + timing.settle_ms;
+    if now_ms < settled_ms {
+        return wait(settled_ms, "until schedulers know of the taint");
+    }
+    match seen.ready_ms {
+        None => Next::WriteConfig,
+        Some(ready_ms) if now_ms < ready_ms => {
+            wait(ready_ms, "until mig-manager sees the new ConfigMap")
+        }
+        Some(_) => Next::Write(Box::new(ask(seen, record, Step::Applying, "", now_ms))),
+    }
+}
+
+fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
+    let (side, is_new) = match record.step {
+        Step::Applying => (&record.to, true),
+        _ => (&record.from, false),
+    };
+    let write = |write: Write| Next::Write(Box::new(write));
+    let expected = side.layout.offers();
+    let state = seen.state.as_deref().unwrap_or("nothing");
+    let is_there = seen.offers == expected;
+    if state == "success" && is_there {
+        let step = if is_new { Step::Done } else { Step::Undone };
+        return write(end(seen, record, step, &record.problem, now_ms));
+    }
+    let limit_ms = record.since_ms + timing.limit_ms;
+    let is_late = now_ms >= limit_ms;
+    let why = match state {
+        "failed" => "mig-manager reported `failed`".to_owned(),
+        _ if !is_late => {
+            let why = format!("for mig-manager and the device plugin ({state})");
+            return Next::Wait { until_ms: limit_ms, why };
+        }
+        "success" => format!(
+            "mig-manager reported `success`, but the node offers {}, not {}",
+            words(&seen.offers),
+            words(&expected)
+        ),
+        other => format!("mig-manager reported `{other}` for {} s", timing.limit_ms / 1_000),
+    };
+    if !seen.gpu_pods.is_empty() {
+        return in_the_way(seen, record, &why, timing, now_ms);
+    }
+    write(match record.step {
+        Step::Applying if record.attempt < MOST_ATTEMPTS => {
+            ask(seen, record, Step::Applying, &why, now_ms)
+        }
+        Step::Applying => ask(seen, record, Step::Reverting, &why, now_ms),
+        // The old layout is there, whatever mig-manager makes of it.
+        _ if is_there => end(seen, record, Step::Undone, &why, now_ms),
+        _ => end(seen, record, Step::Stuck, &why, now_ms),
+    })
+}
+
+/// Pods that started before schedulers saw the taint finish by themselves; mig-manager is asked
+/// again when they have.
+fn in_the_way(seen: &Seen, record: &Record, why: &str, timing: &Timing, now_ms: u64) -> Next {
+    let why = format!("{why}: waiting until {} finish on its GPUs", seen.gpu_pods.join(", "));
+    if record.problem == why {
+        return Next::Wait { until_ms: now_ms + timing.limit_ms, why };
+    }
+    let next = Record { problem: why.clone(), ..record.clone() };
+    let event = Some(("RepartitionWaiting", why, true));
+    let changed = Changed { is_tainted: true, asked: None, event };
+    Next::Write(Box::new(Write::new(seen, next, changed, now_ms)))
+}
+
+/// Asks mig-manager for a layout.
+fn ask(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> Write {
+    let side = if step == Step::Applying { &record.to } else { &record.from };
+    let asked = side.name_besides(seen.config.as_deref());
+    let attempt = record.attempt + u32::from(step == Step::Applying);
+    let next = Record {
+        step,
+        since_ms: now_ms,
+        asked: Some(asked.clone()),
+        attempt,
+        problem: problem.to_owned(),
+        ..record.clone()
+    };
+    let event = (!problem.is_empty()).then(|| {
+        let what = if step == Step::Applying { "asking again" } else { "going back" };
+        ("RepartitionRetried", format!("{problem}: {what} ({asked})"), true)
+    });
+    Write::new(seen, next, Changed { is_tainted: true, asked: Some(asked), event }, now_ms)
+}
+
+/// Ends a change.
+fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> Write {
+    let next = Record { step, since_ms: now_ms, problem: problem.to_owned(), ..record.clone() };
+    let seconds = next.seconds();
+    let (reason, message, is_warning) = match step {
+        Step::Done => {
+            ("Repartitioned", format!("{} after {seconds} s", record.to.layout.words()), false)
+        }
+        Step::Stuck => (
+            "RepartitionStuck",
+            format!(
+                "neither the new nor the old layout came: {problem}. The node stays tainted: repair it, \
+                 then run `dovetail partition rollback --node {}`",
+                seen.node
+            ),
+            true,
+        ),
+        Step::Abandoned => ("RepartitionAbandoned", format!("{problem}: taint removed"), true),
+        _ => (
+            "RepartitionUndone",
+            format!("the node has {} as before: {problem}", record.from.layout.words()),
+            true,
+        ),
+    };
+    let event = Some((reason, message, is_warning));
+    let is_tainted = step == Step::Stuck;
+    Write::new(seen, next, Changed { is_tainted, asked: None, event }, now_ms)
+}
+
+fn words(offers: &std::collections::BTreeMap<String, i64>) -> String {
+    let each: Vec<String> = offers.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    if each.is_empty() { "no GPUs".to_owned() } else { each.join(", ") }
+}

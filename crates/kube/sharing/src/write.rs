@@ -1,0 +1,91 @@
+//! A write to a node: taint, label and record in one request, and the event that precedes it.
+
+use dovetail_model::labels::{NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
+use dovetail_objects::harmless;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::names::{RECORD, TAINT};
+use crate::record::Record;
+use crate::seen::Seen;
+use crate::status::time;
+
+/// Longest message of an event, in characters.
+const MOST_LETTERS: usize = 900;
+/// Longest part of an event's name that is the node's, in characters.
+const MOST_NAME: usize = 200;
+
+/// A merge patch of a node. The server refuses it if the node has changed since it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    pub record: Record,
+    pub patch: Value,
+    /// Created before the patch is sent. It has the same name whenever the same is reported, so a
+    /// repetition is refused and does no harm.
+    pub event: Option<Value>,
+}
+
+/// What a write changes besides the record.
+pub(crate) struct Changed {
+    /// Whether the node is tainted then.
+    pub(crate) is_tainted: bool,
+    /// The layout that mig-manager is asked for.
+    pub(crate) asked: Option<String>,
+    /// Reason, message and whether it is a warning.
+    pub(crate) event: Option<(&'static str, String, bool)>,
+}
+
+impl Write {
+    pub(crate) fn new(seen: &Seen, record: Record, changed: Changed, now_ms: u64) -> Self {
+        let mut taints = seen.taints.clone();
+        taints.retain(|taint| taint["key"] != TAINT);
+        if changed.is_tainted {
+            taints.push(json!({"key": TAINT, "effect": "NoSchedule"}));
+        }
+        let mut patch = json!({
+            "metadata": {
+                "uid": seen.uid,
+                "resourceVersion": seen.resource_version,
+                "annotations": {RECORD: record.text()},
+            },
+            "spec": {"taints": taints},
+        });
+        if let Some(name) = changed.asked {
+            // mig-manager writes `pending` itself when it sees the label. Written here with the
+            // label, the answer to an earlier request cannot be taken for the one to this.
+            patch["metadata"]["labels"] =
+                json!({NVIDIA_MIG_CONFIG: name, NVIDIA_MIG_STATE: "pending"});
+        }
+        let event = changed.event.map(|event| self::event(seen, &record, event, now_ms));
+        Self { record, patch, event }
+    }
+}
+
+fn event(
+    seen: &Seen,
+    record: &Record,
+    (reason, message, is_warning): (&'static str, String, bool),
+    now_ms: u64,
+) -> Value {
+    let Record { started_ms, attempt, step, .. } = record;
+    let said = format!("{} {started_ms} {reason} {attempt} {}", seen.uid, step.word());
+    let digest = Sha256::digest(said.as_bytes());
+    let number: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let name: String = seen.node.chars().take(MOST_NAME).collect();
+    let message: String = harmless(&message).to_string().chars().take(MOST_LETTERS).collect();
+    let at = time(now_ms);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": format!("{}.{number}", name.trim_end_matches(['.', '-'])), "namespace": "default"},
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": seen.node, "uid": seen.uid},
+        "reason": reason,
+        "message": message,
+        "type": if is_warning { "Warning" } else { "Normal" },
+        "source": {"component": "dovetail"},
+        "reportingComponent": "dovetail",
+        "count": 1,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+    })
+}

@@ -1,0 +1,191 @@
+//! Changes of a node by seed, with everything that goes wrong: no pod that runs is ended, no taint
+//! stays without an event, and every change finishes or is undone.
+
+use std::collections::BTreeMap;
+
+use dovetail_sharing::{Next, Step, begin, next, revert};
+use dovetail_testkit::gpu_operator::Fault;
+
+use crate::world::{Chance, TIMING, World, from, to};
+
+const SEEDS: u64 = 300;
+
+/// How much of a history goes wrong.
+struct Plan {
+    has_others: bool,
+    has_racing_pods: bool,
+    dies_percent: u64,
+}
+
+/// Plays one history to its end; answers with its last step and how many faults failed a request.
+fn play(seed: u64) -> (Step, usize) {
+    let mut chance = Chance::new(seed);
+    let mut world = World::new(chance.below(9_000));
+    let plan = Plan {
+        has_others: chance.percent(8),
+        has_racing_pods: chance.percent(50),
+        dies_percent: if chance.percent(70) { 30 } else { 0 },
+    };
+    let is_late = chance.percent(20);
+    world.mount_ms = chance.below(if is_late { 400_000 } else { 110_000 });
+    world.mig.delay_ms = 1_000 + chance.below(120_000);
+    for _ in 0..4 {
+        let fault = match chance.below(8) {
+            0 | 1 => Some(Fault::Fails),
+            2 => Some(Fault::HidesInstances),
+            3 => Some(Fault::Reboots),
+            4 => Some(Fault::Ignores),
+            _ => None,
+        };
+        world.mig.faults.push_back(fault);
+    }
+    let foreign_at = chance.below(60);
+    let mut began = false;
+    for turn in 0..4_000u64 {
+        let seen = world.seen();
+        // Between the read and the write others act.
+        if plan.has_racing_pods && turn < 100 && chance.percent(20) {
+            let runs_ms = 1_000 + chance.below(1_200_000);
+            match chance.percent(80) {
+                true => world.bind(runs_ms),
+                false => world.bind_whatever(runs_ms),
+            }
+        }
+        if plan.has_others && turn == foreign_at {
+            world.label_by_others("all-7g.80gb");
+        }
+        if chance.percent(20) {
+            world.pass(chance.below(10_000));
+        }
+        let dies = chance.percent(plan.dies_percent);
+        let now_ms = world.now_ms;
+        if !began {
+            if let Ok(write) = begin(&seen, world.side(), to(), now_ms) {
+                began = world.take(&write, dies);
+            }
+            world.pass(1_000 + chance.below(5_000));
+            continue;
+        }
+        match next(&seen, &TIMING, now_ms) {
+            Next::Over => break,
+            Next::Wait { until_ms, .. } => {
+                assert!(until_ms > now_ms, "seed {seed}: a wait that is over");
+                // A process that died comes back at any time; one that lives looks every second.
+                world.pass(chance.below(if dies { 300_000 } else { 5_000 }));
+            }
+            Next::WriteConfig => {
+                let mut layouts = world.layouts.clone();
+                let record = seen.record.as_ref().expect("a record");
+                assert!(layouts.add_both(record, now_ms), "seed {seed}: nothing new to write");
+                if !dies {
+                    world.write_layouts(layouts);
+                }
+            }
+            Next::Write(write) => {
+                let asks = write.patch["metadata"].get("labels").is_some();
+                assert!(!asks || seen.gpu_pods.is_empty(), "seed {seed}: asked for a node in use");
+                world.take(&write, dies);
+            }
+        }
+        assert!(!world.is_tainted() || has_event(&world, "RepartitionStarted"), "seed {seed}");
+    }
+    // Pods end, mig-manager comes to rest.
+    world.pass(3_000_000);
+    let seen = world.seen();
+    let Some(record) = seen.record.clone() else {
+        assert!(!began && !world.is_tainted(), "seed {seed}");
+        return (Step::Undone, 0);
+    };
+    assert!(record.step.is_over(), "seed {seed}: {record:?} {:?}", world.node);
+    let failed = world.events.values().filter(|event| event["reason"] == "RepartitionRetried");
+    let failed = failed.count();
+    let is_stuck = record.step == Step::Stuck;
+    assert_eq!(world.is_tainted(), is_stuck, "seed {seed}: {record:?}");
+    let ending = match record.step {
+        Step::Done => "Repartitioned",
+        Step::Undone => "RepartitionUndone",
+        Step::Abandoned => "RepartitionAbandoned",
+        _ => "RepartitionStuck",
+    };
+    assert!(has_event(&world, ending), "seed {seed}: {:?}", world.events);
+    match record.step {
+        Step::Done => assert_eq!(world.mig.instances(), to().offers(), "seed {seed}"),
+        Step::Undone => assert_eq!(world.mig.instances(), from().offers(), "seed {seed}"),
+        Step::Abandoned => assert!(plan.has_others, "seed {seed}"),
+        _ => {
+            assert_eq!(failed, 2, "seed {seed}: stuck before everything was tried");
+            repair(&mut world, seed);
+        }
+    }
+    (record.step, failed)
+}
+
+/// A person repairs mig-manager and rolls back.
+fn repair(world: &mut World, seed: u64) {
+    world.mig.faults.clear();
+    world.mig.delay_ms = 20_000;
+    let write = revert(&world.seen(), world.now_ms).expect("a way back");
+    assert!(world.take(&write, false));
+    for _ in 0..1_000 {
+        match next(&world.seen(), &TIMING, world.now_ms) {
+            Next::Over => break,
+            Next::Write(write) => assert!(world.take(&write, false)),
+            Next::Wait { .. } => world.pass(5_000),
+            Next::WriteConfig => panic!("seed {seed}: both layouts are written"),
+        }
+    }
+    assert!(!world.is_tainted(), "seed {seed}: {:?}", world.node);
+    assert_eq!(world.mig.instances(), from().offers(), "seed {seed}");
+}
+
+fn has_event(world: &World, reason: &str) -> bool {
+    world.events.values().any(|event| event["reason"] == reason)
+}
+
+#[test]
+fn a_change_that_anything_interrupts_finishes_or_is_undone() {
+    let mut endings: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let (step, _) = play(seed);
+        *endings.entry(step.word()).or_default() += 1;
+    }
+    // Every way out was taken.
+    for step in [Step::Done, Step::Undone, Step::Abandoned, Step::Stuck] {
+        assert!(endings.get(step.word()).is_some_and(|count| *count >= 3), "{endings:?}");
+    }
+}
+
+#[test]
+fn a_finished_change_is_rolled_back_by_the_same_steps() {
+    let mut world = World::new(0);
+    let write = begin(&world.seen(), world.side(), to(), world.now_ms).expect("a change");
+    assert!(world.take(&write, false));
+    let finish = |world: &mut World| {
+        for _ in 0..1_000 {
+            match next(&world.seen(), &TIMING, world.now_ms) {
+                Next::Over => return,
+                Next::Write(write) => assert!(world.take(&write, false)),
+                Next::Wait { .. } => world.pass(5_000),
+                Next::WriteConfig => {
+                    let mut layouts = world.layouts.clone();
+                    layouts.add_both(world.seen().record.as_ref().expect("a record"), world.now_ms);
+                    world.write_layouts(layouts);
+                }
+            }
+        }
+    };
+    finish(&mut world);
+    assert_eq!(world.mig.instances(), to().offers());
+    // It rests for half an hour, and no pod is in the way of a person who goes back.
+    let again = begin(&world.seen(), world.side(), to(), world.now_ms).expect_err("rest");
+    assert!(again.to_string().contains("less than 30 minutes ago"), "{again}");
+    world.bind(60_000);
+    let in_use = revert(&world.seen(), world.now_ms).expect_err("a pod");
+    assert!(in_use.to_string().contains("team/p1 use its GPUs"), "{in_use}");
+    world.pass(60_000);
+    let write = revert(&world.seen(), world.now_ms).expect("a way back");
+    assert!(world.take(&write, false));
+    finish(&mut world);
+    assert_eq!(world.mig.instances(), from().offers());
+    assert_eq!(world.node["metadata"]["labels"]["nvidia.com/mig.config"], "all-1g.10gb");
+}

@@ -1,0 +1,4 @@
+//! Tests of changing the layout of a node.
+
+mod faults;
+mod world;

@@ -1,0 +1,227 @@
+//! One node, its ConfigMap, a mig-manager, a scheduler that sees the taint late, and pods.
+
+use std::collections::BTreeMap;
+
+use dovetail_objects::Pod;
+use dovetail_sharing::config_map::Layouts;
+use dovetail_sharing::{NodeLayout, Seen, Side, Timing, Write, names};
+use dovetail_testkit::gpu_operator::MigNode;
+use serde_json::{Value, json};
+
+/// One seeded stream of choices.
+pub(crate) struct Chance(u64);
+
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+pub(crate) const TIMING: Timing =
+    Timing { settle_ms: 10_000, mount_ms: 120_000, limit_ms: 15 * 60_000 };
+
+pub(crate) struct World {
+    pub(crate) now_ms: u64,
+    pub(crate) node: Value,
+    version: u64,
+    pub(crate) events: BTreeMap<String, Value>,
+    /// The ConfigMap on the server; what mig-manager sees of it, with the time of each change.
+    pub(crate) layouts: Layouts,
+    mounts: Vec<(u64, Value)>,
+    mounted: Value,
+    pub(crate) mount_ms: u64,
+    pub(crate) mig: MigNode,
+    /// Pods bound to the node, with the time at which they end.
+    pub(crate) pods: BTreeMap<String, (u64, bool)>,
+    /// When a scheduler saw the node without the taint last.
+    untainted_ms: u64,
+    lag_ms: u64,
+    made: u32,
+}
+
+pub(crate) fn cut(profile: &str, count: u32) -> Option<BTreeMap<String, u32>> {
+    Some(BTreeMap::from([(profile.to_owned(), count)]))
+}
+
+pub(crate) fn from() -> NodeLayout {
+    NodeLayout(vec![cut("1g.10gb", 7), cut("1g.10gb", 7)])
+}
+
+pub(crate) fn to() -> NodeLayout {
+    NodeLayout(vec![cut("3g.40gb", 2), cut("1g.10gb", 7)])
+}
+
+impl World {
+    pub(crate) fn new(lag_ms: u64) -> Self {
+        let mig = MigNode::new(&[vec![("1g.10gb", 7)], vec![("1g.10gb", 7)]], Some("all-1g.10gb"));
+        let node = json!({
+            "metadata": {"name": "n", "uid": "u", "resourceVersion": "1",
+                "labels": {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.config.state": "success"}},
+            "spec": {"taints": [{"key": "other", "effect": "NoSchedule"}]},
+            "status": {"allocatable": {"cpu": "8", "nvidia.com/mig-1g.10gb": "14"}},
+        });
+        let shipped = "version: v1\nmig-configs:\n  all-1g.10gb:\n    - {devices: all, mig-enabled: true, \
+                       mig-devices: {\"1g.10gb\": 7}}\n";
+        let map = json!({"metadata": {}, "data": {names::CONFIG_KEY: shipped}});
+        let mut world = Self {
+            now_ms: 1_000_000,
+            node,
+            version: 1,
+            events: BTreeMap::new(),
+            layouts: Layouts::read(&map).expect("layouts"),
+            mounts: Vec::new(),
+            mounted: Value::Null,
+            mount_ms: 60_000,
+            mig,
+            pods: BTreeMap::new(),
+            untainted_ms: 0,
+            lag_ms,
+            made: 0,
+        };
+        world.mounted = world.configs();
+        world.mig.delay_ms = 20_000;
+        world
+    }
+
+    pub(crate) fn side(&self) -> Side {
+        Side { config: "all-1g.10gb".to_owned(), layout: from() }
+    }
+
+    fn configs(&self) -> Value {
+        let object = self.layouts.object("gpu-operator", self.now_ms);
+        let text = object["data"][names::CONFIG_KEY].as_str().expect("a text");
+        let config: Value = serde_saphyr::from_str(text).expect("YAML");
+        config["mig-configs"].clone()
+    }
+
+    pub(crate) fn write_layouts(&mut self, layouts: Layouts) {
+        self.layouts = layouts;
+        self.mounts.push((self.now_ms + self.mount_ms, self.configs()));
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        let pod = |name: &String| -> Pod {
+            let object = json!({"metadata": {"name": name, "namespace": "team"},
+                "spec": {"nodeName": "n", "containers": [{"name": "c", "resources":
+                    {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]},
+                "status": {"phase": "Running"}});
+            serde_json::from_value(object).expect("a pod")
+        };
+        let pods: Vec<Pod> = self.pods.keys().map(pod).collect();
+        let read = Seen::read(&self.node, &pods, &self.layouts, None, TIMING.mount_ms);
+        read.expect("a node that can be read")
+    }
+
+    /// The server takes a write, unless the node has changed since it was read.
+    pub(crate) fn take(&mut self, write: &Write, is_event_alone: bool) -> bool {
+        if let Some(event) = &write.event {
+            let name = event["metadata"]["name"].as_str().expect("a name").to_owned();
+            self.events.entry(name).or_insert_with(|| event.clone());
+        }
+        let metadata = &write.patch["metadata"];
+        let is_current = metadata["resourceVersion"] == self.node["metadata"]["resourceVersion"];
+        if is_event_alone || !is_current {
+            return false;
+        }
+        let labels = metadata["labels"].as_object().cloned().unwrap_or_default();
+        for (key, value) in labels {
+            self.node["metadata"]["labels"][key] = value;
+        }
+        for (key, value) in metadata["annotations"].as_object().expect("annotations") {
+            self.node["metadata"]["annotations"][key] = value.clone();
+        }
+        self.node["spec"]["taints"] = write.patch["spec"]["taints"].clone();
+        self.changed();
+        true
+    }
+
+    fn changed(&mut self) {
+        self.version += 1;
+        self.node["metadata"]["resourceVersion"] = json!(self.version.to_string());
+    }
+
+    pub(crate) fn label_by_others(&mut self, name: &str) {
+        self.node["metadata"]["labels"]["nvidia.com/mig.config"] = json!(name);
+        self.changed();
+    }
+
+    pub(crate) fn is_tainted(&self) -> bool {
+        let taints = self.node["spec"]["taints"].as_array().expect("taints");
+        assert!(taints.iter().any(|taint| taint["key"] == "other"), "a taint of others is gone");
+        taints.iter().any(|taint| taint["key"] == names::TAINT)
+    }
+
+    /// Time passes; pods end, mig-manager and plugin go on.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        for _ in 0..ms.div_ceil(5_000).max(1) {
+            self.now_ms += ms.min(5_000);
+            self.one();
+        }
+    }
+
+    fn one(&mut self) {
+        if !self.is_tainted() {
+            self.untainted_ms = self.now_ms;
+        }
+        let now_ms = self.now_ms;
+        let over = self.pods.iter().filter(|(_, (until_ms, _))| *until_ms <= now_ms);
+        let over: Vec<String> = over.map(|(name, _)| name.clone()).collect();
+        for name in over {
+            self.pods.remove(&name);
+            self.mig.release(&name);
+        }
+        for (name, (_, is_running)) in &self.pods {
+            assert!(!is_running || self.mig.has(name), "running pod {name} was ended");
+        }
+        while self.mounts.first().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
+            self.mounted = self.mounts.remove(0).1;
+        }
+        let label = self.node["metadata"]["labels"]["nvidia.com/mig.config"].as_str();
+        let report = self.mig.tick(now_ms, label, &self.mounted).clone();
+        let allocatable: serde_json::Map<String, Value> = report
+            .allocatable
+            .iter()
+            .map(|(name, count)| (name.clone(), json!(count.to_string())))
+            .collect();
+        let before = self.node.clone();
+        if let Some(state) = report.state {
+            self.node["metadata"]["labels"]["nvidia.com/mig.config.state"] = json!(state);
+        }
+        self.node["status"]["allocatable"] = Value::Object(allocatable);
+        if self.node != before {
+            self.changed();
+        }
+    }
+
+    /// A pod is bound to the node, if a scheduler may think that it can be.
+    pub(crate) fn bind(&mut self, runs_ms: u64) {
+        if self.is_tainted() && self.now_ms >= self.untainted_ms + self.lag_ms {
+            return;
+        }
+        self.bind_whatever(runs_ms);
+    }
+
+    /// A pod that tolerates every taint.
+    pub(crate) fn bind_whatever(&mut self, runs_ms: u64) {
+        self.made += 1;
+        let name = format!("p{}", self.made);
+        let is_running = self.mig.admit(&name, "nvidia.com/mig-1g.10gb");
+        // A pod that the kubelet rejects has failed: it holds nothing.
+        if is_running {
+            self.pods.insert(name, (self.now_ms + runs_ms, true));
+        }
+    }
+}

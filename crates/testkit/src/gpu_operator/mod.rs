@@ -1,0 +1,9 @@
+//! NVIDIA's GPU Operator on nodes that have no GPUs.
+
+#[cfg(feature = "full")]
+mod driver;
+mod mig_node;
+
+#[cfg(feature = "full")]
+pub use driver::GpuOperator;
+pub use mig_node::{Fault, MigNode, Report};
