@@ -55,7 +55,7 @@ enum Command {
     Trace(trace::Command),
     /// Simulate a month of a large GPU cluster and write a report.
     Demo(Box<demo::DemoFlags>),
-    /// Plan MIG layouts from demand, size fleets of shared GPUs.
+    /// Plan and change MIG layouts, size fleets of shared GPUs.
     #[command(subcommand)]
     Partition(partition::Command),
     /// Schedule the pods of a Kubernetes cluster.

@@ -32,8 +32,8 @@ const FORMS: &[(&str, &[Output])] = &[
     ("partition show", &[Table, Json, Yaml]),
     ("partition apply", &[Table, Json, Yaml]),
     ("partition rollback", &[Table, Json, Yaml]),
-    // Manifests for kubectl.
-    ("partition setup", &[Yaml, Json]),
+    // The table is a manifest for kubectl.
+    ("partition setup", &[Table, Json, Yaml]),
     ("partition size", &[Table, Json, Yaml]),
     ("scheduler", &[Table, Json, Yaml]),
     ("serve", &[]),

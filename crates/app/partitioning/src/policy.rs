@@ -9,6 +9,9 @@ use dovetail_settings::errors::BadInput;
 use dovetail_sharing::{Mode, Moves, PolicySpec, SharingPolicy};
 use serde::Deserialize;
 
+/// The version of the API that is read.
+const VERSION: &str = "dovetail.dev/v1alpha1";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Object {
@@ -46,14 +49,15 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
             problem.line()
         ))
     })?;
+    json.end().map_err(|error| wrong(format!("text after the policy: {error}")))?;
     policy(object, tables).map_err(|problem| wrong(problem).into())
 }
 
 fn policy(object: Object, tables: &[MigTable]) -> Result<SharingPolicy, String> {
-    if object.kind != "SharingPolicy" || !object.api_version.starts_with("dovetail.dev/") {
+    if object.kind != "SharingPolicy" || object.api_version != VERSION {
         let (version, kind) = (object.api_version, object.kind);
         return Err(format!(
-            "field `kind`: `{version} {kind}`: expected a dovetail.dev SharingPolicy"
+            "field `kind`: `{version} {kind}`: expected `{VERSION} SharingPolicy`"
         ));
     }
     let spec = object.spec;

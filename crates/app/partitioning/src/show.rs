@@ -6,7 +6,8 @@ use anyhow::Result;
 use dovetail_cluster::gpus::node_gpus;
 use dovetail_console::app::App;
 use dovetail_console::table::{table, wrapped};
-use dovetail_model::{MigTable, is_gpu_resource};
+use dovetail_model::labels::NVIDIA_GPU;
+use dovetail_model::{MigTable, gpu_model, is_gpu_resource};
 use dovetail_sharing::names::RECORD;
 use dovetail_sharing::{PolicySpec, Record, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
@@ -135,49 +136,11 @@ fn rows(fleet: &Fleet, node: &str) -> Vec<GpuRow> {
     rows
 }
 
-/// The document as text: a row for each GPU.
+/// The document as text: a row for each GPU; equal ones of a node beside each other share one.
 pub fn text(document: &Document) -> String {
     let (mut rows, mut notes) = (Vec::new(), String::new());
     for node in &document.nodes {
-        let model = node.model.clone().unwrap_or_else(|| "unknown".to_owned());
-        let pods: Vec<String> = node
-            .pods
-            .iter()
-            .map(|pod| {
-                let amounts = pod.amounts.iter();
-                let each = amounts.map(|(name, count)| {
-                    format!("{count} {}", name.split_once('/').map_or(&**name, |(_, short)| short))
-                });
-                format!("{} ({})", pod.pod, each.collect::<Vec<_>>().join(", "))
-            })
-            .collect();
-        let mut pods = pods.into_iter();
-        let mut row = |index: String, layout: String, in_use: String| {
-            let pod = pods.next().unwrap_or_default();
-            rows.push(vec![node.node.clone(), index, model.clone(), layout, in_use, pod]);
-        };
-        if node.gpus.is_empty() {
-            row(format!("0-{}", node.gpu_count - 1), "not cut by MIG".to_owned(), String::new());
-        }
-        for gpu in &node.gpus {
-            let held = gpu.instances.iter().filter(|one| one.state == InstanceState::Held).count();
-            let in_use = match gpu.is_whole {
-                true => String::new(),
-                false => format!("{held} of {}", gpu.instances.len()),
-            };
-            row(gpu.index.to_string(), drawn(&gpu.instances, gpu.is_whole), in_use);
-        }
-        let rest: Vec<String> = pods.collect();
-        for pod in rest {
-            rows.push(vec![
-                node.node.clone(),
-                String::new(),
-                model.clone(),
-                String::new(),
-                String::new(),
-                pod,
-            ]);
-        }
+        rows.extend(node_rows(node));
         if let Some(change) = node.change.as_ref().filter(|change| change.step != "Done") {
             let problem = if change.problem.is_empty() { "" } else { ": " };
             let text = format!(
@@ -197,4 +160,51 @@ pub fn text(document: &Document) -> String {
         text += &notes;
     }
     text
+}
+
+fn node_rows(node: &NodeRow) -> Vec<Vec<String>> {
+    // First and last GPU, layout, in use.
+    let mut groups: Vec<(usize, usize, String, String)> = Vec::new();
+    let whole = node.gpus.iter().filter(|gpu| gpu.is_whole).count();
+    let used: i64 = node.pods.iter().filter_map(|pod| pod.amounts.get(NVIDIA_GPU)).sum();
+    for gpu in &node.gpus {
+        let held = gpu.instances.iter().filter(|one| one.state == InstanceState::Held).count();
+        let in_use = match gpu.is_whole {
+            true => format!("{used} of {whole}"),
+            false => format!("{held} of {}", gpu.instances.len()),
+        };
+        let layout = drawn(&gpu.instances, gpu.is_whole);
+        match groups.last_mut() {
+            Some((_, last, known, known_use)) if (&*known, &*known_use) == (&layout, &in_use) => {
+                *last = gpu.index;
+            }
+            _ => groups.push((gpu.index, gpu.index, layout, in_use)),
+        }
+    }
+    if groups.is_empty() {
+        let last = usize::try_from(node.gpu_count - 1).unwrap_or(0);
+        groups.push((0, last, "not cut by MIG".to_owned(), String::new()));
+    }
+    let model = node.model.as_deref().unwrap_or("unknown");
+    let model = gpu_model(model).unwrap_or(model);
+    let pods: Vec<&str> = node.pods.iter().map(|pod| &*pod.pod).collect();
+    let count = groups.len().max(pods.len());
+    let row = |place: usize| {
+        let (index, layout, in_use) = match groups.get(place) {
+            Some((first, last, layout, in_use)) if first == last => {
+                (first.to_string(), layout.clone(), in_use.clone())
+            }
+            Some((first, last, layout, in_use)) => {
+                (format!("{first}-{last}"), layout.clone(), in_use.clone())
+            }
+            None => Default::default(),
+        };
+        let pod = pods.get(place).copied().unwrap_or_default().to_owned();
+        let (name, model) = match place {
+            0 => (node.node.clone(), model.to_owned()),
+            _ => Default::default(),
+        };
+        vec![name, index, model, layout, in_use, pod]
+    };
+    (0..count).map(row).collect()
 }

@@ -43,6 +43,7 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
         let field = error.path().to_string();
         wrong(format!("field `{field}`: {}", error.into_inner()))
     })?;
+    json.end().map_err(|error| wrong(format!("text after the world: {error}")))?;
     fleet(world, tables).map_err(|problem| wrong(problem).into())
 }
 

@@ -31,4 +31,5 @@ mod world;
 pub use moves::{Move, move_for};
 pub use planner::{GpuPlan, PartitionPlan, plan};
 pub use sizing::{Sizing, SizingError, size};
+pub use state::Cut;
 pub use world::{Change, Demand, Gpu, Instance, Rules, World, WorldError};

@@ -214,7 +214,7 @@ fn kinds(
     let installed: i128 =
         world.gpus.iter().map(|gpu| i128::from(world.tables[gpu.table].compute_slices)).sum();
     let asked: i128 = due().map(|(_, demand)| i128::from(demand.count)).sum();
-    let told_apart = priorities.len().saturating_sub(levels(*unit, installed, asked));
+    let told_apart = priorities.len() - levels(*unit, installed, asked, priorities.len());
     let mut found: BTreeMap<(usize, usize, Vec<usize>), Kind> = BTreeMap::new();
     for (entry, demand) in due() {
         let place = priorities.partition_point(|priority| *priority < demand.priority);
@@ -246,11 +246,13 @@ fn kinds(
     found.into_values().collect()
 }
 
-/// How many priorities can each be worth more than all lower ones.
-fn levels(unit: i128, installed: i128, asked: i128) -> usize {
-    let mut levels = 1;
+/// How many of so many priorities can each be worth more than all lower ones.
+fn levels(unit: i128, installed: i128, asked: i128, priorities: usize) -> usize {
+    let mut levels = priorities.min(1);
     let mut worth = unit;
-    while let Some(next) = worth.checked_mul(installed + 1) {
+    while levels < priorities
+        && let Some(next) = worth.checked_mul(installed + 1)
+    {
         let all = next.checked_mul((asked + installed + 1) * 16);
         if all.is_none_or(|all| all >> MOST_BITS != 0) {
             break;

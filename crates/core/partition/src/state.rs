@@ -4,7 +4,7 @@ use dovetail_model::{MigProfile, MigTable};
 
 /// What is taken of one GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Cut {
+pub struct Cut {
     /// Taken memory slices, one bit each.
     pub(crate) mask: u16,
     /// Taken compute slices.
@@ -15,7 +15,7 @@ pub(crate) struct Cut {
 
 impl Cut {
     /// The same with one instance more; `None` if it does not fit there.
-    pub(crate) fn with(self, table: &MigTable, profile: &MigProfile, start: u8) -> Option<Self> {
+    pub fn with(self, table: &MigTable, profile: &MigProfile, start: u8) -> Option<Self> {
         let mask = profile.mask_at(start);
         let compute = self.compute + profile.compute_slices;
         let fits = self.mask & mask == 0
@@ -25,10 +25,25 @@ impl Cut {
         fits.then_some(Self { mask: self.mask | mask, compute, media })
     }
 
+    /// The same without an instance that is there.
+    #[must_use]
+    pub fn without(self, profile: &MigProfile, start: u8) -> Self {
+        Self {
+            mask: self.mask & !profile.mask_at(start),
+            compute: self.compute - profile.compute_slices,
+            media: self.media && !profile.has_media(),
+        }
+    }
+
+    /// Compute slices that are not taken.
+    pub fn compute_left(self, table: &MigTable) -> u8 {
+        table.compute_slices - self.compute
+    }
+
     /// How many instances of a profile fit beside what is taken. Instances of one profile have one
     /// length, so taking the lowest free start again and again is the most.
     fn fitting(self, table: &MigTable, profile: &MigProfile) -> i64 {
-        let by_compute = (table.compute_slices - self.compute) / profile.compute_slices.max(1);
+        let by_compute = self.compute_left(table) / profile.compute_slices.max(1);
         let most = if profile.has_media() { by_compute.min(1) } else { by_compute };
         let mut taken = self.mask;
         let mut count = 0;
@@ -47,7 +62,7 @@ impl Cut {
 
     /// Room for a mix of profiles: Σ weight × compute slices × how many would fit of it alone. An
     /// idle instance is room for its own profile.
-    pub(crate) fn room(self, table: &MigTable, weights: &[i64], idle: &[u8]) -> i64 {
+    pub fn room(self, table: &MigTable, weights: &[i64], idle: &[u8]) -> i64 {
         let of = |place: usize| {
             let profile = &table.profiles[place];
             let count = self.fitting(table, profile) + i64::from(idle[place]);

@@ -263,6 +263,11 @@ impl SizeFlags {
     fn run(&self, app: &App) -> Result<()> {
         let output = app.output("partition size")?;
         let tables = tables(app);
+        if let [one, .., other] = &sizes_of(&tables, &self.gpu)[..] {
+            let gpu = &self.gpu;
+            let text = format!("--gpu {gpu}: name its memory, too: {one} or {other}");
+            return Err(UsageError(text).into());
+        }
         let (model, table) = model_of(&tables, &self.gpu).ok_or_else(|| {
             let book = PriceBook::built_in();
             let alike = book.gpu_models();
@@ -286,6 +291,24 @@ impl SizeFlags {
             _ => app.print(&size::text(&document)),
         }
     }
+}
+
+/// Models that differ from a name by their memory alone, where the name is no model itself.
+fn sizes_of(tables: &Tables, gpu: &str) -> Vec<String> {
+    let known = tables.iter().map(|table| table.name.clone());
+    let book = PriceBook::built_in();
+    let known: BTreeSet<String> =
+        known.chain(book.gpu_models().into_iter().map(str::to_owned)).collect();
+    if known.iter().any(|model| model.eq_ignore_ascii_case(gpu)) {
+        return Vec::new();
+    }
+    let start = format!("{}-", gpu.to_ascii_uppercase());
+    let is_size = |model: &String| {
+        model.strip_prefix(&start).is_some_and(|rest| {
+            rest.strip_suffix("GB").is_some_and(|digits| digits.parse::<u32>().is_ok())
+        })
+    };
+    known.into_iter().filter(is_size).collect()
 }
 
 fn asked(text: &str) -> Result<(String, u64)> {

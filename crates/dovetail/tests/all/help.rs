@@ -2,7 +2,7 @@
 
 use crate::program::Folder;
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 35] = [
     "",
     "sim",
     "sim run",
@@ -25,7 +25,11 @@ const COMMANDS: [&str; 31] = [
     "collect",
     "demo",
     "partition plan",
+    "partition show",
+    "partition apply",
+    "partition rollback",
     "partition size",
+    "partition setup",
     "scheduler",
     "serve",
     "why",

@@ -218,6 +218,12 @@ fn bad_input_ends_with_exit_code_three_and_names_the_field() {
         ),
         ("w.json", "[{}]", "--world w.json", "w.json: a list: write one"),
         (
+            "w.json",
+            r#"{"model": "A30", "gpus": [], "demand": {}} more"#,
+            "--world w.json",
+            "w.json: text after the world",
+        ),
+        (
             "p.json",
             r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "mps"}}"#,
             "--from dump.json --policy p.json",
@@ -243,6 +249,10 @@ fn bad_input_ends_with_exit_code_three_and_names_the_field() {
     }
     folder.write("dovetail.toml", "");
     for (call, told) in [
+        (
+            "partition size --gpu A100 --demand 1g.10gb=1",
+            "--gpu A100: name its memory, too: A100-40GB or A100-80GB",
+        ),
         ("partition size --gpu T4 --demand 1g.5gb=1", "--gpu T4: no table says how MIG cuts it"),
         (
             "partition size --gpu A100-40GB --demand 1g.10gb",
@@ -256,6 +266,46 @@ fn bad_input_ends_with_exit_code_three_and_names_the_field() {
         let done = folder.call(call);
         assert_eq!(done.code, Some(2), "{done:?}");
         assert!(done.err.contains(told), "{told}: {}", done.err);
+    }
+}
+
+#[test]
+fn a_world_without_gpus_serves_nothing() {
+    let folder = Folder::new();
+    folder.write("w.json", r#"{"model": "A100-40GB", "gpus": [], "demand": {"1g.5gb": 3}}"#);
+    let plan = folder.json("partition plan --world w.json");
+    assert_eq!(
+        (&plan["accepted_compute_slices"], &plan["upper_bound_compute_slices"]),
+        (&json!(0), &json!(0))
+    );
+}
+
+#[test]
+fn layouts_are_shown_gpu_by_gpu() {
+    let folder = Folder::new();
+    cluster(&folder, vec![pod("whole-1", "nvidia.com/gpu", 1, Some("whole"), &json!({}))]);
+    let call = "partition show --from dump.json --at 2026-11-20T12:00:00Z";
+    let show = folder.json(call);
+    let node = |name: &str| {
+        let mut nodes = show["nodes"].as_array().unwrap().iter();
+        nodes.find(|node| node["node"] == name).unwrap().clone()
+    };
+    let busy = node("busy");
+    assert_eq!(
+        busy["pods"],
+        json!([{"pod": "team/runs", "amounts": {"nvidia.com/mig-1g.10gb": 1}}])
+    );
+    let states = |gpu: usize| {
+        let instances = busy["gpus"][gpu]["instances"].as_array().unwrap().iter();
+        instances.filter(|one| one["state"] == "held").count()
+    };
+    assert_eq!((states(0), states(1)), (1, 0));
+    assert!(busy["stays"].as_str().unwrap().contains("pods use GPUs"), "{busy}");
+    assert_eq!(node("empty")["stays"], Value::Null);
+    assert_eq!(node("whole")["gpus"][0]["is_whole"], json!(true));
+    let text = folder.call(call).out;
+    for told in ["[1g][1g]", "1 of 7", "1 of 2", "team/runs", "team/whole-1"] {
+        assert!(text.contains(told), "{told}: {text}");
     }
 }
 

@@ -66,6 +66,9 @@ pub enum Refused {
     /// It has to rest.
     #[error("node {node}: {why}")]
     Rests { node: String, why: String },
+    /// It does not offer what the plan was made for.
+    #[error("node {node}: it offers {offers}, not {planned}: plan again")]
+    Changed { node: String, offers: String, planned: String },
     /// There is nothing to go back to.
     #[error("node {node}: no change by dovetail is recorded that can be rolled back")]
     NothingToRevert { node: String },
@@ -79,6 +82,11 @@ pub fn begin(seen: &Seen, from: Side, to: NodeLayout, now_ms: u64) -> Result<Wri
     let label = |key: &str| seen.state.as_deref().filter(|_| key == NVIDIA_MIG_STATE);
     if let Some(why) = rests(label, seen.record.as_ref(), now_ms) {
         return Err(Refused::Rests { node: seen.node.clone(), why });
+    }
+    let planned = from.layout.offers();
+    if seen.offers != planned {
+        let (offers, planned) = (words(&seen.offers), words(&planned));
+        return Err(Refused::Changed { node: seen.node.clone(), offers, planned });
     }
     taint(seen, from, Side::of(to), now_ms)
 }

@@ -1,4 +1,5 @@
 //! Tests of changing the layout of a node.
 
+mod definition;
 mod faults;
 mod world;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_model::{MigProfile, MigTable};
+use dovetail_partition::Cut;
 use dovetail_plan::EngineError;
 use dovetail_trace::synth::{Purpose, Random};
 
@@ -32,13 +33,6 @@ enum Rule {
     LeastRoomLost,
 }
 
-/// What is taken of a GPU.
-#[derive(Clone, Copy, Debug, Default)]
-struct Taken {
-    mask: u16,
-    compute: u8,
-}
-
 /// A rule at work.
 #[derive(Debug)]
 pub struct ByRule {
@@ -46,7 +40,11 @@ pub struct ByRule {
     table: MigTable,
     /// Numbers of the first GPUs of the nodes, and the number of all GPUs at the end.
     nodes: Vec<usize>,
-    gpus: Vec<Taken>,
+    gpus: Vec<Cut>,
+    /// By profile: 1 for those without media engines and without extra memory.
+    weights: Vec<i64>,
+    /// By profile: no instance is idle.
+    idle: Vec<u8>,
     pods: BTreeMap<u64, (usize, Slice)>,
     random: Random,
 }
@@ -68,9 +66,11 @@ impl ByRule {
         }
         Some(Self {
             rule,
+            weights: basic(&world.table),
+            idle: vec![0; world.table.profiles.len()],
             table: world.table.clone(),
             nodes,
-            gpus: vec![Taken::default(); world.gpus()],
+            gpus: vec![Cut::default(); world.gpus()],
             pods: BTreeMap::new(),
             random: Random::new(world.seed, Purpose::Machines),
         })
@@ -117,7 +117,7 @@ impl ByRule {
     }
 
     fn left(&self, gpu: usize) -> u8 {
-        self.table.compute_slices - self.gpus[gpu].compute
+        self.gpus[gpu].compute_left(&self.table)
     }
 
     fn starts_on<'s>(
@@ -125,57 +125,38 @@ impl ByRule {
         gpu: usize,
         profile: &'s MigProfile,
     ) -> impl Iterator<Item = Slice> + 's {
-        let fits = self.left(gpu) >= profile.compute_slices;
-        let starts = profile.starts.iter().filter(move |_| fits);
-        let free = starts.filter(move |start| self.gpus[gpu].mask & profile.mask_at(**start) == 0);
-        free.map(move |start| Slice { gpu, start: *start })
+        let fits = move |start: &&u8| self.gpus[gpu].with(&self.table, profile, **start).is_some();
+        profile.starts.iter().filter(fits).map(move |start| Slice { gpu, start: *start })
     }
 
     fn first_on(&self, gpu: usize, profile: &MigProfile) -> Option<Slice> {
         self.starts_on(gpu, profile).next()
     }
 
-    fn room_lost(&self, slice: Slice, profile: &MigProfile) -> u32 {
+    /// Room as Σ over basic profiles of compute slices × how many would fit.
+    fn room_lost(&self, slice: Slice, profile: &MigProfile) -> i64 {
+        let room = |cut: Cut| cut.room(&self.table, &self.weights, &self.idle);
         let now = self.gpus[slice.gpu];
-        let after = with(now, profile, slice.start);
-        self.room(now) - self.room(after)
-    }
-
-    /// Σ over profiles without media engines and without extra memory of compute slices × how many
-    /// would fit.
-    fn room(&self, taken: Taken) -> u32 {
-        let least = |profile: &MigProfile| {
-            let alike =
-                self.table.profiles.iter().filter(|p| p.compute_slices == profile.compute_slices);
-            alike.map(|p| p.memory_slices).min() == Some(profile.memory_slices)
-        };
-        let basic = self.table.profiles.iter().filter(|p| !p.has_media() && least(p));
-        basic.map(|profile| u32::from(profile.compute_slices) * self.fitting(taken, profile)).sum()
-    }
-
-    fn fitting(&self, taken: Taken, profile: &MigProfile) -> u32 {
-        let by_compute = (self.table.compute_slices - taken.compute) / profile.compute_slices;
-        let (mut mask, mut count) = (taken.mask, 0);
-        for start in &profile.starts {
-            if mask & profile.mask_at(*start) == 0 && count < by_compute {
-                mask |= profile.mask_at(*start);
-                count += 1;
-            }
-        }
-        u32::from(count)
+        let after = now.with(&self.table, profile, slice.start);
+        room(now) - after.map_or(0, room)
     }
 }
 
-fn with(taken: Taken, profile: &MigProfile, start: u8) -> Taken {
-    let Taken { mask, compute } = taken;
-    Taken { mask: mask | profile.mask_at(start), compute: compute + profile.compute_slices }
+fn basic(table: &MigTable) -> Vec<i64> {
+    let least = |profile: &MigProfile| {
+        let alike = table.profiles.iter().filter(|p| p.compute_slices == profile.compute_slices);
+        alike.map(|p| p.memory_slices).min() == Some(profile.memory_slices)
+    };
+    let weight = |profile: &MigProfile| i64::from(!profile.has_media() && least(profile));
+    table.profiles.iter().map(weight).collect()
 }
 
 impl Places for ByRule {
     fn place(&mut self, pod: u64, profile: usize, _: u64) -> Result<Option<Slice>, EngineError> {
         let of = self.table.profiles[profile].clone();
         let Some(slice) = self.choose(&of) else { return Ok(None) };
-        self.gpus[slice.gpu] = with(self.gpus[slice.gpu], &of, slice.start);
+        let cut = self.gpus[slice.gpu].with(&self.table, &of, slice.start);
+        self.gpus[slice.gpu] = cut.unwrap_or(self.gpus[slice.gpu]);
         self.pods.insert(pod, (profile, slice));
         Ok(Some(slice))
     }
@@ -183,9 +164,7 @@ impl Places for ByRule {
     fn end(&mut self, pod: u64, _: u64) -> Result<(), EngineError> {
         if let Some((profile, slice)) = self.pods.remove(&pod) {
             let of = &self.table.profiles[profile];
-            let gpu = &mut self.gpus[slice.gpu];
-            gpu.mask &= !of.mask_at(slice.start);
-            gpu.compute -= of.compute_slices;
+            self.gpus[slice.gpu] = self.gpus[slice.gpu].without(of, slice.start);
         }
         Ok(())
     }
