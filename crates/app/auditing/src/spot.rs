@@ -12,6 +12,7 @@ pub fn mark(gathered: &mut Gathered) {
         let place = node_place(&node.node.labels, id);
         let is_spot = place.purchase == Purchase::Spot;
         // Where nobody knows the provider, a missing label says nothing.
+        node.is_prepaid = place.purchase == Purchase::Committed;
         node.is_spot = (is_spot || place.provider.is_some()).then_some(is_spot);
     }
 }

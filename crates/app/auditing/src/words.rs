@@ -2,6 +2,7 @@
 //! finding brings.
 
 use dovetail_console::table::counted;
+use dovetail_inventory::facts::OTHER_PODS;
 use dovetail_units::amount::{percent, rounded, rounded_usd, tenths, usd, whole};
 use dovetail_units::duration::duration_of_seconds;
 
@@ -82,9 +83,19 @@ impl Document {
         self.unseen.iter().any(|unseen| unseen.what == "pods")
     }
 
+    /// Whether pods of one namespace alone were read: then GPUs of others look free.
+    pub fn lacks_other_pods(&self) -> bool {
+        self.unseen.iter().any(|unseen| unseen.what == OTHER_PODS)
+    }
+
     fn waste_sentence(&self) -> String {
         if self.lacks_pods() {
             let text = "The input has no pods, so which GPUs are allocated is unknown.";
+            return text.to_owned();
+        }
+        if self.lacks_other_pods() {
+            let text = "All pods of the input are in one namespace, so which GPUs are free is unknown: read those of \
+                        all namespaces (kubectl get pods -A).";
             return text.to_owned();
         }
         let head = &self.headline;
@@ -152,7 +163,7 @@ impl Document {
 
     /// What fixes bring, what no finding explains, and what was wasted so far.
     pub fn outlook(&self) -> Option<String> {
-        if self.lacks_pods() {
+        if self.lacks_pods() || self.lacks_other_pods() {
             return None;
         }
         let head = &self.headline;

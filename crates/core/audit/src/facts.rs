@@ -72,8 +72,12 @@ pub struct Node {
     pub scale_down_held_by: Option<String>,
     /// Since when it takes no new pods; `None` if it does.
     pub cordoned_since_ms: Option<u64>,
+    /// Whether it is being removed: its deletion has begun, or an autoscaler has marked it.
+    pub is_being_removed: bool,
     /// Whether its provider may take it back at any time; `None` if nobody knows.
     pub is_spot: Option<bool>,
+    /// Whether it is of capacity that is paid for whether it is used or not.
+    pub is_prepaid: bool,
     /// Since when no pod on it holds GPUs, as far as anybody can see; `None` if one does, or if
     /// nobody knows.
     pub without_gpu_pods_since_ms: Option<u64>,

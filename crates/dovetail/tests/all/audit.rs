@@ -59,10 +59,18 @@ fn folder() -> Folder {
     let mut large = pod("too-large", 16, "");
     large["status"]["phase"] = json!("Pending");
     large["metadata"]["ownerReferences"] = json!([]);
+    // A cluster has pods of its own.
+    let mut system = pod("kube-proxy", 0, "g1");
+    system["metadata"]["namespace"] = json!("kube-system");
+    let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "kube-proxy",
+        "uid": "k", "controller": true});
+    system["metadata"]["ownerReferences"] = json!([owner]);
+    system["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
     let objects = [
         cordoned,
         node("g2", 8),
         plain,
+        system,
         pod("serve-1-a", 3, "g1"),
         pod("serve-1-b", 8, "g2"),
         large,

@@ -1,6 +1,6 @@
 //! AUT: what keeps nodes from going.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
@@ -9,7 +9,7 @@ use dovetail_units::duration::{duration, duration_at_least};
 use super::{Run, UNWANTED, View, claims_on, consolidation, node_ref, pods_of};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
-use crate::facts::{BudgetLimit, Node};
+use crate::facts::{BudgetLimit, Node, ObjectRef};
 use crate::finding::Finding;
 use crate::patch::Change;
 
@@ -127,11 +127,17 @@ fn empty_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
 }
 
 fn scale_down_held(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let busy = view.nodes_of_gpu_pods();
+    let pools = view.gpu_nodes().filter(|node| busy.contains(&*node.node.name));
+    let busy_pools: BTreeSet<&ObjectRef> = pools.map(|node| &node.pool).collect();
     for node in view.gpu_nodes() {
         if let Some(annotation) = &node.scale_down_held_by {
-            let finding = Finding::new(check, &node.pool)
-                .with("annotation", annotation)
-                .mended_by(Change::LetNodesGo { annotation: key_of(annotation) });
+            let mut finding = Finding::new(check, &node.pool).with("annotation", annotation);
+            // An autoscaler evicts what runs on a node that it finds little used.
+            if !busy_pools.contains(&node.pool) {
+                let change = Change::LetNodesGo { annotation: key_of(annotation) };
+                finding = finding.mended_by(change);
+            }
             found.push(finding.affecting([node_ref(node)]));
         }
     }
@@ -159,8 +165,12 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
                     "cordoned",
                     format!("{} for {}", node.node.name, duration_at_least(length_ms)),
                 )
-                .mended_by(Change::Uncordon)
                 .affecting([node_ref(node)]);
+            // Whoever removes it does not want it back.
+            match node.is_being_removed {
+                true => finding = finding.with("being removed", &node.node.name),
+                false => finding = finding.mended_by(Change::Uncordon),
+            }
             let causes = [FreeCause::DrainingOrCordoned];
             finding.claims = free_since(node, since_ms, view.facts.period, &causes);
             found.push(finding);

@@ -20,6 +20,7 @@ fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>)
     // A node that starts gets its device plugin soon; one that is not ready has its own finding.
     let is_up =
         |node: &&Node| !matches!(node.node.condition, Condition::NotReady | Condition::Starting);
+    let busy = view.nodes_of_gpu_pods();
     for node in view.facts.nodes.iter().filter(is_up) {
         for (resource, gpus) in &node.gpus {
             if gpus.built_in > gpus.allocatable {
@@ -30,8 +31,11 @@ fn not_offered(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>)
                 let mut finding = Finding::new(check, &node.pool)
                     .with("resource", resource)
                     .with("offered", offered)
-                    .mended_by(Change::Drain)
                     .affecting([node_ref(node)]);
+                // What runs on its other GPUs ends with a drain: when, a person decides.
+                if !busy.contains(&*node.node.name) {
+                    finding = finding.mended_by(Change::Drain);
+                }
                 let states = [DeviceState::Unavailable];
                 finding.claims = claims_on(node, None, &states, view.facts.period);
                 found.push(finding);

@@ -33,6 +33,8 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
             *most = units.max(*most);
         }
     }
+    let grows = view.gpu_workloads().filter(|workload| may_grow(view, workload));
+    let growing: BTreeSet<&str> = grows.map(|workload| &*workload.owner.namespace).collect();
     let names = view.facts.namespaces.iter().map(|namespace| (&*namespace.name, namespace));
     let namespaces: BTreeMap<&str, _> = names.collect();
     for workload in view.gpu_workloads() {
@@ -51,7 +53,7 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
                 let mut finding = Finding::new(check, &object)
                     .with("resource without quota", resource)
                     .affecting([workload.owner.clone()]);
-                if !is_claimed {
+                if !is_claimed && !growing.contains(&*namespace.name) {
                     let change = Change::Quota { resource: resource.to_owned(), units };
                     finding = finding.mended_by(change);
                 }
@@ -59,6 +61,15 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
             }
         }
     }
+}
+
+/// Whether it may have more pods tomorrow than it wants now, which a quota of today's size would
+/// refuse: what an autoscaler scales, what comes and goes (jobs and their like), and what a scheduler
+/// makes for the pods of others.
+fn may_grow(view: &View<'_>, workload: &Workload) -> bool {
+    let is_scaled = || view.facts.autoscalers.iter().any(|of| of.scales == workload.owner);
+    let is_fixed = ["Deployment", "StatefulSet"].contains(&workload.owner.kind.as_str());
+    !is_fixed || workload.reserves_for_others || is_scaled()
 }
 
 /// What a quota has to leave room for.

@@ -3,6 +3,7 @@
 
 mod claimed;
 mod consolidated;
+mod harmless;
 mod models;
 mod patched;
 mod pending;
@@ -66,6 +67,8 @@ fn gpu_node(name: &str, model: &str) -> Node {
         not_ready_since_ms: None,
         free_since_ms: None,
         uncounted_gpus: 0,
+        is_being_removed: false,
+        is_prepaid: false,
         numa_policy: None,
         cheapest_region: None,
         devices: (0..8).collect(),

@@ -75,6 +75,13 @@ impl<'a> View<'a> {
         placed.map(|(pod, node)| (pod_ref(workload, pod), node)).collect()
     }
 
+    /// Names of the nodes on which a pod with GPUs runs.
+    pub(super) fn nodes_of_gpu_pods(&self) -> BTreeSet<&'a str> {
+        let pods = self.gpu_workloads().filter(|workload| !workload.is_daemon());
+        pods.flat_map(|workload| workload.pods.iter().filter_map(|pod| pod.node.as_deref()))
+            .collect()
+    }
+
     /// The kind of the node pool that a finding concerns: of its nodes, else of any with GPUs.
     pub(super) fn pool_kind(&self, finding: &Finding) -> Option<&'a str> {
         let nodes = finding.affected.iter().filter(|object| object.kind == "Node");

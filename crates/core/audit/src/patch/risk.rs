@@ -80,7 +80,8 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
 pub(super) fn of_created(object: &ObjectRef) -> Vec<String> {
     let risk = match object.kind.as_str() {
         "ResourceQuota" => {
-            "a rolling update that starts more than one new pod at a time is refused beyond the quota"
+            "new work and a rolling update that starts more than one new pod at a time are refused beyond the quota: \
+             raise it first"
         }
         _ => return Vec::new(),
     };

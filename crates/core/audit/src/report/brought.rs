@@ -77,6 +77,8 @@ pub(super) fn brought(
     let mut room = waiting_work_takes(facts, moment, &states.started, &freed);
     let mut all_returned = Times::new();
     let needed = needed(moment);
+    let prepaid = facts.nodes.iter().filter(|node| node.is_prepaid);
+    let prepaid: BTreeSet<&str> = prepaid.map(|node| &*node.node.name).collect();
     let stays: BTreeSet<&String> = findings.iter().flat_map(|finding| &finding.stays).collect();
     for taken in mended {
         let waste = &taken.waste;
@@ -87,23 +89,25 @@ pub(super) fn brought(
         let is_verified = !findings[taken.finding].moves.is_empty();
         let name = &moment.nodes[node].node;
         let is_empty = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
-        let can_go = is_empty && !stays.contains(name);
+        // What is paid in advance costs the same without it.
+        let can_go = is_empty && !stays.contains(name) && !prepaid.contains(&**name);
         // Pending pods get a node that they need, and it stays.
         let is_needed = needed.contains(name);
-        let is_removed = is_verified || can_go && !is_needed;
+        let wanted = wanted_by_pending_pods(waste);
+        let is_wanted = holder.is_none() && wanted > 0;
+        let is_removed = is_verified || can_go && !is_needed && !is_wanted;
         let returned = if is_verified {
             of.gone_gpu_milli_ms += time;
             time
+        } else if is_wanted {
+            of.filled_gpu_milli_ms += wanted;
+            wanted
         } else if can_go && is_needed {
             of.filled_gpu_milli_ms += if holder.is_none() { time } else { 0 };
             time
         } else if can_go {
             of.gone_gpu_milli_ms += time;
             of.left_gpu_milli_ms += if holder.is_some() { time } else { 0 };
-            time
-        } else if holder.is_none() {
-            let time = wanted_by_pending_pods(waste);
-            of.filled_gpu_milli_ms += time;
             time
         } else if freed.contains_key(&(holder, node)) {
             let left = room.entry(node).or_default();

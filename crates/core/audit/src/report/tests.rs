@@ -55,6 +55,8 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
             not_ready_since_ms: None,
             free_since_ms: None,
             uncounted_gpus: 0,
+            is_being_removed: false,
+            is_prepaid: false,
             numa_policy: None,
             cheapest_region: None,
             devices: Vec::new(),
@@ -153,6 +155,21 @@ fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
     assert_eq!(removed(8), Some(Money::ZERO));
     // No node has so many.
     assert_eq!(removed(16), Some(Money::micros(5_760_000_000)));
+}
+
+/// An empty node that is paid in advance brings nothing back; another leaves the bill.
+#[test]
+fn a_node_that_is_paid_in_advance_does_not_leave_the_bill() {
+    let removed = |is_prepaid: bool| {
+        let (mut facts, moment) = cluster(&[(8, Condition::Cordoned, 0)]);
+        facts.nodes[0].is_prepaid = is_prepaid;
+        let states = device_states(&mut facts, &moment).unwrap();
+        let price = NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) };
+        let found = report(&facts, &moment, states, &[price], &SuppressionPolicy::default());
+        found.findings[0].brought.removed.cost()
+    };
+    assert_eq!(removed(false), Some(Money::micros(5_760_000_000)));
+    assert_eq!(removed(true), Some(Money::ZERO));
 }
 
 /// What ends by itself is in no state of the month.

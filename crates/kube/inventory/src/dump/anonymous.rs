@@ -398,11 +398,32 @@ impl Names {
             let value = match key.as_str() {
                 _ if ANNOTATION_SWITCHES.contains(&text) => text.to_owned(),
                 labels::IGNORE => self.ignored(text),
+                labels::HAMI_REGISTER => self.registered(text),
                 _ => self.hash(text),
             };
             replaced.insert(key.clone(), Value::String(value));
         }
         replaced
+    }
+
+    /// The GPUs that HAMi's plugin registers stay in number, size and model, under other identities;
+    /// as JSON, or as older versions write them (`ID,COUNT,MEMORY,...:`).
+    fn registered(&mut self, text: &str) -> String {
+        let Ok(Value::Array(mut gpus)) = serde_json::from_str(text) else {
+            let named = text.split(':').map(|gpu| match gpu.split_once(',') {
+                Some((id, rest)) => format!("{},{rest}", self.hash(id)),
+                None => String::new(),
+            });
+            return named.collect::<Vec<_>>().join(":");
+        };
+        for (name, value) in gpus.iter_mut().filter_map(Value::as_object_mut).flatten() {
+            if let Value::String(text) = value
+                && !["type", "mode"].contains(&name.as_str())
+            {
+                *text = self.hash(text);
+            }
+        }
+        Value::Array(gpus).to_string()
     }
 
     /// Amounts stay, names of resources only where everybody has them.
@@ -578,6 +599,24 @@ mod tests {
         // RFC 4231, test case 2.
         let found = hex(&keyed(b"Jefe", b"what do ya want for nothing?"));
         assert_eq!(found, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    }
+
+    #[test]
+    fn gpus_that_hami_registers_lose_their_identity_alone() {
+        let mut names = Names::new([7; 32]);
+        let mut registered = |text: &str| {
+            let object = json!({"metadata": {"annotations": {labels::HAMI_REGISTER: text}}});
+            let replaced = names.replace(&object);
+            let text = replaced["metadata"]["annotations"][labels::HAMI_REGISTER].as_str();
+            text.expect("a text").to_owned()
+        };
+        let plain = registered("GPU-canary,10,46068,100,NVIDIA-L40S,0,true:");
+        assert!(plain.ends_with(",10,46068,100,NVIDIA-L40S,0,true:"), "{plain}");
+        let gpus =
+            json!([{"id": "GPU-canary", "count": 10, "type": "NVIDIA L40S", "at": "canary"}]);
+        let listed = registered(&gpus.to_string());
+        assert!(listed.contains(r#""count":10"#) && listed.contains("NVIDIA L40S"), "{listed}");
+        assert!(!plain.contains("canary") && !listed.contains("canary"), "{plain} {listed}");
     }
 
     #[test]

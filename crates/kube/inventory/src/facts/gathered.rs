@@ -17,7 +17,7 @@ use super::demand::worlds;
 use super::gangs::gangs;
 use super::inventory::Inventory;
 use super::lives::{PodLife, lives, not_yet_created};
-use super::node::leave_to_slices;
+use super::node::{leave_to_claims, leave_to_slices};
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::share::by_cores;
 use super::source::Sources;
@@ -183,6 +183,12 @@ impl Inventory {
         let doubts = claimed.count(devices);
         if !self.was_read("ResourceSlice") && self.has_claims() {
             self.read_nodes.values_mut().for_each(leave_to_slices);
+        }
+        if !self.was_read("ResourceClaim") {
+            let claiming = self.pods.list.iter().filter(|record| !record.claims.is_empty());
+            for host in claiming.map(|record| &record.pod.node) {
+                self.read_nodes.get_mut(&**host).into_iter().for_each(leave_to_claims);
+            }
         }
         doubts
     }

@@ -45,4 +45,4 @@ pub use source::Sources;
 pub use tenant::Tenant;
 pub use unjudged::Unjudged;
 pub use unread::UnknownGpus;
-pub use unseen::Unseen;
+pub use unseen::{OTHER_PODS, Unseen};

@@ -37,6 +37,11 @@ const SHARED: [(&str, &str); 2] = [
     ("cloud.google.com/gke-gpu-sharing-strategy", labels::GKE_SHARED_CLIENTS),
 ];
 
+/// Taints of autoscalers on nodes that they are removing: Karpenter (v1, before v1), and Cluster
+/// Autoscaler (`ToBeDeletedTaint` in its `utils/taints`).
+const REMOVED_BY: [&str; 3] =
+    ["karpenter.sh/disrupted", "karpenter.sh/disruption", "ToBeDeletedByClusterAutoscaler"];
+
 const CORDONED: &str = dovetail_model::node::UNSCHEDULABLE;
 
 /// A node that is younger than this and not ready is starting.
@@ -57,7 +62,6 @@ pub(super) struct ReadNode {
 pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> ReadNode {
     let mut node = translated(object, &NodeSetting::default(), &Rules::default());
     let created_ms = object.meta.created_ms;
-    node.condition = condition(object, detail, now_ms.saturating_sub(created_ms));
     let name = object.meta.name.to_string();
     let labels = &object.meta.labels;
     let pool = POOL_LABELS.iter().find_map(|(label, kind)| {
@@ -65,8 +69,17 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         Some(ObjectRef::new(kind, "", name))
     });
     let held_by = HELD_BY.iter().find(|key| detail.metadata.annotation(key) == Some("true"));
+    let removal = detail.spec.taints.iter().find(|taint| REMOVED_BY.contains(&&*taint.key));
+    let is_being_removed = removal.is_some() || object.meta.is_deleting();
+    let age_ms = now_ms.saturating_sub(created_ms);
+    node.condition = condition(object, detail, age_ms, is_being_removed);
     let taints = detail.spec.taints.iter();
-    let cordoned_ms = taints.filter(|taint| taint.key == CORDONED).find_map(|t| t.time_added.0);
+    let cordoned_ms = taints
+        .filter(|taint| taint.key == CORDONED)
+        .chain(removal)
+        .filter_map(|taint| taint.time_added.0)
+        .chain(detail.metadata.deletion_timestamp.0)
+        .min();
     let model = model_label(labels).map(str::to_owned);
     let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
     let gpus: BTreeMap<String, Gpus> = offered
@@ -85,7 +98,6 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
     let uncounted_gpus = read.as_ref().map_or(0, |read| read.missing);
     let waits_for_plugin = uncounted_gpus > 0 && !read.as_ref().is_some_and(is_offered);
     // The driver and the plugin come up after the node does.
-    let age_ms = now_ms.saturating_sub(created_ms);
     if waits_for_plugin && age_ms < STARTING_MS && node.condition == Condition::Ready {
         node.condition = Condition::Starting;
     }
@@ -100,9 +112,12 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
             gpus,
             scale_down_held_by: held_by.map(|key| format!("{key}: true")),
             // A node that does not say since when was cordoned just now, as far as anybody knows.
-            cordoned_since_ms: object.unschedulable.then(|| cordoned_ms.unwrap_or(now_ms)),
+            cordoned_since_ms: (object.unschedulable || is_being_removed)
+                .then(|| cordoned_ms.unwrap_or(now_ms)),
+            is_being_removed,
             // Whoever knows the providers' labels says so.
             is_spot: None,
+            is_prepaid: false,
             without_gpu_pods_since_ms: None,
             layout_rest_milli,
             time_slices: time_slices(labels),
@@ -149,6 +164,17 @@ pub(super) fn leave_to_slices(read: &mut ReadNode) {
     });
 }
 
+/// Leaves it open who holds what a node offers by claims: pods on it refer to some, and these were
+/// not read.
+pub(super) fn leave_to_claims(read: &mut ReadNode) {
+    let offered = &read.node.gpus;
+    for units in read.gpus.iter_mut().flat_map(|gpus| &mut gpus.units) {
+        if offered.get(&units.resource).is_some_and(|gpus| gpus.claimable) {
+            units.unknown = units.count;
+        }
+    }
+}
+
 /// What the node says of GPUs that no machine has, one for each resource.
 fn clamped(object: &Object) -> Vec<Clamped> {
     let amounts = object.capacity.extended.iter().chain(&object.allocatable.extended);
@@ -183,13 +209,18 @@ fn not_ready_since(detail: &NodeDetail<'_>) -> Option<u64> {
     (ready.status != "True").then_some(ready.last_transition_time.0).flatten()
 }
 
-fn condition(object: &Object, detail: &NodeDetail<'_>, age_ms: u64) -> Condition {
+fn condition(
+    object: &Object,
+    detail: &NodeDetail<'_>,
+    age_ms: u64,
+    is_being_removed: bool,
+) -> Condition {
     let ready = detail.status.conditions.iter().find(|condition| condition.kind == "Ready");
     match ready {
         // Only what says so is broken: a dump without conditions says nothing.
         Some(ready) if ready.status != "True" && age_ms < STARTING_MS => Condition::Starting,
         Some(ready) if ready.status != "True" => Condition::NotReady,
-        _ if object.unschedulable => Condition::Cordoned,
+        _ if object.unschedulable || is_being_removed => Condition::Cordoned,
         _ => Condition::Ready,
     }
 }

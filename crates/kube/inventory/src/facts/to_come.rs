@@ -3,7 +3,7 @@
 
 use dovetail_audit::ObjectRef;
 use dovetail_objects::{Pod, read};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The templates of an object, as pods; none of a Job that is over, which makes none any more.
 pub(super) fn pods(object: &ObjectRef, text: &str) -> Vec<Pod> {
@@ -26,11 +26,17 @@ fn is_over(job: &Value) -> bool {
     })
 }
 
-/// Whatever has the shape of a pod template.
+/// Whatever has the shape of a pod template, and whatever selects nodes for pods whose template has
+/// another shape (an Argo workflow, a predictor of KServe).
 fn templates(value: &Value, found: &mut Vec<Pod>) {
     if value["spec"]["containers"].is_array() {
         found.extend(read::<Pod>("Pod", value.to_string().as_bytes()));
         return;
+    }
+    if value["nodeSelector"].is_object() {
+        let [selector, tolerations] = ["nodeSelector", "tolerations"].map(|field| &value[field]);
+        let spec = json!({"nodeSelector": selector, "tolerations": tolerations, "containers": []});
+        found.extend(read::<Pod>("Pod", json!({ "spec": spec }).to_string().as_bytes()));
     }
     match value {
         Value::Object(fields) => fields.values().for_each(|value| templates(value, found)),

@@ -18,6 +18,9 @@ pub struct Unseen {
     pub command: String,
 }
 
+/// What was not seen where all pods are in one namespace: a cluster has pods of its own in another.
+pub const OTHER_PODS: &str = "pods of other namespaces";
+
 /// Kinds with what is not known without them.
 const KINDS: [(&[&str], &str, &str, &str); 10] = [
     (&["Node"], "nodes", "all of it: GPUs, their price, what is free", "nodes"),
@@ -98,6 +101,14 @@ pub(super) fn unseen(inventory: &Inventory) -> Vec<Unseen> {
             command: format!("kubectl get {plural} -A -o json"),
         })
         .collect();
+    if let Some(namespace) = inventory.only_namespace() {
+        let others = Unseen {
+            what: OTHER_PODS.to_owned(),
+            hides: format!("GPUs that they hold: all pods of the input are in {namespace}"),
+            command: "kubectl get pods -A -o json".to_owned(),
+        };
+        unseen.insert(0, others);
+    }
     let has_claims = inventory.pods.list.iter().any(|record| !record.claims.is_empty());
     let missing = OF_CLAIMS.iter().filter(|(kind, ..)| {
         let was_asked = !inventory.complete.is_empty() && !inventory.complete.contains(*kind);

@@ -23,6 +23,13 @@ pub(super) const WAITS: &str = "no node has room for the extra pod that the roll
 
 /// What to do before pods get a priority, where their roll-out would preempt others.
 pub(super) fn safe_order(patch: &Patch) -> String {
+    if !patch.edited.as_ref().is_some_and(|edited| surges(patch, edited)) {
+        return format!(
+            "a pod of {} {}/{} has no node that takes it, none has room for it, and with the priority it preempts \
+             running pods. 1. free or add GPUs until all its pods run; 2. audit again, which then writes the patch",
+            patch.object.kind, patch.object.namespace, patch.object.name
+        );
+    }
     format!(
         "the rolling update starts a pod before it stops one, no node has room for it, and with the priority it \
          preempts running pods. 1. set spec.strategy.rollingUpdate of {} {}/{} to maxSurge 0 and maxUnavailable 1; \
@@ -57,14 +64,18 @@ pub(super) fn used(reach: &Reach) -> Vec<Resources> {
 }
 
 impl Trial<'_> {
-    /// What the roll-out of a patch lacks, if it starts pods before it stops others.
+    /// What the roll-out of a patch lacks, if it starts pods before it stops others, or pods that
+    /// have no node that takes them.
     pub(super) fn lacks_room(&mut self, patch: &Patch) -> Option<NoRoom> {
-        patch.edited.as_ref().filter(|edited| surges(patch, edited))?;
+        let surges = patch.edited.as_ref().is_some_and(|edited| surges(patch, edited));
         let changes = self.template_changes(patch);
         let (place, change) = changes.into_iter().find(|(_, change)| change.replaces_pods)?;
         let group = &self.reach.groups[place];
         let runs = group.pods.iter().any(|(_, node)| node.is_some());
-        (runs && !self.has_room(place, &change)).then(|| NoRoom { preempts: change.prioritises() })
+        let is_lost = |node: &Option<usize>| node.is_none_or(|node| self.closed[node]);
+        let starts = change.prioritises() && group.pods.iter().any(|(_, node)| is_lost(node));
+        ((surges && runs || starts) && !self.has_room(place, &change))
+            .then(|| NoRoom { preempts: change.prioritises() })
     }
 
     /// Whether a node that accepts pods has enough free for one more of a group, as changed.

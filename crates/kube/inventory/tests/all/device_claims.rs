@@ -648,3 +648,20 @@ fn whatever_stands_in_slices_and_claims_is_read_or_named() {
     }
     assert!(left_out > 0);
 }
+
+/// Slices without claims: on nodes whose pods refer to some, nobody knows what is free.
+#[test]
+fn claims_that_were_not_read_leave_open_what_is_free() {
+    let is_claim = |object: &Value| {
+        object["kind"].as_str().is_some_and(|kind| kind.starts_with("ResourceClaim"))
+    };
+    let objects: Vec<Value> = world().into_iter().filter(|object| !is_claim(object)).collect();
+    let found = states(&mut gathered(&objects));
+    assert!(found.keys().all(|state| !state.starts_with("free")), "{found:?}");
+    // A node without such pods keeps what it offers.
+    let mut more = objects.clone();
+    more.extend([node("n3"), slice("n3", 1, &[whole("gpu-0")])]);
+    let found = states(&mut gathered(&more));
+    let free = found.iter().filter(|(state, _)| state.starts_with("free"));
+    assert_eq!(free.map(|(_, gpus)| gpus).sum::<i64>(), 1000, "{found:?}");
+}

@@ -238,7 +238,9 @@ fn quotas_budgets_policies_and_the_scheduler_are_read() {
     assert_eq!(facts.scoring, Some(Scoring::MostAllocated));
     assert_eq!(facts.has_gpu_admission_policy, Some(true));
     let unseen: Vec<&str> = found.unseen.iter().map(|unseen| unseen.what.as_str()).collect();
-    let expected = ["nodes", "owners of pods", "autoscalers", "recommenders", "topology of nodes"];
+    let others = "pods of other namespaces";
+    let expected =
+        [others, "nodes", "owners of pods", "autoscalers", "recommenders", "topology of nodes"];
     assert_eq!(unseen, expected);
     // What was asked for and is not there is known not to be there.
     let mut inventory = inventory(&[pod("p", "", 1, "g1")]);
@@ -371,6 +373,32 @@ fn broken_cordoned_and_starting_nodes_and_pods_that_have_not_started() {
         ("free_starting", 2000),
     ];
     expect(&states(found), &expected);
+}
+
+/// Karpenter and Cluster Autoscaler mark a node before they delete it; nobody marks one that is
+/// deleted by hand.
+#[test]
+fn a_node_that_is_being_removed_is_drained_and_not_free() {
+    let tainted = |taint: Value| {
+        let mut leaves = node("g1", 8);
+        leaves["spec"]["taints"] = json!([taint]);
+        leaves
+    };
+    let mut deleted = node("g1", 8);
+    deleted["metadata"]["deletionTimestamp"] = json!("2026-11-20T11:00:00Z");
+    let karpenter = json!({"key": "karpenter.sh/disrupted", "effect": "NoSchedule",
+        "timeAdded": "2026-11-20T11:00:00Z"});
+    let autoscaler = json!({"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"});
+    for (leaves, since_ms) in [
+        (deleted, now_ms() - 3_600_000),
+        (tainted(karpenter), now_ms() - 3_600_000),
+        (tainted(autoscaler), now_ms()),
+    ] {
+        let found = gathered(&[leaves]);
+        let node = &found.facts.nodes[0];
+        assert_eq!((node.is_being_removed, node.cordoned_since_ms), (true, Some(since_ms)));
+        expect(&states(found), &[("free_draining_or_cordoned", 8000)]);
+    }
 }
 
 #[test]

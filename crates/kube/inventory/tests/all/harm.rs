@@ -96,6 +96,14 @@ fn a_taint_is_not_written_while_pods_to_come_lack_the_toleration() {
     let asleep = json!({"replicas": 0, "template": template(1, none())});
     let asleep = owner("Deployment", "asleep", asleep);
     assert_eq!(is_tainted(&[asleep]), (false, vec!["asleep".to_owned()]));
+    // Kinds with a pod template of another shape.
+    let selects = || json!({"karpenter.sh/nodepool": "h100"});
+    let workflow = json!({"workflowSpec": {"nodeSelector": selects(), "templates": []}});
+    let workflow = owner("CronWorkflow", "later", workflow);
+    assert_eq!(is_tainted(&[workflow]), (false, vec!["later".to_owned()]));
+    let tolerant = json!({"predictor": {"nodeSelector": selects(), "minReplicas": 0,
+        "tolerations": [{"key": GPU, "operator": "Exists"}]}});
+    assert_eq!(is_tainted(&[owner("InferenceService", "llm", tolerant)]), (true, vec![]));
     // A Job that is over makes no pod any more.
     let mut over = owner("Job", "over", json!({"template": template(1, none())}));
     over["status"] = json!({"conditions": [{"type": "Complete", "status": "True"}]});
@@ -150,4 +158,26 @@ fn a_pod_group_that_was_not_read_is_not_called_missing() {
     let (_, _, found) = audited(&[node("g1", 8), pending, other]);
     assert!(found.unjudged[0].reason.ends_with("research/train does not exist: create it"));
     assert!(found.unseen.iter().all(|of| of.what != "pod groups"));
+}
+
+/// The only pod of a server waits for a place that training has: with a priority it would preempt.
+#[test]
+fn a_priority_is_not_written_for_pods_that_wait_for_a_place() {
+    let withheld = |gpus: u32| {
+        let mut serve = pod("serve-0", "StatefulSet/serve", 4, "");
+        serve["metadata"]["labels"] = json!({"dovetail.dev/class": "inference"});
+        serve["status"]["phase"] = json!("Pending");
+        let mut train = pod("train-0", "Job/train", 8, "g1");
+        train["metadata"]["labels"] = json!({"dovetail.dev/class": "training"});
+        let mut spec = serve["spec"].clone();
+        spec.as_object_mut().expect("a map").remove("nodeName");
+        let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "serve", "namespace": "research", "resourceVersion": "1"},
+            "spec": {"replicas": 1, "template": {"spec": spec}}});
+        let (findings, safe, _) = audited(&[node("g1", gpus), serve, train, set]);
+        assert!(findings.contains(&"SCH-11 StatefulSet/serve".to_owned()), "{findings:?}");
+        safe.withheld.iter().any(|of| of.order.contains("has no node that takes it"))
+    };
+    assert!(withheld(8));
+    assert!(!withheld(16));
 }
