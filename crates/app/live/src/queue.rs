@@ -131,6 +131,7 @@ fn table_of_jobs(rows: Vec<Vec<String>>) -> String {
 /// What each queue is given and holds, with `?` for what is not known. GPUs are called so, however
 /// long the name of their resource is.
 fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
+    let counts_usage = queues.iter().any(|queue| queue.used_cluster_hours.is_some());
     let row = |queue: &QueueLine| {
         let unknown = || "?".to_owned();
         let list = |amounts: &Option<BTreeMap<String, String>>| match amounts {
@@ -155,7 +156,7 @@ fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
             true => queue.name.clone(),
             false => format!("{} (deleted)", queue.name),
         };
-        vec![
+        let mut cells = vec![
             name,
             queue.parent.clone().unwrap_or_else(none_above),
             gpu_count(queue.gpu_milli),
@@ -165,9 +166,18 @@ fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
             // As the object and its pods say it.
             amounts::percent(queue.share).replace('%', " %"),
             queue.waiting_jobs.to_string(),
-        ]
+        ];
+        if counts_usage {
+            let hours = queue.used_cluster_hours.map(|hours| format!("{hours:.1}"));
+            cells.extend([list(&queue.borrowed), hours.unwrap_or_else(unknown)]);
+        }
+        cells
     };
-    let header = ["queue", "parent", "GPUs", "guaranteed", "limit", "weight", "share", "pending"];
+    let mut header =
+        vec!["queue", "parent", "GPUs", "guaranteed", "limit", "weight", "share", "pending"];
+    if counts_usage {
+        header.extend(["borrowed", "used, cluster-hours"]);
+    }
     narrow_table(&header, queues.iter().map(row).collect())
 }
 

@@ -18,6 +18,7 @@ use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome, Report};
 use dovetail_control::control::{self, LogEntry};
 use dovetail_control::schedule::{Counts, News};
+use dovetail_model::PreemptReason;
 
 /// All metrics of one process.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub struct Metrics {
     given_up: Counter,
     preemption_attempts: Counter,
     preemption_victims: Histogram,
+    preempted: Family<OfReason, Counter>,
+    lost_gpu_s: Family<OfReason, Counter<f64, AtomicU64>>,
     budget_violations: Counter,
     evictions_refused: Counter,
     inconsistencies: Counter,
@@ -91,6 +94,20 @@ struct OfKind {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfReason {
+    reason: &'static str,
+}
+
+/// The reason of a preemption, as a label says it.
+fn word(reason: PreemptReason) -> &'static str {
+    match reason {
+        PreemptReason::Priority => "priority",
+        PreemptReason::Order => "order",
+        PreemptReason::Reclaim => "reclaim",
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfReport {
     problem: &'static str,
 }
@@ -117,6 +134,8 @@ impl Default for Metrics {
             given_up: Counter::default(),
             preemption_attempts: Counter::default(),
             preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
+            preempted: Family::default(),
+            lost_gpu_s: Family::default(),
             budget_violations: Counter::default(),
             evictions_refused: Counter::default(),
             inconsistencies: Counter::default(),
@@ -170,6 +189,12 @@ impl Metrics {
         self.add("scheduler_preemption_attempts", help, self.preemption_attempts.clone());
         let help = "Pods preempted for a pod or gang of a higher priority";
         self.add("scheduler_preemption_victims", help, self.preemption_victims.clone());
+        let help =
+            "Pods preempted by `reason`: priority, reclaim (a queue gets its quota back), order";
+        self.add("dovetail_preempted_pods", help, self.preempted.clone());
+        let help = "GPU-time since the last checkpoint, or the start where none is known, of pods \
+                    preempted, by `reason`, as it was known when that was decided";
+        self.add("dovetail_preemption_lost_gpu_seconds", help, self.lost_gpu_s.clone());
         let help = "Pods preempted beyond what PodDisruptionBudgets allow";
         self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
         let help = "Pods whose eviction the server refused or did not answer";
@@ -237,8 +262,12 @@ impl Metrics {
             News::Preempts(preempts) if preempts.is_dry_run => {
                 self.preempted(preempts.victims.len() as u64, preempts.cost.budget_violations);
             }
-            News::Preempted { evicted, budget_violations } => {
+            News::Preempted { evicted, budget_violations, reason, lost_gpu_milli_ms } => {
                 self.preempted(*evicted, *budget_violations);
+                let of = OfReason { reason: word(*reason) };
+                self.preempted.get_or_create(&of).inc_by(*evicted);
+                let lost_s = *lost_gpu_milli_ms as f64 / 1e6;
+                self.lost_gpu_s.get_or_create(&of).inc_by(lost_s);
             }
             // Counted when it is known what became of all of them.
             News::Preempts(_) | News::Evicted(_) => {}
@@ -385,6 +414,7 @@ fn problem(report: &dovetail_cluster::world::Report) -> Option<&'static str> {
         Report::NoNodeSelected { .. } => "no_node_selected",
         Report::UnknownHolder { .. } => "unknown_holder",
         Report::QueueMissing(_) => "queue_missing",
+        Report::RunTimeUnreadable { .. } => "run_time_unreadable",
         // Nothing is wrong with what is suspended, or waits for its turn.
         Report::Refused { reason, .. } if reason.is_held_back() || reason.is_for_its_turn() => {
             return None;

@@ -312,8 +312,8 @@ fn host() -> String {
     named.unwrap_or_else(|| "unnamed".to_owned())
 }
 
-/// The weights of a preset. No quota is reclaimed on a cluster yet: that has to go through the
-/// eviction API, where disruption budgets count.
+/// The weights of a preset. No quota is reclaimed on a cluster yet: no test on a real server has
+/// shown that yet.
 fn turns(preset: Option<&str>) -> Turns {
     let preset = preset.unwrap_or(PRESETS[0].0);
     Turns { reclaims: false, ..Turns::preset(preset).unwrap_or_default() }

@@ -67,7 +67,10 @@ pub use owner_kind::{OwnerKind, owner_kind};
 pub use persistent_volume::{ClaimReference, PersistentVolume};
 pub use pod::{Feature, HostPort, Phase, Pod, Unscheduled};
 pub use pod_group::{INITIALLY_SCHEDULED, NetworkTopology, PodGroup};
-pub use pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PREEMPTION_BY_SCHEDULER, PodPreemption};
+pub use pod_preemption::{
+    DISRUPTION_TARGET, NOT_STOPPED, ORDER_BY_SCHEDULER, PREEMPTION_BY_SCHEDULER, PodPreemption,
+    RECLAIM_BY_SCHEDULER,
+};
 pub use pod_volume::{Disk, PodVolume};
 pub use priority_class::PriorityClass;
 pub use queue::{Queue, queue_spec_schema};

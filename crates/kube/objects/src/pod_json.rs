@@ -10,9 +10,7 @@ use super::json::{nullable, time_ms};
 use super::label_set::Labels;
 use super::meta::{MIRROR_ANNOTATION, Meta};
 use super::pod::{Feature, HostPort, Phase, Pod, Unscheduled};
-use super::pod_preemption::{
-    DISRUPTION_TARGET, NOT_STOPPED, PREEMPTION_BY_SCHEDULER, PodPreemption,
-};
+use super::pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PodPreemption, reason_of};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{Amounts, effective, in_force};
 
@@ -268,9 +266,7 @@ impl PodJson {
     fn preemption(&self) -> PodPreemption {
         let (meta, spec) = (&self.metadata, &self.spec);
         let is_target = |c: &ConditionJson| {
-            &*c.kind == DISRUPTION_TARGET
-                && &*c.status == "True"
-                && &*c.reason == PREEMPTION_BY_SCHEDULER
+            &*c.kind == DISRUPTION_TARGET && &*c.status == "True" && reason_of(&c.reason).is_some()
         };
         let is_own = |c: &ConditionJson| {
             c.message.strip_prefix(&*spec.scheduler_name).is_some_and(|rest| rest.starts_with(':'))
@@ -279,13 +275,15 @@ impl PodJson {
             &*c.kind == DISRUPTION_TARGET && &*c.status == "False" && &*c.reason == NOT_STOPPED
         };
         let kept = self.status.conditions.iter().find(is_kept);
+        let target = self.status.conditions.iter().find(|c| is_target(c));
         let grace_s = spec.termination_grace_period_seconds.unwrap_or(DEFAULT_GRACE_S);
         PodPreemption {
             never_preempts: &*spec.preemption_policy == "Never",
             is_protected: meta.controller.is_daemon_set
                 || meta.annotations.get(MIRROR_ANNOTATION).is_some()
                 || PodPreemption::is_critical(spec.priority, &spec.priority_class_name),
-            is_target: self.status.conditions.iter().any(is_target),
+            is_target: target.is_some(),
+            reason: target.and_then(|c| reason_of(&c.reason)).unwrap_or_default(),
             is_own_target: self.status.conditions.iter().any(|c| is_target(c) && is_own(c)),
             kept_ms: kept.and_then(|condition| NonZeroU64::new(condition.since_ms)),
             grace_s: u32::try_from(grace_s.max(0)).unwrap_or(u32::MAX),

@@ -15,6 +15,9 @@ use super::structural::structural;
 /// A queue's amounts name at most this many resources.
 const MOST_RESOURCES: u32 = 32;
 
+/// Whole numbers with units, the first above zero.
+const HALF_LIFE: &str = "^[1-9][0-9]*[smhd]([0-9]+[smhd])*$";
+
 /// A queue, as its object says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Queue {
@@ -30,6 +33,8 @@ pub struct Queue {
     pub weight: u32,
     /// Whether it may hold more than it is guaranteed while that is free.
     pub borrows: bool,
+    /// After so long, what it has used counts half, as a duration; empty where it does not say.
+    pub half_life: Box<str>,
     /// Namespaces whose pods it takes; nothing if it does not say.
     pub namespaces: LabelSelector,
     /// Its status as it was last written.
@@ -85,6 +90,11 @@ struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     #[schemars(extend("default" = "Never"))]
     borrowing: Borrowing,
+    /// After so long, what the queue and those below it have used counts half in order `dovetail`,
+    /// such as `12h` or `7d`. Without it the queue above says so, else the preset: a week.
+    #[serde(deserialize_with = "nullable")]
+    #[schemars(length(min = 2, max = 20), regex(pattern = HALF_LIFE))]
+    half_life: Box<str>,
     /// Namespaces whose pods it takes, by label; {} is all of them. Without it the default queue
     /// takes all, any other none.
     namespace_selector: LabelSelector,
@@ -124,6 +134,7 @@ impl<'de> Deserialize<'de> for Queue {
             limit: amounts(spec.limit),
             weight: spec.weight.unwrap_or(1),
             borrows: matches!(spec.borrowing, Borrowing::WhenFree),
+            half_life: spec.half_life,
             namespaces: spec.namespace_selector,
             status,
         })

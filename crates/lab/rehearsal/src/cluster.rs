@@ -228,12 +228,17 @@ fn count_disruptions(server: &mut Server, workload: &Workload, available: u64) {
             && pod["status"]["phase"] == "Running"
             && pod["metadata"]["deletionTimestamp"].is_null()
     };
-    let allowed = (pods(server).filter(runs).count() as u64).saturating_sub(available);
+    let running = pods(server).filter(runs).count() as u64;
+    let allowed = running.saturating_sub(available);
     let Some(kind) = server.kind("poddisruptionbudgets") else { return };
     let is_it = |budget: &&Value| budget["metadata"]["name"] == *workload.name;
-    let said = server.all(&kind).find(is_it).map(|budget| &budget["status"]["disruptionsAllowed"]);
-    if said.is_some_and(|said| *said != json!(allowed)) {
-        let status = json!({"status": {"disruptionsAllowed": allowed}});
+    let Some(budget) = server.all(&kind).find(is_it) else { return };
+    // The server lets nobody go by a budget that nobody has counted since it changed.
+    let counted = json!({"disruptionsAllowed": allowed, "currentHealthy": running,
+        "desiredHealthy": available, "observedGeneration": budget["metadata"]["generation"]});
+    let said = |(field, value): (&String, &Value)| budget["status"][field] == *value;
+    if !counted.as_object().is_some_and(|counted| counted.iter().all(said)) {
+        let status = json!({"status": counted});
         let place = ("poddisruptionbudgets", workload.name.as_str(), "status");
         _ = direct(server, Verb::Patch, place, &status);
     }

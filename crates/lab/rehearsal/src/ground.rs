@@ -152,7 +152,8 @@ impl Ground {
         flight: &Flight,
     ) -> (Answered, Option<String>) {
         let (path, method) = (&flight.request.path, named(flight.request.method));
-        if method == "DELETE"
+        let is_eviction = method == "POST" && path.ends_with("/eviction");
+        if (method == "DELETE" || is_eviction)
             && let Some(code) = self.refuses(path)
         {
             let message = "admission webhook \"keeper.example.com\" denied the request: kept";
@@ -186,7 +187,7 @@ impl Ground {
 
     /// Whether a pod may not be deleted by the scheduler, with the code that says so.
     fn refuses(&self, path: &str) -> Option<u16> {
-        let name = path.rsplit('/').next()?;
+        let name = path.trim_end_matches("/eviction").rsplit('/').next()?;
         let kind = self.server.kind("pods")?;
         let pod = self.server.all(&kind).find(|pod| pod["metadata"]["name"] == name)?;
         self.cluster.refused.get(pod["metadata"]["labels"][OWNER].as_str()?).copied()

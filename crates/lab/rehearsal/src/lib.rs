@@ -36,5 +36,5 @@ mod shrink;
 mod sight;
 
 pub use play::{Failure, Played, play, play_recorded};
-pub use recipe::{Recipe, RecipeError};
+pub use recipe::{Extras, Recipe, RecipeError};
 pub use shrink::shrink;

@@ -12,6 +12,8 @@ pub(crate) const SCHEDULER: &str = "dovetail";
 /// What owners count their pods by.
 pub(crate) const OWNER: &str = "owner";
 pub(crate) const ORDINAL: &str = "ordinal";
+/// How long a pod runs, as its owner says.
+const RUNTIME: &str = "dovetail.dev/runtime";
 /// The queue of a pod.
 pub(crate) const QUEUE: &str = "dovetail.dev/queue";
 
@@ -69,6 +71,9 @@ pub(crate) fn pod(workload: &Workload, ordinal: u64, name: &str) -> Value {
     }
     if let Some(run_ms) = workload.run_ms {
         annotations[RUN_MS] = json!(run_ms.to_string());
+    }
+    if let Some(says_ms) = workload.says_ms {
+        annotations[RUNTIME] = json!(format!("{says_ms}ms"));
     }
     pod["metadata"]["annotations"] = annotations;
     pod

@@ -11,8 +11,8 @@ use dovetail_control::record::Recording;
 use dovetail_control::request::{Answer, Class, Request};
 use dovetail_control::schedule::News;
 use dovetail_objects::Kind;
-use dovetail_plan::PreemptionConfig;
 use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{Order, PreemptionConfig, ReserveConfig};
 
 use crate::api::{CollectionName, Server};
 use crate::course::Course;
@@ -466,7 +466,13 @@ fn settings(options: &Options) -> Settings {
     };
     Settings {
         world: world::Settings { patience, ..world::Settings::default() },
-        engine: EngineConfig { preemption, ..EngineConfig::default() },
+        engine: EngineConfig {
+            preemption,
+            order: if options.turns.is_some() { Order::Dovetail } else { Order::default() },
+            turns: options.turns.unwrap_or_default(),
+            reserve: ReserveConfig { heads: options.heads, ..ReserveConfig::default() },
+            ..EngineConfig::default()
+        },
         ..Settings::default()
     }
 }

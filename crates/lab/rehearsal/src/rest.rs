@@ -8,7 +8,7 @@ use crate::api::Server;
 use crate::books::{Books, holders, is_over, pods};
 use crate::ground::Ground;
 use crate::kubelets::Amounts;
-use crate::objects::{OWNER, SCHEDULER};
+use crate::objects::{OWNER, QUEUE, SCHEDULER};
 use crate::scene::{Options, Workload};
 
 /// Pods of one workload at rest.
@@ -52,7 +52,16 @@ pub(crate) fn problem(ground: &mut Ground, options: &Options, may_lose: bool) ->
             return Some(format!("{needed} pods of {name} fit and wait: {room} find room"));
         }
         if options.preempts {
-            let keeps = |pod: &Value| options.respects_budgets && cluster.has_budget(pod);
+            let keeps_quotas = options.turns.is_some_and(|turns| turns.protects_guarantees);
+            let queue = |pod: &Value| pod["metadata"]["labels"][QUEUE].as_str().map(str::to_owned);
+            // What a queue holds within its quota is its own: of other queues none is counted on.
+            let is_of_another = |pod: &Value| {
+                queue(pod).is_some_and(|queue| workload.queue.as_ref() != Some(&queue))
+            };
+            let keeps = |pod: &Value| {
+                options.respects_budgets && cluster.has_budget(pod)
+                    || keeps_quotas && is_of_another(pod)
+            };
             let may_go = |pod: &Value| may_go(pod, workload.priority) && !keeps(pod);
             let free = free_without(server, books, &may_go);
             let room = slots(&free, &asked, needed);

@@ -14,6 +14,8 @@ use crate::scene::{Scene, What};
 const REST_MS: u64 = 200_000;
 /// The same where pods were not let go, which are left alone for long.
 const LONG_REST_MS: u64 = 3_000_000;
+/// The same where room is reserved: nobody believes by then what owners said of pods that go on.
+const RESERVED_REST_MS: u64 = 800_000;
 /// The same between two steps of a slow scene.
 const QUIET_MS: u64 = 100_000;
 /// It must have by then.
@@ -40,7 +42,7 @@ pub(crate) struct Run<'r> {
 
 impl<'r> Run<'r> {
     pub(crate) fn new(recipe: &'r Recipe, recordings: Recordings<'r>) -> Self {
-        let scene = Scene::of(recipe.seed, recipe.is_plain);
+        let scene = Scene::of(recipe.seed, recipe.extras);
         let options = scene.options;
         Self {
             recipe,
@@ -116,7 +118,11 @@ impl<'r> Run<'r> {
     }
 
     fn is_at_rest(&self) -> bool {
-        let rest_ms = if self.processes.refusals > 0 { LONG_REST_MS } else { REST_MS };
+        let rest_ms = match (self.processes.refusals, self.scene.options.heads) {
+            (0, 0) => REST_MS,
+            (0, _) => RESERVED_REST_MS,
+            _ => LONG_REST_MS,
+        };
         self.is_calm && !self.course.is_busy() && self.course.now_ms > self.changed_ms + rest_ms
     }
 

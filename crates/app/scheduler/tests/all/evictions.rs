@@ -122,7 +122,7 @@ fn stops_for_a_pod_that_needs_them_no_more_are_called_off() {
     let mut cluster = full(1);
     cluster.create("high", high(8));
     let order = stops(&mut cluster).remove(0);
-    let Order::Evict { decision, why: EvictionCause::Preempted, .. } = &order else {
+    let Order::Evict { decision, why: EvictionCause::Preempted(_), .. } = &order else {
         panic!("{order:?}")
     };
     assert_eq!(cluster.scheduler.called_off(), [0; 0]);

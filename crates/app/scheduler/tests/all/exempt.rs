@@ -25,7 +25,7 @@ fn tried(cluster: &mut Cluster, end: &OrderEnd) -> Vec<String> {
     cluster.run();
     let mut tried = Vec::new();
     while let Some(order) = cluster.scheduler.next_order() {
-        if let Order::Evict { pod, why: EvictionCause::Preempted, .. } = &order {
+        if let Order::Evict { pod, why: EvictionCause::Preempted(_), .. } = &order {
             tried.push(pod.name.to_string());
             cluster.scheduler.order_ended(&order, end.clone(), cluster.now_ms);
         }

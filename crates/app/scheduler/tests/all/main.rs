@@ -34,6 +34,7 @@ mod schedule;
 mod sender;
 mod server;
 mod server_faults;
+mod usage;
 mod volumes;
 mod waiting;
 mod watch;

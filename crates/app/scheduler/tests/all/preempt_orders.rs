@@ -37,7 +37,7 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
             format!("{} to {node}", pod.name)
         }
         Order::Unmark { pod } => format!("take back {}", pod.name),
-        Order::MayEvict { pod } => format!("ask about {}", pod.name),
+        Order::MayEvict { pod, .. } => format!("ask about {}", pod.name),
         Order::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
     });
     said.collect()

@@ -30,7 +30,7 @@ fn refused(cluster: &mut Cluster) -> Vec<String> {
         if let Order::Nominate { node, says, .. } = &order {
             assert_says_the_node(node, says.as_deref());
         }
-        let Order::Evict { pod, why: EvictionCause::Preempted, .. } = &order else { continue };
+        let Order::Evict { pod, why: EvictionCause::Preempted(_), .. } = &order else { continue };
         victims.push(pod.name.to_string());
         let end = OrderEnd::Refused { code: 422, message: "a policy".to_owned() };
         cluster.scheduler.order_ended(&order, end, cluster.now_ms);

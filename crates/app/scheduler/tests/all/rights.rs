@@ -9,6 +9,7 @@ use dovetail_apiserver::client::Clients;
 use dovetail_cluster::world::PodKey;
 use dovetail_control::bind::{Bind, Outcome};
 use dovetail_control::order::{EvictionCause, EvictionDecision, Order};
+use dovetail_model::PreemptReason;
 use dovetail_objects::SELECTED_NODE;
 use dovetail_scheduler::Options;
 use dovetail_scheduler::lead::{Alone, Clock, LeaseName};
@@ -183,8 +184,8 @@ async fn bind_again(config: &Config, pod: &Pod) {
     assert_eq!(outcome, Outcome::BoundByOther { node: "n0".to_owned() });
 }
 
-/// A pod that is stopped for another.
-async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
+/// A pod that is stopped for another, for this reason.
+async fn stop(config: &Config, pods: &Api<Pod>, pod: &Pod, reason: PreemptReason) {
     let clients = Clients::new(config).expect("clients");
     let leads = Arc::new(Alone::new(Clock, 4_000));
     let sender = Sender::start(clients, leads, 0, 1);
@@ -192,7 +193,7 @@ async fn delete(config: &Config, pods: &Api<Pod>, pod: &Pod) {
     let meta = &pod.metadata;
     let (namespace, name, uid) = (text(&meta.namespace), text(&meta.name), text(&meta.uid));
     let key = PodKey { namespace, name, uid };
-    let (why, decision) = (EvictionCause::Preempted, EvictionDecision::alone());
+    let (why, decision) = (EvictionCause::Preempted(reason), EvictionDecision::alone());
     sender.give(Given::Order(Order::Evict { pod: key, why, decision }));
     let name = pod.metadata.name.as_deref().expect("a name");
     let going = async {
@@ -248,7 +249,12 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     scheduler.stop().await;
     let placed = pods.get("placed").await.expect("a pod");
     bind_again(&config, &placed).await;
-    delete(&config, &pods, &placed).await;
+    stop(&config, &pods, &placed, PreemptReason::Priority).await;
+    let mut other = queue_objects::member("evicted", 8, "placed");
+    other["spec"]["nodeName"] = json!("n0");
+    queue_objects::create(&control_plane, &other);
+    let other = pods.get("evicted").await.expect("a pod");
+    stop(&config, &pods, &other, PreemptReason::Reclaim).await;
 
     let (used, refused) = asked(&folder.0.join("audit.log"));
     assert!(refused.is_empty(), "{refused:?}");

@@ -94,8 +94,10 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
         by_priority: config.preemption.by_priority,
         turns: (config.order == Order::Dovetail)
             .then(|| TurnBook::new(config.turns, snapshot.cohorts.as_ref().unwrap_or(&learnt))),
-        usage: counts_usage(&config)
-            .then(|| Usage::new(config.turns.half_life_ms(), snapshot.now_ms, &snapshot.usage)),
+        usage: counts_usage(&config).then(|| {
+            let known = (snapshot.queues.as_slice(), snapshot.usage.as_slice());
+            Usage::new(config.turns.half_life_ms(), snapshot.now_ms, known)
+        }),
     };
     let mut empty = empty;
     let reserve = reservations(&config, snapshot, &mut empty.kept);

@@ -67,7 +67,8 @@ pub struct PreemptionConfig {
     /// Whether a higher priority is a reason to; the order may know others.
     #[serde(skip_serializing_if = "is_so")]
     pub by_priority: bool,
-    /// Nobody is stopped beyond what budgets allow; else that is the last resort.
+    /// Nobody is stopped beyond what budgets allow; else that is the last resort of priority.
+    /// Other reasons never go beyond them.
     pub respect_budgets: bool,
     /// Holds, releases and looks that the searches of one cycle may take together. Who is not
     /// searched for by then is in the next cycle; a search that needs more than all of it finds

@@ -65,8 +65,7 @@ impl Search<'_> {
         let mut goes = goes.into_iter();
         units.retain(|_| goes.next().unwrap_or(false));
         let cost = cost::of(units.iter(), tally, self.prey.relation.now_ms);
-        let is_allowed =
-            (!self.respect_budgets || cost.budget_violations == 0) && tally.protects(units.iter());
+        let is_allowed = self.keeps_budgets(&units, &cost) && tally.protects(units.iter());
         (is_allowed && self.operations_left > 0).then_some(NodePlan { cost, units })
     }
 
@@ -82,10 +81,7 @@ impl Search<'_> {
     /// Who may go from a node; nobody if that would not help.
     fn units_on(&mut self, demand: &Demand, node: NodeId, tally: &Tally) -> Vec<Unit> {
         let mut units = self.prey.on_node(self.state, tally, node);
-        if self.respect_budgets {
-            units.retain(|unit| !tally.is_exhausted_for(unit));
-        }
-        units.retain(|unit| !tally.breaks_quota(unit));
+        units.retain(|unit| self.may_go(unit, tally));
         if !self.might_fit(demand, node, &units) {
             units.clear();
         }

@@ -170,10 +170,7 @@ impl Search<'_> {
             return Some(Vec::new());
         }
         let mut units = self.prey.that_repay(self.state, tally);
-        if self.respect_budgets {
-            units.retain(|unit| !tally.is_exhausted_for(unit));
-        }
-        units.retain(|unit| !tally.breaks_quota(unit));
+        units.retain(|unit| self.may_go(unit, tally));
         self.operations_left = self.operations_left.saturating_sub(units.len() as u64);
         let mut chosen = vec![false; units.len()];
         for at in put_back_order(&units, tally).into_iter().rev() {
@@ -217,10 +214,7 @@ impl Search<'_> {
         }
         let nodes: Vec<NodeId> = self.nodes_of(scope);
         let mut units = self.prey.on_nodes(self.state, tally, &nodes);
-        if self.respect_budgets {
-            units.retain(|unit| !tally.is_exhausted_for(unit));
-        }
-        units.retain(|unit| !tally.breaks_quota(unit));
+        units.retain(|unit| self.may_go(unit, tally));
         let places = self.places_without(&units)?;
         let used: BTreeSet<NodeId> = places.iter().map(|placed| placed.node).collect();
         let there = |unit: &Unit| {
@@ -229,6 +223,19 @@ impl Search<'_> {
         let near: Vec<Unit> = units.iter().filter(|unit| there(unit)).cloned().collect();
         let suffices = self.places_without(&near).is_some();
         Some(if suffices { near } else { units })
+    }
+
+    /// Whether a unit may go at all, by budgets and by the quotas of others.
+    pub(super) fn may_go(&self, unit: &Unit, tally: &Tally) -> bool {
+        let asks_budgets = self.respect_budgets || unit.keeps_budgets;
+        !(asks_budgets && tally.is_exhausted_for(unit)) && !tally.breaks_quota(unit)
+    }
+
+    /// Whether the budgets allow what these units cost together. Beyond them only priority goes:
+    /// whoever is evicted for another reason is evicted through the API, which refuses it.
+    pub(super) fn keeps_budgets(&self, units: &[Unit], cost: &PreemptionCost) -> bool {
+        let ask_budgets = self.respect_budgets || units.iter().any(|unit| unit.keeps_budgets);
+        !ask_budgets || cost.budget_violations == 0
     }
 
     /// Nodes of a scope, by their rank.
@@ -269,8 +276,7 @@ impl Search<'_> {
             }
         }
         let cost = cost::of(units.iter(), tally, self.prey.relation.now_ms);
-        let is_allowed =
-            (!self.respect_budgets || cost.budget_violations == 0) && tally.protects(units.iter());
+        let is_allowed = self.keeps_budgets(&units, &cost) && tally.protects(units.iter());
         is_allowed.then(|| Found { cost, units, ..Found::at(places) })
     }
 }

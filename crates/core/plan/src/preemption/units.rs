@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{HoldingId, JobId, NodeId, Owner, Phase, PodId};
+use dovetail_model::{HoldingId, JobId, NodeId, Owner, Phase, PodId, PreemptReason};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -27,6 +27,8 @@ pub(super) struct Unit {
     pub(super) work_lost_gpu_milli_ms: u64,
     /// Selectors of the budgets that its pods are in, one for each pod.
     pub(super) budgets: SmallVec<[u32; 2]>,
+    /// It is not stopped by priority: no budget may be exceeded for that.
+    pub(super) keeps_budgets: bool,
     /// What its going gives back of each part of the shortage.
     pub(super) repays: Repays,
     /// What its going takes of what queues may lose.
@@ -222,6 +224,10 @@ impl Prey<'_> {
             work_lost_gpu_milli_ms: gpu_milli.unsigned_abs().saturating_mul(lost_ms),
             repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
             takes: self.lendable.taken_by(quota, &job.queue, charges),
+            keeps_budgets: self
+                .relation
+                .reason(record)
+                .is_some_and(|reason| reason != PreemptReason::Priority),
             budgets: budgets.copied().filter(|selector| tally.counts(*selector)).collect(),
             pods: held.iter().map(|(pod, _)| *pod).collect(),
             holdings: held.iter().map(|(_, id)| *id).collect(),

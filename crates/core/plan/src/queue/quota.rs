@@ -133,8 +133,8 @@ impl Quota {
 
     /// The half-life of what a queue has used, its own or that of the nearest queue above it that
     /// states one.
-    pub(crate) fn half_life_ms(&self, queue: &Queue) -> Option<u64> {
-        self.way_up(&queue.name).find_map(|queue| queue.half_life_ms)
+    pub(crate) fn half_life_of(&self, queue: &str) -> Option<u64> {
+        self.way_up(queue).find_map(|queue| queue.half_life_ms)
     }
 
     /// Whether anything bounds what a queue holds.

@@ -46,10 +46,26 @@ pub(crate) fn decayed(used: f64, rate: f64, elapsed: f64, half_life: f64) -> f64
 }
 
 impl Usage {
-    pub(crate) fn new(half_life_ms: u64, now_ms: u64, known: &[QueueUsage]) -> Self {
+    /// What was known of these queues. What is as of an earlier time has decayed since; what was
+    /// used meanwhile nobody has counted.
+    pub(crate) fn new(
+        half_life_ms: u64,
+        now_ms: u64,
+        (queues, known): (&[Queue], &[QueueUsage]),
+    ) -> Self {
+        let mut quota = Quota::default();
+        queues.iter().for_each(|queue| quota.set(queue.clone()));
         let level = |is_own: bool| if is_own { Level::Own } else { Level::All };
         let key = |usage: &QueueUsage| (usage.queue.clone(), level(usage.is_own));
-        let used = known.iter().map(|usage| (key(usage), usage.used)).collect();
+        let used = |usage: &QueueUsage| {
+            let elapsed_s = now_ms.saturating_sub(usage.at_ms) as f64 / 1e3;
+            if elapsed_s == 0.0 {
+                return usage.used;
+            }
+            let own_ms = quota.half_life_of(&usage.queue).unwrap_or(half_life_ms);
+            libm::round(decayed(usage.used as f64, 0.0, elapsed_s, own_ms as f64 / 1e3)) as u64
+        };
+        let used = known.iter().map(|usage| (key(usage), used(usage))).collect();
         Self { half_life_ms, used, now_ms, ranks: BTreeMap::new() }
     }
 
@@ -79,7 +95,7 @@ impl Usage {
         self.ranks.clear();
         let rivals = Rivals::of(quota, waiting);
         for queue in quota.all() {
-            let half_life_ms = quota.half_life_ms(queue).unwrap_or(self.half_life_ms);
+            let half_life_ms = quota.half_life_of(&queue.name).unwrap_or(self.half_life_ms);
             for level in [Level::All, Level::Own] {
                 let held = quota.held(queue, level);
                 let rate = match rivals.want(quota, queue, level) {

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::{
-    Action, Bounds, Event, HowEnded, Job, JobId, Node, Plan, PodSet, PreemptReason, Queue, Snapshot,
+    Action, Bounds, Budget, Event, HowEnded, Job, JobId, Node, Plan, PodSet, PreemptReason, Queue,
+    Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::order::Turns;
@@ -93,6 +94,26 @@ fn nobody_takes_what_a_queue_holds_within_its_quota() {
     let plan = submit(&mut world, "other", 4, 1, 9);
     let (victims, reason) = victims(&plan).expect("four can go");
     assert_eq!((victims.len(), reason), (3, PreemptReason::Priority));
+}
+
+/// Whoever is evicted for a quota goes through the API, which refuses what budgets do not allow.
+#[test]
+fn what_is_reclaimed_stays_within_disruption_budgets() {
+    let queues = vec![queue("ours", 8, 1), queue("lent", 0, 1)];
+    let mut world = World::under(config(true), &snapshot(1, queues));
+    let allow = |disruptions_allowed| {
+        Event::BudgetChanged(Budget { name: "kept".to_owned(), disruptions_allowed })
+    };
+    world.step(allow(1));
+    for _ in 0..8 {
+        let mut requirement = asks(whole(1));
+        requirement.counts_into.insert("kept".to_owned());
+        world.submit(|job| job.queue = "lent".to_owned(), requirement);
+    }
+    assert_eq!(victims(&submit(&mut world, "ours", 2, 1, 0)), None, "two must go, one may");
+    let plan = world.step(allow(2));
+    let (gone, reason) = victims(&plan).expect("two may go");
+    assert_eq!((gone.len(), reason), (2, PreemptReason::Reclaim));
 }
 
 #[test]

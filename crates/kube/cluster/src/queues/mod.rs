@@ -17,7 +17,7 @@ mod yaml;
 
 pub use admission::{QUEUE_LABEL, admit, queue_of};
 pub use definition::{definition, definition_text};
-pub use status::{patch, status};
+pub use status::{Known, borrowed, patch, status, usage};
 pub use tree::{Problem, problems, queue};
 
 /// The queue of pods that name none. It need not exist as an object.

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{Axis, Bounds, Charge};
+use dovetail_model::{Axis, Bounds, Charge, QueueUsage};
 use dovetail_objects::{Queue, harmless, structural};
 use dovetail_plan::QueueUse;
 use dovetail_plan::engine::WaitingBelow;
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Problem;
 use super::amounts::{amount_of, bounds, held, percent, written};
+use super::{Problem, engine_name};
 use crate::translate::Rules;
 
 // What a queue reports. Its schema is derived from it: the comments of its fields are what
@@ -28,6 +28,11 @@ struct Status {
     pending: Pending,
     /// The greatest part that it holds of anything the cluster has.
     share: String,
+    /// What it has used beyond what it is guaranteed while others wanted it, older use counting
+    /// less. The next leader goes on from that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Used")]
+    usage: Option<Used>,
     #[schemars(extend(
         "x-kubernetes-list-type" = "map",
         "x-kubernetes-list-map-keys" = ["type"]
@@ -51,6 +56,22 @@ struct Gpus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     limit: Option<String>,
+}
+
+// What order `dovetail` ranks queues by.
+#[derive(JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = none_required)]
+struct Used {
+    /// Of it and all queues below it: billionths of the whole cluster for a second.
+    #[schemars(with = "i64", range(min = 0))]
+    all: u64,
+    /// Of its own jobs alone, the same.
+    #[schemars(with = "i64", range(min = 0))]
+    own: u64,
+    /// As of when.
+    #[schemars(extend("format" = "date-time"))]
+    as_of: String,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -91,30 +112,67 @@ pub(super) fn status_schema() -> Value {
     structural::<Status>()
 }
 
+/// Usage alone is written again after so long.
+const USAGE_MS: u64 = 30_000;
+
+/// What the engine knows of a queue that says it.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'e> {
+    /// What it holds.
+    pub usage: &'e QueueUse,
+    /// What it has used.
+    pub used: &'e [QueueUsage],
+    /// What waits in it and below it.
+    pub pending: WaitingBelow,
+}
+
+/// What a queue has used, as its status says; nothing of a status that cannot be read.
+pub fn usage(queue: &Queue) -> Vec<QueueUsage> {
+    let read = Used::deserialize(&queue.status["usage"]).ok();
+    let Some((all, own, at_ms)) = read.and_then(|read| {
+        let at: Timestamp = read.as_of.parse().ok()?;
+        Some((read.all, read.own, u64::try_from(at.as_millisecond()).ok()?))
+    }) else {
+        return Vec::new();
+    };
+    let name = engine_name(&queue.meta.name);
+    let of = |(is_own, used)| QueueUsage { queue: name.clone(), is_own, used, at_ms };
+    [(false, all), (true, own)].into_iter().filter(|(_, used)| *used > 0).map(of).collect()
+}
+
+fn used(known: &[QueueUsage]) -> Option<Used> {
+    let at_ms = known.iter().map(|usage| usage.at_ms).max()?;
+    let of = |is_own: bool| known.iter().find(|usage| usage.is_own == is_own);
+    let amount = |is_own| of(is_own).map_or(0, |usage| usage.used.min(i64::MAX as u64));
+    let at = i64::try_from(at_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok())?;
+    Some(Used { all: amount(false), own: amount(true), as_of: format!("{at:.3}") })
+}
+
 /// What a queue is to say, without the times of its conditions.
-pub fn status(
-    queue: &Queue,
-    problem: Option<&Problem>,
-    usage: &QueueUse,
-    pending: WaitingBelow,
-    rules: &Rules,
-) -> Value {
-    let borrowed = beyond(&usage.used, &bounds(&queue.guaranteed, rules));
+pub fn status(queue: &Queue, problem: Option<&Problem>, known: Known<'_>, rules: &Rules) -> Value {
+    let Known { usage, used: has_used, pending } = known;
+    let beyond_it = beyond(&usage.used, &bounds(&queue.guaranteed, rules));
     let gpus = |amount: i64| written(&Axis::Gpu, amount);
     let named = |amounts| amount_of(&Axis::Gpu, amounts, rules).map(|amount| amount.to_string());
     json!(Status {
         used: held(&usage.used, rules),
-        borrowed: held(&borrowed, rules),
+        borrowed: borrowed(queue, &usage.used, rules),
         gpus: Gpus {
             used: gpus(usage.used.gpu_milli),
-            borrowed: gpus(borrowed.gpu_milli),
+            borrowed: gpus(beyond_it.gpu_milli),
             guaranteed: named(&queue.guaranteed),
             limit: named(&queue.limit),
         },
         pending: Pending { jobs: pending.jobs, pods: pending.pods },
         share: percent(usage.share),
+        usage: used(has_used),
         conditions: vec![condition(problem)],
     })
+}
+
+/// What a queue that holds so much borrows, by resource.
+pub fn borrowed(queue: &Queue, used: &Charge, rules: &Rules) -> BTreeMap<String, String> {
+    held(&beyond(used, &bounds(&queue.guaranteed, rules)), rules)
 }
 
 /// What is held of guaranteed resources beyond what is guaranteed.
@@ -141,7 +199,7 @@ pub fn patch(queue: &Queue, wanted: &Value, now_ms: u64) -> Option<Value> {
         let since = since.map_or_else(|| timestamp(now_ms), str::to_owned);
         condition["lastTransitionTime"] = json!(since);
     }
-    if status == queue.status {
+    if status == queue.status || is_usage_alone(&queue.status, &status) {
         return None;
     }
     // The identity is tested first: nothing is said of another queue of the name.
@@ -149,6 +207,19 @@ pub fn patch(queue: &Queue, wanted: &Value, now_ms: u64) -> Option<Value> {
         {"op": "test", "path": "/metadata/uid", "value": queue.meta.uid},
         {"op": "add", "path": "/status", "value": status},
     ]))
+}
+
+/// Whether a status differs by usage alone, which was written less than a while before.
+fn is_usage_alone(before: &Value, after: &Value) -> bool {
+    let without = |status: &Value| {
+        let mut status = status.clone();
+        status.as_object_mut().and_then(|fields| fields.remove("usage"));
+        status
+    };
+    let at = |status: &Value| status["usage"]["asOf"].as_str()?.parse::<Timestamp>().ok();
+    let (Some(earlier), Some(later)) = (at(before), at(after)) else { return false };
+    let since_ms = later.as_millisecond().saturating_sub(earlier.as_millisecond());
+    (0..USAGE_MS as i64).contains(&since_ms) && without(before) == without(after)
 }
 
 /// The condition `Ready`.
@@ -186,7 +257,8 @@ mod tests {
         let pending = WaitingBelow { jobs: 2, pods: 9 };
         let rules = Rules::default();
         let says = |queue: &Queue, problem: Option<&Problem>, now_ms| {
-            let wanted = status(queue, problem, &usage, pending, &rules);
+            let known = Known { usage: &usage, used: &[], pending };
+            let wanted = status(queue, problem, known, &rules);
             patch(queue, &wanted, now_ms).map(|patch| patch[1]["value"].clone())
         };
         let since = "2026-11-30T00:53:20Z";
@@ -207,5 +279,30 @@ mod tests {
         let broken = says(&queue, Some(&problem), 1_796_000_009_000).unwrap();
         assert_eq!(broken["conditions"][0]["reason"], "ParentMissing");
         assert_eq!(broken["conditions"][0]["lastTransitionTime"], "2026-11-30T00:53:29Z");
+    }
+    #[test]
+    fn usage_is_written_with_its_time_and_read_again_and_alone_not_too_often() {
+        let mut queue: Queue =
+            serde_json::from_value(json!({"metadata": {"name": "team"}})).unwrap();
+        assert_eq!(usage(&queue), []);
+        let holds = QueueUse { used: Charge::default(), share: 0 };
+        let used = |all: u64, at_ms: u64| {
+            let of = |is_own, used| QueueUsage { queue: "team".to_owned(), is_own, used, at_ms };
+            [of(false, all), of(true, 7)]
+        };
+        let says = |queue: &Queue, used: &[QueueUsage], jobs: u64, now_ms: u64| {
+            let pending = WaitingBelow { jobs, pods: jobs };
+            let known = Known { usage: &holds, used, pending };
+            let wanted = status(queue, None, known, &Rules::default());
+            patch(queue, &wanted, now_ms).map(|patch| patch[1]["value"].clone())
+        };
+        let at_ms = 1_796_000_000_123;
+        queue.status = says(&queue, &used(1_000, at_ms), 0, at_ms).unwrap();
+        assert_eq!(queue.status["usage"]["asOf"], "2026-11-30T00:53:20.123Z");
+        assert_eq!(usage(&queue), used(1_000, at_ms));
+        let after = |ms: u64| used(2_000, at_ms + ms);
+        assert_eq!(says(&queue, &after(29_999), 0, at_ms), None);
+        assert!(says(&queue, &after(30_000), 0, at_ms).is_some());
+        assert!(says(&queue, &after(1), 1, at_ms).is_some(), "with a change it is written, too");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_model::Quantity;
 use dovetail_objects::{LabelSelector, Queue};
+use dovetail_units::duration::parse_duration;
 use thiserror::Error;
 
 use super::amounts::{amount_of, bounds, can_be_bounded, plain, resource};
@@ -52,6 +53,12 @@ pub enum Problem {
         /// What is wrong with it.
         problem: String,
     },
+    /// After how long its usage counts half cannot be read.
+    #[error("spec.halfLife: {problem}: write it as 12h or 7d, or take it out")]
+    HalfLifeUnreadable {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// It names a resource in two ways.
     #[error("{field} bounds {resource} twice, once with `requests.` before it: leave one")]
     Twice { field: &'static str, resource: String },
@@ -73,6 +80,7 @@ impl Problem {
             Self::Circle { .. } => "CircleOfParents",
             Self::PromisesTooMuch { .. } => "GuaranteesAboveParent",
             Self::SelectorUnreadable { .. } => "NamespaceSelectorUnreadable",
+            Self::HalfLifeUnreadable { .. } => "HalfLifeUnreadable",
             Self::NotBounded { .. } | Self::Twice { .. } => "ResourceNotBounded",
             Self::Above { .. } => "QueueAboveNotReady",
         }
@@ -88,6 +96,7 @@ pub fn queue(queue: &Queue, rules: &Rules) -> dovetail_model::Queue {
         borrows: queue.borrows,
         weight: queue.weight,
         limit: bounds(&queue.limit, rules),
+        half_life_ms: parse_duration(&queue.half_life).ok(),
         ..dovetail_model::Queue::named(&engine_name(&queue.meta.name))
     }
 }
@@ -126,7 +135,15 @@ fn own_problem(name: &str, queues: &BTreeMap<Box<str>, Queue>, rules: &Rules) ->
     if !parent.is_empty() && !is_there(parent) {
         return Some(Problem::ParentMissing { parent: parent.to_string() });
     }
-    wrong_resource(queue, rules).or_else(|| promises_too_much(queue, queues, rules))
+    wrong_resource(queue, rules)
+        .or_else(|| promises_too_much(queue, queues, rules))
+        .or_else(|| unreadable_half_life(queue))
+}
+
+fn unreadable_half_life(queue: &Queue) -> Option<Problem> {
+    let said = Some(&queue.half_life).filter(|said| !said.is_empty())?;
+    let problem = parse_duration(said).err()?.to_string();
+    Some(Problem::HalfLifeUnreadable { problem })
 }
 
 /// What is wrong with the selector of a queue. It is no matter of the queues below: each has one of

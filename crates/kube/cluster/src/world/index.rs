@@ -16,6 +16,7 @@ use super::objects::listing::Key;
 use super::objects::pods::{Pause, PodEntry, Slot};
 use super::report::{Report, names_of};
 use crate::translate::gang::gang_of;
+use crate::translate::unreadable_run_time;
 
 /// Facts, and what was reported to the engine.
 #[derive(Debug, Default)]
@@ -25,6 +26,8 @@ pub(crate) struct Index {
     pub(crate) gangs: Gangs,
     /// Pods without the condition any more that the server refused to evict them.
     pub(crate) evictable_again: Vec<PodKey>,
+    /// Pods that say since lately that their own scheduler is about to stop them.
+    pub(crate) marked: Vec<PodKey>,
 }
 
 impl Index {
@@ -95,12 +98,17 @@ impl Index {
             self.drop_pod(slot);
             known = None;
         }
+        self.report_run_time(known, &pod);
         let objects = &mut self.objects;
         let was_unreadable = known.is_some_and(|slot| objects.pods.get(slot).is_unreadable);
         let node = pod.node.clone();
+        let is_marked = pod.preemption.is_own_target;
         let slot = match known {
             Some(slot) => {
                 let before = objects.pods.replace(slot, pod, is_unreadable);
+                if is_marked && !before.preemption.is_own_target {
+                    self.marked.push(PodKey::of(&objects.pods.get(slot).pod));
+                }
                 let pod = &objects.pods.get(slot).pod;
                 let is_kept = pod.preemption.kept_ms.is_some() || pod.preemption.is_target;
                 if before.preemption.kept_ms.is_some() && !is_kept {
@@ -116,6 +124,19 @@ impl Index {
         objects.use_selectors(slot);
         self.join_gang(slot);
         self.objects.dirty.pods.insert(slot);
+    }
+
+    /// Says of a waiting pod of ours that how long it runs cannot be read, if that is new.
+    fn report_run_time(&mut self, known: Option<Slot>, pod: &Pod) {
+        if !pod.node.is_empty() || !self.objects.is_ours(pod) {
+            return;
+        }
+        let Some(problem) = unreadable_run_time(pod) else { return };
+        let before = known.and_then(|slot| unreadable_run_time(&self.objects.pods.get(slot).pod));
+        if before.as_ref() != Some(&problem) {
+            let pod = PodKey::of(pod);
+            self.feed.reports.push(Report::RunTimeUnreadable { pod, problem });
+        }
     }
 
     /// Forgets a pod; what was reported of it to the engine is taken back first.

@@ -236,6 +236,11 @@ impl Notices<'_> {
         self.index.gangs.take_unwinding()
     }
 
+    /// Pods that say since the last call that their own scheduler is about to preempt them.
+    pub fn newly_marked(self) -> Vec<PodKey> {
+        std::mem::take(&mut self.index.marked)
+    }
+
     /// Pods from which somebody has taken the condition that the server refused to evict them, and
     /// that are not about to be preempted: they may be preempted again.
     pub fn evictable_again(self) -> Vec<PodKey> {

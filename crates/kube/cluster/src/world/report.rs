@@ -213,6 +213,13 @@ pub enum Report {
         /// not.
         is_repeat: bool,
     },
+    /// How long a pod of ours runs cannot be read: it is placed as if it did not say.
+    #[error("pod {pod}: {problem}: it is placed as if it did not say how long it runs")]
+    RunTimeUnreadable {
+        pod: PodKey,
+        /// What is wrong, with the name of the annotation.
+        problem: String,
+    },
     /// A pod of ours is left untouched.
     #[error("pod {pod} {}: {reason}", what_becomes_of_it(.reason))]
     Refused {

@@ -12,6 +12,7 @@ use super::objects::Objects;
 use super::objects::pods::{SLACK_MS, Slot, late_from_ms};
 use super::objects::reported::{Reported, full_name};
 use super::readings::standing::{Standing, holding, standing};
+use crate::queues;
 use crate::translate::started_ms;
 
 /// Claims of a snapshot have reservations from here on, as the engine's own.
@@ -24,6 +25,7 @@ pub(super) fn without_nodes(index: &mut Index, now_ms: u64) -> Snapshot {
         now_ms,
         topology: objects.network.topology.clone(),
         queues: feed.counted.reported().cloned().collect(),
+        usage: objects.queues.objects().values().flat_map(queues::usage).collect(),
         ..Snapshot::default()
     };
     let mut in_jobs: BTreeMap<JobId, BTreeMap<PodId, Slot>> = BTreeMap::new();

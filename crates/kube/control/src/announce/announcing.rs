@@ -98,6 +98,9 @@ impl Announcing {
             Said::Refused { pod, reason, is_repeat } => {
                 self.book.is_left_untouched(pod.clone(), reason, *is_repeat, now_ms);
             }
+            Said::RunTimeUnreadable { pod, problem } => {
+                self.book.note(Note::run_time_unreadable(pod.clone(), problem, now_ms));
+            }
             Said::Contradiction { kind, about, reason, is_repeat } => {
                 let of = StatusOf::group(&about.namespace, &about.name);
                 if !is_repeat {
@@ -139,9 +142,8 @@ impl Announcing {
 
     /// Records for a pod an event about the pod that preempts it.
     fn preempted_for(&mut self, stopped: &Evicted, now_ms: u64) {
-        let Evicted { victim, node, preemptor: Some(preemptor) } = stopped else { return };
-        let (pod, uid) = (victim.clone(), &preemptor.uid);
-        self.book.note(Note::preempted(pod, &preemptor.to_string(), uid, node, now_ms));
+        let Evicted { victim, node, preemptor: Some(preemptor), reason } = stopped else { return };
+        self.book.note(Note::preempted(victim.clone(), preemptor, node, *reason, now_ms));
     }
 
     /// Records for a pending pod that another one is not evicted for it.

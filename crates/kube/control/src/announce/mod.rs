@@ -22,6 +22,7 @@ pub(crate) use written::judge;
 pub use written::{Report, Written};
 
 use dovetail_cluster::world::PodKey;
+use dovetail_model::PreemptReason;
 use dovetail_objects::Kind;
 use serde_json::Value;
 
@@ -145,11 +146,28 @@ impl Note {
         }
     }
 
-    /// The pod is evicted for a pod of a higher priority, in kube-scheduler's words. `uid` is that
-    /// of the preemptor.
-    pub fn preempted(pod: PodKey, by: &str, uid: &str, node: &str, at_ms: u64) -> Self {
-        let text = format!("Preempted by pod {by} ({uid}) on node {node}");
-        let (reason, action, tag) = ("Preempted", "Preempting", uid.to_owned());
+    /// The pod is evicted for another one; for a higher priority in kube-scheduler's words.
+    pub fn preempted(
+        pod: PodKey,
+        by: &PodKey,
+        node: &str,
+        reason: PreemptReason,
+        at_ms: u64,
+    ) -> Self {
+        let uid = &by.uid;
+        let (reason, action, why) = match reason {
+            PreemptReason::Priority => ("Preempted", "Preempting", ""),
+            PreemptReason::Reclaim => (
+                "Reclaimed",
+                "Evicting",
+                ": its queue holds less than it is guaranteed, and this pod's holds more",
+            ),
+            PreemptReason::Order => {
+                ("Preempted", "Evicting", ": of equal priority, it is expected to end much sooner")
+            }
+        };
+        let text = format!("Preempted by pod {by} ({uid}) on node {node}{why}");
+        let tag = uid.to_string();
         Self { kind: Kind::Pod, about: pod, is_warning: false, reason, action, text, at_ms, tag }
     }
 
@@ -205,6 +223,14 @@ impl Note {
         let (reason, action) = ("FailedScheduling", "Scheduling");
         let (text, tag) = (why.to_owned(), why.to_owned());
         Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
+    }
+
+    /// How long a pod runs cannot be read.
+    pub fn run_time_unreadable(about: PodKey, problem: &str, at_ms: u64) -> Self {
+        let (reason, action) = ("UnreadableRunTime", "Scheduling");
+        let text = format!("{problem}: the pod is placed as if it did not say how long it runs");
+        let (kind, is_warning, tag) = (Kind::Pod, true, problem.to_owned());
+        Self { kind, about, is_warning, reason, action, text, at_ms, tag }
     }
 
     /// What describes pods that start together contradicts them or itself: none of them is placed.

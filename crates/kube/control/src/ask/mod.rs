@@ -77,7 +77,7 @@ pub(crate) fn ask(
                     job.expected_start = Some(expected.remove(&job.id).unwrap_or_default());
                 }
             }
-            let queues = queues::queues(&waiting, scheduler);
+            let queues = queues::lines(&waiting, scheduler);
             let not_in_line = not_in_line::not_in_line(scheduler.world());
             let gpu_resource = scheduler.world().rules().device_resource.to_string();
             Reply::Queues(Queues { queues, waiting, not_in_line, gpu_resource })

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::queues::amounts;
+use dovetail_cluster::queues::{self, amounts, engine_name};
 use dovetail_cluster::world::MissingQueue;
+use dovetail_model::QueueUsage;
 use dovetail_objects as object;
 use serde::Serialize;
 
@@ -29,6 +30,12 @@ pub struct QueueLine {
     pub limit: Option<BTreeMap<String, String>>,
     /// What they hold.
     pub used: BTreeMap<String, String>,
+    /// What of that is beyond what they are guaranteed.
+    pub borrowed: Option<BTreeMap<String, String>>,
+    /// What they have used beyond it while others wanted it, older use counting less: hours of the
+    /// whole cluster. Only where the order counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_cluster_hours: Option<f64>,
     /// The greatest part that this is of anything the cluster has, in percent.
     pub share_percent: f64,
     /// The same in parts of a billion.
@@ -44,7 +51,7 @@ pub struct QueueLine {
 }
 
 /// The queues that there are as objects, and those that pods run in without an object, by name.
-pub(super) fn queues(waiting: &[InLine], scheduler: &mut Scheduler) -> Vec<QueueLine> {
+pub(super) fn lines(waiting: &[InLine], scheduler: &mut Scheduler) -> Vec<QueueLine> {
     let rules = scheduler.world().rules().clone();
     let objects: Vec<(object::Queue, Option<String>)> = scheduler
         .world()
@@ -52,6 +59,12 @@ pub(super) fn queues(waiting: &[InLine], scheduler: &mut Scheduler) -> Vec<Queue
         .all()
         .map(|(queue, problem)| (queue.clone(), problem.map(ToString::to_string)))
         .collect();
+    let used = scheduler.ask().queue_usage();
+    let hours = |name: &str| {
+        let used = used.as_ref()?;
+        let of = |one: &&QueueUsage| !one.is_own && one.queue == engine_name(name);
+        Some(used.iter().find(of).map_or(0.0, |one| one.used as f64 / 3.6e12))
+    };
     let line = |(object, problem): (object::Queue, Option<String>)| {
         let name = object.meta.name.to_string();
         let usage = scheduler.ask().queue_use(&name)?;
@@ -63,6 +76,8 @@ pub(super) fn queues(waiting: &[InLine], scheduler: &mut Scheduler) -> Vec<Queue
             guaranteed: Some(amounts::as_written(&object.guaranteed)),
             limit: Some(amounts::as_written(&object.limit)),
             used: amounts::held(&usage.used, &rules),
+            borrowed: Some(queues::borrowed(&object, &usage.used, &rules)),
+            used_cluster_hours: hours(&name),
             share_percent: usage.share as f64 / 10_000_000.0,
             share: usage.share,
             gpu_milli: usage.used.gpu_milli,
@@ -91,6 +106,8 @@ fn missing(missing: Vec<MissingQueue>, scheduler: &mut Scheduler) -> Vec<QueueLi
             guaranteed: None,
             limit: None,
             used: amounts::held(&usage.used, &rules),
+            borrowed: None,
+            used_cluster_hours: None,
             share_percent: usage.share as f64 / 10_000_000.0,
             share: usage.share,
             gpu_milli: usage.used.gpu_milli,

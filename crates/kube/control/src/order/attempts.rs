@@ -132,6 +132,7 @@ mod tests {
     use bytes::Bytes;
     use dovetail_cluster::world::PodKey;
 
+    use super::super::eviction::Leaves;
     use super::*;
 
     fn answer(answered: Result<(u16, Option<u64>, Bytes), NoAnswer>) -> Answer {
@@ -143,7 +144,7 @@ mod tests {
         for (code, is_refused) in [(Some(503), false), (Some(429), true), (None, false)] {
             let mut attempts = Attempts::default();
             let pod = PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() };
-            attempts.begin(7, Step::Delete(pod), 0);
+            attempts.begin(7, Step::Leave(pod, Leaves::Deleted), 0);
             let mut sent_ms = Vec::new();
             let end = loop {
                 let own_ms = attempts.due_ms().expect("a write");

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use dovetail_cluster::world::PodKey;
-use dovetail_objects::NOT_STOPPED;
+use dovetail_model::PreemptReason;
+use dovetail_objects::{
+    NOT_STOPPED, ORDER_BY_SCHEDULER, PREEMPTION_BY_SCHEDULER, RECLAIM_BY_SCHEDULER,
+};
 
 use crate::answer::lacked_right;
 
@@ -12,29 +15,60 @@ use crate::answer::lacked_right;
 pub enum EvictionCause {
     /// Its gang stayed below its smallest size.
     GangGivenUp,
-    /// For a pod of a higher priority.
-    Preempted,
+    /// For another pod, for this reason.
+    Preempted(PreemptReason),
+}
+
+/// How a pod is made to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// It is deleted, as kube-scheduler does for a higher priority: disruption budgets are the last
+    /// resort, not a bound.
+    Deleted,
+    /// It is evicted through the API: the server refuses that where a disruption budget does not
+    /// allow it.
+    Evicted,
 }
 
 impl EvictionCause {
+    /// Whether it is for another pod.
+    pub fn is_for_another(self) -> bool {
+        matches!(self, Self::Preempted(_))
+    }
+
+    /// How the pod is made to leave.
+    pub(super) fn leaves(self) -> Leaves {
+        match self {
+            Self::GangGivenUp | Self::Preempted(PreemptReason::Priority) => Leaves::Deleted,
+            Self::Preempted(PreemptReason::Order | PreemptReason::Reclaim) => Leaves::Evicted,
+        }
+    }
+
     /// Reason of the condition `DisruptionTarget`.
     pub fn reason(self) -> &'static str {
         match self {
             Self::GangGivenUp => "GangIncomplete",
-            Self::Preempted => dovetail_objects::PREEMPTION_BY_SCHEDULER,
+            Self::Preempted(PreemptReason::Priority) => PREEMPTION_BY_SCHEDULER,
+            Self::Preempted(PreemptReason::Reclaim) => RECLAIM_BY_SCHEDULER,
+            Self::Preempted(PreemptReason::Order) => ORDER_BY_SCHEDULER,
         }
     }
 
     /// Message of the condition.
     pub fn message(self, scheduler: &str) -> String {
-        match self {
-            Self::GangGivenUp => {
-                format!("{scheduler}: its gang stayed below its smallest size and restarts")
+        let why = match self {
+            Self::GangGivenUp => "its gang stayed below its smallest size and restarts",
+            Self::Preempted(PreemptReason::Priority) => {
+                "preempting to accommodate a higher priority pod"
             }
-            Self::Preempted => {
-                format!("{scheduler}: preempting to accommodate a higher priority pod")
+            Self::Preempted(PreemptReason::Reclaim) => {
+                "evicted for a queue that holds less than it is guaranteed: its own holds more"
             }
-        }
+            Self::Preempted(PreemptReason::Order) => {
+                "evicted for a pod of equal priority that is expected to end much sooner"
+            }
+        };
+        format!("{scheduler}: {why}")
     }
 }
 

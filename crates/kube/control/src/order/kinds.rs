@@ -3,7 +3,7 @@
 
 use dovetail_cluster::world::{ClaimKey, PodKey};
 
-use super::eviction::{EvictionCause, EvictionDecision, NotEvicted};
+use super::eviction::{EvictionCause, EvictionDecision, Leaves, NotEvicted};
 use super::step::Step;
 use crate::announce::Condition;
 
@@ -17,7 +17,7 @@ pub enum Order {
         decision: EvictionDecision,
     },
     /// Ask whether it could be evicted; nothing is done to it.
-    MayEvict { pod: PodKey },
+    MayEvict { pod: PodKey, why: EvictionCause },
     /// Remove the mark that it is about to be evicted.
     Unmark { pod: PodKey },
     /// Say which node is freed for it; none any more if `node` is empty.
@@ -103,12 +103,16 @@ impl Order {
     pub(super) fn steps(&self) -> Vec<Step> {
         match self {
             Self::Evict { pod, why, .. } => {
-                vec![Step::Mark(pod.clone(), *why), Step::Delete(pod.clone())]
+                let leaves = why.leaves();
+                let mut steps =
+                    vec![Step::Mark(pod.clone(), *why), Step::Leave(pod.clone(), leaves)];
+                steps.extend((leaves == Leaves::Evicted).then(|| Step::SayWhy(pod.clone(), *why)));
+                steps
             }
-            Self::MayEvict { pod } => {
+            Self::MayEvict { pod, why } => {
                 vec![
-                    Step::WouldMark(pod.clone(), EvictionCause::Preempted),
-                    Step::WouldDelete(pod.clone()),
+                    Step::WouldMark(pod.clone(), *why),
+                    Step::WouldLeave(pod.clone(), why.leaves()),
                 ]
             }
             Self::Unmark { pod } => vec![Step::Unmark(pod.clone(), NotEvicted::ForNow)],

@@ -169,7 +169,7 @@ impl Orders {
                 Stage::Steps { left, is_marked } => {
                     let is_marked = *is_marked;
                     let end = match (left.pop_front(), is_called_off) {
-                        (None, _) => OrderEnd::Done,
+                        (None, _) | (Some(Step::SayWhy(..)), true) => OrderEnd::Done,
                         (Some(_), true) => OrderEnd::CalledOff,
                         (Some(step), false) => return self.attempts.begin(number, step, own_ms),
                     };
@@ -262,7 +262,7 @@ impl Orders {
             }
             (Stage::Asking(round), Some(_)) => {
                 round.on_their_way -= 1;
-                let (Step::WouldMark(pod, _) | Step::WouldDelete(pod)) = &step else { return };
+                let (Step::WouldMark(pod, _) | Step::WouldLeave(pod, _)) = &step else { return };
                 if would_fail(&end) && round.ends.iter().all(|(one, _)| one != pod) {
                     self.log.log_failure(&step, &end, own_ms);
                     let is_enough = may_be_of_all(&end);
@@ -287,6 +287,8 @@ impl Orders {
                     }
                 }
             }
+            // The pod has left, or is about to, whatever it says.
+            (Stage::Steps { .. }, _) if matches!(step, Step::SayWhy(..)) => {}
             (Stage::Steps { is_marked, .. }, _) if end == OrderEnd::Done => {
                 *is_marked |= matches!(step, Step::Mark(..));
             }

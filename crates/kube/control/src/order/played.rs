@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use dovetail_cluster::world::PodKey;
+use dovetail_model::PreemptReason;
 use serde_json::{Value, json};
 
 use super::{EvictionCause, EvictionDecision, Order, OrderEnd, Orders};
@@ -12,11 +13,15 @@ fn key(name: &str) -> PodKey {
 }
 
 fn evictions(pods: &[&str]) -> Vec<Order> {
+    evictions_for(PreemptReason::Priority, pods)
+}
+
+fn evictions_for(reason: PreemptReason, pods: &[&str]) -> Vec<Order> {
     let all = pods.iter().map(|pod| key(pod)).collect();
     let decision = EvictionDecision::new(1, all, Vec::new());
     let evict = |pod: &&str| Order::Evict {
         pod: key(pod),
-        why: EvictionCause::Preempted,
+        why: EvictionCause::Preempted(reason),
         decision: decision.clone(),
     };
     pods.iter().map(evict).collect()
@@ -31,6 +36,8 @@ fn shown(request: &Request) -> String {
     let what = match request.method {
         Method::Delete if body["dryRun"].is_array() => "ask to delete",
         Method::Delete => "delete",
+        Method::Post if body["deleteOptions"]["dryRun"].is_array() => "ask to evict",
+        Method::Post => "evict",
         _ if path.contains("dryRun") => "ask to mark",
         _ if target["status"] == "True" => "mark",
         _ => return format!("{pod} {}", target["reason"].as_str().expect("a reason")),
@@ -117,11 +124,46 @@ fn one_pod_alone_is_asked_about_only_after_an_eviction_without_effect() {
     assert_eq!(sent, ["mark a", "delete a"]);
     let mut again = evictions(&["a"]);
     let other = EvictionDecision::new(2, vec![key("z")], Vec::new());
-    again.push(Order::Evict { pod: key("z"), why: EvictionCause::Preempted, decision: other });
+    let why = EvictionCause::Preempted(PreemptReason::Priority);
+    again.push(Order::Evict { pod: key("z"), why, decision: other });
     let code = |what: &str| if what == "delete a" { 422 } else { 200 };
     let (sent, ends) = play(again, code, None);
     // The second began beside the first, before anything was refused.
     assert!(sent.contains(&"delete z".to_owned()), "{sent:?}");
     assert!(sent.contains(&"a NotStopped".to_owned()), "{sent:?}");
     assert!(ends.contains(&("a".to_owned(), refused())));
+}
+
+#[test]
+fn what_a_queue_gives_back_is_evicted_through_the_api_and_says_why_afterwards() {
+    let (sent, ends) = play(evictions_for(PreemptReason::Reclaim, &["a", "b"]), |_| 201, None);
+    let expected = ["ask to mark a", "ask to evict a", "ask to mark b", "ask to evict b"];
+    assert_eq!(sent[..4], expected);
+    // The server replaces the mark by its own words.
+    assert_eq!(sent[4..], ["mark a", "mark b", "evict a", "mark a", "evict b", "mark b"]);
+    assert!(ends.iter().all(|(_, end)| *end == OrderEnd::Done), "{ends:?}");
+}
+
+#[test]
+fn where_a_disruption_budget_keeps_one_of_several_none_is_evicted() {
+    let code = |what: &str| if what == "ask to evict b" { 429 } else { 201 };
+    let (sent, ends) = play(evictions_for(PreemptReason::Reclaim, &["a", "b"]), code, None);
+    assert_eq!(sent.iter().filter(|what| *what == "ask to evict b").count(), 6, "{sent:?}");
+    assert!(!sent.iter().any(|what| what.starts_with("evict")), "{sent:?}");
+    let refused = OrderEnd::Refused { code: 429, message: "a policy".to_owned() };
+    assert_eq!(ends, [("b".to_owned(), refused), ("a".to_owned(), OrderEnd::CalledOff)]);
+}
+
+#[test]
+fn a_pod_that_is_gone_before_it_says_why_is_evicted_all_the_same() {
+    let marks = std::cell::Cell::new(0);
+    let code = |what: &str| match what {
+        "mark a" => {
+            marks.set(marks.get() + 1);
+            if marks.get() == 2 { 404 } else { 200 }
+        }
+        _ => 201,
+    };
+    let (_, ends) = play(evictions_for(PreemptReason::Order, &["a"]), code, None);
+    assert_eq!((marks.get(), ends), (2, vec![("a".to_owned(), OrderEnd::Done)]));
 }

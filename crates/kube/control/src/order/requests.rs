@@ -5,6 +5,7 @@ use dovetail_cluster::world::{ClaimKey, PodKey};
 use dovetail_objects::{DISRUPTION_TARGET, SELECTED_NODE};
 use serde_json::{Value, json};
 
+use super::eviction::Leaves;
 use super::step::Step;
 use crate::announce::{Condition, condition_patch, timestamp};
 use crate::request::{Class, JSON, MERGE, Method, Request, STRATEGIC_MERGE};
@@ -57,7 +58,7 @@ pub(super) fn request(
             let target = target("True", why.reason(), &why.message(scheduler), wall_ms);
             patch_status(pod, "?dryRun=All", &with_uid(pod, &target))
         }
-        Step::Mark(pod, why) => {
+        Step::Mark(pod, why) | Step::SayWhy(pod, why) => {
             let target = target("True", why.reason(), &why.message(scheduler), wall_ms);
             patch_status(pod, "", &with_uid(pod, &target))
         }
@@ -66,13 +67,15 @@ pub(super) fn request(
             patch_status(pod, "", &with_uid(pod, &target))
         }
         // Where a request has options in its body, the server reads none in the address.
-        Step::WouldDelete(pod) => delete(
+        Step::WouldLeave(pod, how) => leave(
             pod,
+            *how,
             &json!({"kind": "DeleteOptions", "apiVersion": "v1",
             "preconditions": {"uid": pod.uid}, "dryRun": ["All"]}),
         ),
-        Step::Delete(pod) => delete(
+        Step::Leave(pod, how) => leave(
             pod,
+            *how,
             &json!({"kind": "DeleteOptions", "apiVersion": "v1",
             "preconditions": {"uid": pod.uid}}),
         ),
@@ -132,9 +135,18 @@ fn patch_status(pod: &PodKey, options: &str, patch: &Value) -> Request {
     Request::new(Class::Order, Method::Patch, path, body)
 }
 
-fn delete(pod: &PodKey, options: &Value) -> Request {
-    let path = format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name);
-    Request::new(Class::Order, Method::Delete, path, (JSON, options.to_string().into_bytes()))
+fn leave(pod: &PodKey, how: Leaves, options: &Value) -> Request {
+    let PodKey { namespace, name, .. } = pod;
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+    let (method, path, body) = match how {
+        Leaves::Deleted => (Method::Delete, path, options.to_string()),
+        Leaves::Evicted => {
+            let eviction = json!({"kind": "Eviction", "apiVersion": "policy/v1",
+                "metadata": {"namespace": namespace, "name": name}, "deleteOptions": options});
+            (Method::Post, format!("{path}/eviction"), eviction.to_string())
+        }
+    };
+    Request::new(Class::Order, method, path, (JSON, body.into_bytes()))
 }
 
 fn select_node(claim: &ClaimKey, version: &str, node: &str) -> Request {
@@ -147,8 +159,9 @@ fn select_node(claim: &ClaimKey, version: &str, node: &str) -> Request {
 
 #[cfg(test)]
 mod tests {
-    use dovetail_model::PendingReason;
+    use dovetail_model::{PendingReason, PreemptReason};
 
+    use super::super::EvictionCause;
     use super::*;
     use crate::status::Waiting;
 
@@ -203,13 +216,34 @@ mod tests {
     #[test]
     fn a_question_changes_nothing() {
         let mark = request(
-            &Step::WouldMark(key(), super::super::EvictionCause::Preempted),
+            &Step::WouldMark(key(), EvictionCause::Preempted(PreemptReason::Priority)),
             &Nomination::Alone,
             "s",
             0,
         );
         assert!(mark.path.ends_with("/status?dryRun=All"), "{}", mark.path);
-        assert_eq!(body(&Step::WouldDelete(key()), &Nomination::Alone)["dryRun"], json!(["All"]));
-        assert_eq!(body(&Step::Delete(key()), &Nomination::Alone)["dryRun"], Value::Null);
+        for (how, options) in [(Leaves::Deleted, ""), (Leaves::Evicted, "/deleteOptions")] {
+            let options = |step: &Step| {
+                let body = body(step, &Nomination::Alone);
+                body.pointer(options).cloned().unwrap_or_default()
+            };
+            assert_eq!(options(&Step::WouldLeave(key(), how))["dryRun"], json!(["All"]));
+            assert_eq!(options(&Step::Leave(key(), how))["dryRun"], Value::Null);
+            assert_eq!(options(&Step::Leave(key(), how))["preconditions"]["uid"], "u");
+        }
+    }
+
+    #[test]
+    fn only_priority_deletes_a_pod_and_budgets_are_asked_for_every_other_reason() {
+        let made = |reason| {
+            let step = Step::Leave(key(), EvictionCause::Preempted(reason).leaves());
+            let made = request(&step, &Nomination::Alone, "s", 0);
+            (made.method, made.path)
+        };
+        let pod = "/api/v1/namespaces/n/pods/p".to_owned();
+        assert_eq!(made(PreemptReason::Priority), (Method::Delete, pod.clone()));
+        for reason in [PreemptReason::Order, PreemptReason::Reclaim] {
+            assert_eq!(made(reason), (Method::Post, format!("{pod}/eviction")));
+        }
     }
 }

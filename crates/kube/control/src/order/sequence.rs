@@ -90,13 +90,15 @@ fn about(order: &Order) -> BTreeSet<About> {
         }
         Order::Unmark { pod: about }
         | Order::Nominate { pod: about, .. }
-        | Order::MayEvict { pod: about } => [pod(about)].into(),
+        | Order::MayEvict { pod: about, .. } => [pod(about)].into(),
         Order::SelectNode { claim, .. } => [About::Claim(claim.clone())].into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use dovetail_model::PreemptReason;
+
     use super::super::{EvictionCause, EvictionDecision};
     use super::*;
 
@@ -105,7 +107,8 @@ mod tests {
     }
 
     fn stop(name: &str, decision: &EvictionDecision) -> Order {
-        Order::Evict { pod: key(name), why: EvictionCause::Preempted, decision: decision.clone() }
+        let why = EvictionCause::Preempted(PreemptReason::Priority);
+        Order::Evict { pod: key(name), why, decision: decision.clone() }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! it means.
 
 use dovetail_cluster::world::{ClaimKey, PodKey};
+use dovetail_model::PreemptReason;
 
-use super::eviction::{EvictionCause, NotEvicted};
+use super::eviction::{EvictionCause, Leaves, NotEvicted};
 use super::kinds::OrderEnd;
 use crate::announce::Condition;
 use crate::answer::{is_about_identity, message};
@@ -14,10 +15,12 @@ pub(super) enum Step {
     /// Whether the server would do it; nothing is done.
     WouldMark(PodKey, EvictionCause),
     /// Whether the server would do it; nothing is done.
-    WouldDelete(PodKey),
+    WouldLeave(PodKey, Leaves),
     /// Sets the condition `DisruptionTarget`.
     Mark(PodKey, EvictionCause),
-    Delete(PodKey),
+    Leave(PodKey, Leaves),
+    /// Sets the condition again: the server replaces it by its own when it evicts a pod.
+    SayWhy(PodKey, EvictionCause),
     /// With why it is not evicted.
     Unmark(PodKey, NotEvicted),
     /// Sets the node that is freed for the pod, and what the pod says of that.
@@ -40,9 +43,10 @@ impl Step {
     pub(super) fn about(&self) -> (&str, &str) {
         match self {
             Self::WouldMark(pod, _)
-            | Self::WouldDelete(pod)
+            | Self::WouldLeave(pod, _)
             | Self::Mark(pod, _)
-            | Self::Delete(pod)
+            | Self::Leave(pod, _)
+            | Self::SayWhy(pod, _)
             | Self::Unmark(pod, _)
             | Self::Nominate(pod, ..) => (&pod.namespace, &pod.name),
             Self::SelectNode(claim, ..) => (&claim.namespace, &claim.name),
@@ -51,16 +55,23 @@ impl Step {
 
     /// Whether nothing is done by it.
     pub(super) fn is_question(&self) -> bool {
-        matches!(self, Self::WouldMark(..) | Self::WouldDelete(_))
+        matches!(self, Self::WouldMark(..) | Self::WouldLeave(..))
     }
 
     /// The right that the write needs, as roles name it.
     pub(super) fn right(&self) -> &'static str {
         match self {
-            Self::WouldMark(..) | Self::Mark(..) | Self::Unmark(..) | Self::Nominate(..) => {
-                "patch on pods/status"
+            Self::WouldMark(..)
+            | Self::Mark(..)
+            | Self::SayWhy(..)
+            | Self::Unmark(..)
+            | Self::Nominate(..) => "patch on pods/status",
+            Self::WouldLeave(_, Leaves::Deleted) | Self::Leave(_, Leaves::Deleted) => {
+                "delete on pods"
             }
-            Self::WouldDelete(_) | Self::Delete(_) => "delete on pods",
+            Self::WouldLeave(_, Leaves::Evicted) | Self::Leave(_, Leaves::Evicted) => {
+                "create on pods/eviction"
+            }
             Self::SelectNode(..) => "patch on persistentvolumeclaims",
         }
     }
@@ -70,11 +81,21 @@ impl Step {
         match self {
             Self::WouldMark(_, EvictionCause::GangGivenUp)
             | Self::Mark(_, EvictionCause::GangGivenUp) => "mark the pod: its gang is given up",
-            Self::WouldMark(_, EvictionCause::Preempted)
-            | Self::Mark(_, EvictionCause::Preempted) => {
-                "mark the pod: it is preempted by one of a higher priority"
+            Self::WouldMark(_, EvictionCause::Preempted(reason))
+            | Self::Mark(_, EvictionCause::Preempted(reason)) => match reason {
+                PreemptReason::Priority => {
+                    "mark the pod: it is preempted by one of a higher priority"
+                }
+                PreemptReason::Order => "mark the pod: it is evicted for one that ends sooner",
+                PreemptReason::Reclaim => "mark the pod: its queue gives back what it borrows",
+            },
+            Self::WouldLeave(_, Leaves::Deleted) | Self::Leave(_, Leaves::Deleted) => {
+                "delete the pod"
             }
-            Self::WouldDelete(_) | Self::Delete(_) => "delete the pod",
+            Self::WouldLeave(_, Leaves::Evicted) | Self::Leave(_, Leaves::Evicted) => {
+                "evict the pod"
+            }
+            Self::SayWhy(..) => "say why the pod is evicted",
             Self::Unmark(..) => "remove the mark of the pod: it is not evicted",
             Self::Nominate(_, node, _) if node.is_empty() => "clear the nominated node of the pod",
             Self::Nominate(..) => "nominate a node for the pod",

@@ -58,8 +58,9 @@ pub(super) struct Round {
 impl Round {
     /// A dry run of each step of each eviction.
     pub(super) fn of_questions(pods: &[PodKey], why: EvictionCause) -> Self {
-        let of_pod =
-            |pod: &PodKey| [Step::WouldMark(pod.clone(), why), Step::WouldDelete(pod.clone())];
+        let of_pod = |pod: &PodKey| {
+            [Step::WouldMark(pod.clone(), why), Step::WouldLeave(pod.clone(), why.leaves())]
+        };
         Self { left: pods.iter().flat_map(of_pod).collect(), ..Self::default() }
     }
 

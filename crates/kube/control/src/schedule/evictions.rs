@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_cluster::world::{PodKey, World};
-use dovetail_model::{JobId, Owner, PodId};
+use dovetail_model::{JobId, Owner, PodId, PreemptReason};
 use dovetail_objects::Pod;
 
 use super::known::Known;
@@ -22,6 +22,8 @@ pub(super) struct Evictions {
     open: BTreeMap<u64, OpenDecision>,
     /// Decisions that were called off, until that is passed on.
     called_off: Vec<u64>,
+    /// Pods that were evicted and that the watch still shows.
+    done: BTreeSet<PodKey>,
 }
 
 #[derive(Debug)]
@@ -34,6 +36,9 @@ struct OpenDecision {
     /// Those of them beyond what budgets allow, if all are evicted.
     budget_violations: u64,
     is_called_off: bool,
+    reason: PreemptReason,
+    /// GPU-time that was lost with them, if all are evicted.
+    lost_gpu_milli_ms: u64,
 }
 
 impl Evictions {
@@ -56,22 +61,32 @@ impl Evictions {
         hold.map(|stopping| &stopping.open).any(|open| open.contains_key(pod))
     }
 
+    /// Whether it is not known yet what becomes of an order to evict a pod.
+    fn has_order(&self, pod: &PodKey) -> bool {
+        self.open.values().any(|stopping| stopping.open.contains_key(pod))
+    }
+
     /// What is to be reported when an eviction of a decision has ended.
     fn ended(&mut self, number: u64, victim: &PodKey, is_evicted: bool) -> Vec<News> {
         let mut told = Vec::new();
         let Some(stopping) = self.open.get_mut(&number) else { return told };
         let Some(node) = stopping.open.remove(victim) else { return told };
         if is_evicted {
+            self.done.insert(victim.clone());
             stopping.evicted += 1;
             let (victim, preemptor) = (victim.clone(), stopping.preemptor.clone());
-            told.push(News::Evicted(Box::new(Evicted { victim, node, preemptor })));
+            let reason = stopping.reason;
+            told.push(News::Evicted(Box::new(Evicted { victim, node, preemptor, reason })));
         }
         if stopping.open.is_empty() {
-            let OpenDecision { evicted, budget_violations, .. } = *stopping;
+            let OpenDecision { evicted, budget_violations, reason, lost_gpu_milli_ms, .. } =
+                *stopping;
             self.open.remove(&number);
             // Of a decision that was carried out in part at most so many were beyond.
             let budget_violations = budget_violations.min(evicted);
-            told.extend((evicted > 0).then_some(News::Preempted { evicted, budget_violations }));
+            let preempted =
+                News::Preempted { evicted, budget_violations, reason, lost_gpu_milli_ms };
+            told.extend((evicted > 0).then_some(preempted));
         }
         told
     }
@@ -84,6 +99,7 @@ impl Preempting {
             return;
         };
         let (budget_violations, named) = (room.budget_violations, room.nominated.clone());
+        let (reason, lost_gpu_milli_ms) = (room.reason, room.lost_gpu_milli_ms);
         let victims: Vec<PodKey> = victims_to_evict(&known.world, &room.victims);
         if victims.is_empty() {
             return;
@@ -95,9 +111,11 @@ impl Preempting {
             evicted: 0,
             budget_violations,
             is_called_off: false,
+            reason,
+            lost_gpu_milli_ms,
         };
         let decision = self.evictions.begin(stopping, named);
-        let why = EvictionCause::Preempted;
+        let why = EvictionCause::Preempted(reason);
         let stop = |pod| Order::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));
         if let Some(room) = self.rooms.get_mut(&job) {
@@ -136,6 +154,12 @@ impl Preempting {
         if let Some(decision) = room.evictions {
             self.call_off(known, &decision);
         }
+        // Of those of which the end of the eviction is known, some were not evicted.
+        for pod in victims_to_evict(&known.world, &room.victims) {
+            if !self.evictions.has_order(&pod) && !self.evictions.done.contains(&pod) {
+                self.runs_on(known, &pod);
+            }
+        }
         room.victims
     }
 
@@ -161,15 +185,38 @@ impl Preempting {
             return;
         }
         let open = victims.iter().map(|pod| (pod.clone(), node_of(&known.world, pod))).collect();
-        let (budget_violations, is_called_off) = (0, false);
-        let stopping =
-            OpenDecision { preemptor, open, evicted: 0, budget_violations, is_called_off };
+        // What is left of a gang cannot go on: no budget helps it.
+        let reason = PreemptReason::Priority;
+        let (budget_violations, is_called_off, lost_gpu_milli_ms) = (0, false, 0);
+        let stopping = OpenDecision {
+            preemptor,
+            open,
+            evicted: 0,
+            budget_violations,
+            is_called_off,
+            reason,
+            lost_gpu_milli_ms,
+        };
         let decision = self.evictions.begin(stopping, Vec::new());
-        let why = EvictionCause::Preempted;
+        let why = EvictionCause::Preempted(reason);
         let stop = |pod| Order::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));
         let events = known.world.preemption().to_be_released(left);
         known.apply(events);
+    }
+
+    /// Pods that were marked late, by an earlier leader whose write was long on its way, and that
+    /// are not evicted are marked no more.
+    pub(super) fn take_back_late_marks(&mut self, known: &mut Known) {
+        let marked = known.world.notices().newly_marked();
+        if marked.is_empty() || self.is_dry_run || known.engine().is_none() {
+            return;
+        }
+        self.evictions.done.retain(|pod| known.world.pods().has(pod));
+        let late = marked.into_iter().filter(|pod| !self.evictions.done.contains(pod));
+        let orders: Vec<Order> =
+            late.filter_map(|pod| self.take_back(&known.world, &pod)).collect();
+        known.orders.extend(orders);
     }
 
     /// Pods that an earlier leader marked and that are not evicted are marked no more.
@@ -187,20 +234,14 @@ impl Preempting {
         }
         let mut ended = Vec::new();
         known.orders.retain(|order| match order {
-            Order::Evict { pod, decision: of, .. } if of == decision => {
-                ended.push(pod.clone());
+            Order::Evict { pod, decision: of, why } if of == decision => {
+                ended.push((pod.clone(), *why));
                 false
             }
             _ => true,
         });
-        for pod in ended {
-            self.eviction_ended(
-                known,
-                &pod,
-                EvictionCause::Preempted,
-                decision,
-                OrderEnd::CalledOff,
-            );
+        for (pod, why) in ended {
+            self.eviction_ended(known, &pod, why, decision, OrderEnd::CalledOff);
         }
     }
 
@@ -213,7 +254,7 @@ impl Preempting {
         decision: &EvictionDecision,
         end: OrderEnd,
     ) {
-        if why == EvictionCause::Preempted {
+        if why.is_for_another() {
             let is_evicted = end == OrderEnd::Done;
             known.news.extend(self.evictions.ended(decision.number(), victim, is_evicted));
             if is_evicted {
@@ -236,13 +277,14 @@ impl Preempting {
             OrderEnd::Refused { code, message } => {
                 self.eviction_failed(known, victim, why, (Some(code), &message));
             }
-            OrderEnd::Unanswered { problem } if why == EvictionCause::Preempted => {
+            OrderEnd::Unanswered { problem } if why.is_for_another() => {
                 self.eviction_failed(known, victim, why, (None, &problem));
             }
             OrderEnd::CalledOff => known.orders.extend(self.take_back(&known.world, victim)),
             // The watch shows that it ends.
-            OrderEnd::Done | OrderEnd::Gone => return,
-            OrderEnd::Unanswered { .. } => {}
+            OrderEnd::Done => return,
+            // Of a pod that is gone the watch shows it; one that others only wrote to is there.
+            OrderEnd::Gone | OrderEnd::Unanswered { .. } => {}
         }
         self.runs_on(known, victim);
     }

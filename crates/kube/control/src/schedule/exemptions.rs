@@ -9,6 +9,7 @@ use dovetail_model::JobId;
 
 use super::known::Known;
 use crate::backoffs::Backoffs;
+use crate::order::EvictionCause;
 
 /// First and longest time for which a victim is exempt that a policy keeps: it does so for long.
 const REFUSED_MS: (u64, u64) = (600_000, 6 * 3_600_000);
@@ -37,6 +38,8 @@ pub(super) struct Exemptions {
 #[derive(Debug)]
 struct MissingRight {
     message: String,
+    /// For what it is needed: pods are deleted for some reasons, and evicted for others.
+    why: EvictionCause,
     reported_ms: u64,
     /// Whether it is time to ask for it.
     is_due: bool,
@@ -82,12 +85,18 @@ impl Exemptions {
     }
 
     /// The account lacks the right to evict pods of a namespace; whether that is to be reported.
-    pub(super) fn right(&mut self, namespace: &str, message: &str, now_ms: u64) -> bool {
+    pub(super) fn right(
+        &mut self,
+        namespace: &str,
+        why: EvictionCause,
+        message: &str,
+        now_ms: u64,
+    ) -> bool {
         self.backoffs.fail(&Exempt::Namespace(namespace.into()), RIGHT_MS, now_ms);
         let known = self.rights.get(namespace).map(|known| known.reported_ms);
         let before_ms = known.filter(|at_ms| now_ms < at_ms.saturating_add(REPORTED_AGAIN_MS));
         let (message, reported_ms) = (message.to_owned(), before_ms.unwrap_or(now_ms));
-        let right = MissingRight { message, reported_ms, is_due: false };
+        let right = MissingRight { message, why, reported_ms, is_due: false };
         self.rights.insert(namespace.into(), right);
         before_ms.is_none()
     }
@@ -108,11 +117,11 @@ impl Exemptions {
         }
     }
 
-    /// A namespace about whose right it is to be asked now.
-    pub(super) fn right_to_ask(&mut self) -> Option<Box<str>> {
+    /// A namespace about whose right it is to be asked now, and what that is needed for.
+    pub(super) fn right_to_ask(&mut self) -> Option<(Box<str>, EvictionCause)> {
         let (namespace, right) = self.rights.iter_mut().find(|(_, right)| right.is_due)?;
         right.is_due = false;
-        Some(namespace.clone())
+        Some((namespace.clone(), right.why))
     }
 
     /// An eviction for a job had no effect; whether none is tried for it for a while.
@@ -183,6 +192,7 @@ impl Exemptions {
 #[cfg(test)]
 mod tests {
     use dovetail_cluster::world::{Settings, World};
+    use dovetail_model::PreemptReason;
     use dovetail_plan::EngineConfig;
 
     use super::*;
@@ -219,14 +229,15 @@ mod tests {
     fn a_missing_right_is_reported_once_and_asked_for_with_pauses() {
         let (mut exemptions, mut known) = (Exemptions::default(), known());
         let mut reported = Vec::new();
+        let why = EvictionCause::Preempted(PreemptReason::Reclaim);
         for _ in 0..15 {
-            if exemptions.right("n", "no", known.now_ms) {
+            if exemptions.right("n", why, "no", known.now_ms) {
                 reported.push(known.now_ms);
             }
             assert_eq!(exemptions.right_to_ask(), None);
             known.now_ms = exemptions.due_ms(&known).expect("a question");
             exemptions.end(&mut known);
-            assert_eq!(exemptions.right_to_ask().as_deref(), Some("n"));
+            assert_eq!(exemptions.right_to_ask(), Some(("n".into(), why)));
         }
         // Questions come after 1, 2, 4, 8, 16, and then 30 s each.
         assert_eq!(reported, [0, 301_000]);

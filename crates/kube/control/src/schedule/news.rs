@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dovetail_cluster::world::{self, PodKey};
-use dovetail_model::{JobId, PendingReason, PreemptionCost};
+use dovetail_model::{JobId, PendingReason, PreemptReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
 
 use crate::announce::Condition;
@@ -47,6 +47,10 @@ pub enum News {
         evicted: u64,
         /// Those of them beyond what budgets allow, at most.
         budget_violations: u64,
+        reason: PreemptReason,
+        /// GPU-time in milli-GPU times ms that is lost with all that were to be evicted, as far as
+        /// it was known when that was decided.
+        lost_gpu_milli_ms: u64,
     },
     /// The server refuses to evict a pod, or does not answer.
     EvictionRefused(Box<EvictionRefused>),
@@ -101,4 +105,5 @@ pub struct Evicted {
     pub node: String,
     /// The preemptor; `None` if that is gone.
     pub preemptor: Option<PodKey>,
+    pub reason: PreemptReason,
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_cluster::world::{PodKey, World};
-use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptionCost};
+use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptReason, PreemptionCost};
 
 use super::evictions::{Evictions, node_of};
 use super::exemptions::Exemptions;
@@ -34,6 +34,10 @@ pub(super) struct Room {
     /// The decision to evict them; `None` if none is left to be evicted.
     pub(super) evictions: Option<EvictionDecision>,
     pub(super) budget_violations: u64,
+    /// Why they are evicted: that says how.
+    pub(super) reason: PreemptReason,
+    /// GPU-time that is lost with them, as far as it is known.
+    pub(super) lost_gpu_milli_ms: u64,
 }
 
 impl Preempting {
@@ -46,7 +50,7 @@ impl Preempting {
         job: JobId,
         victims: &[PodId],
         places: &[Place],
-        cost: PreemptionCost,
+        (cost, reason): (PreemptionCost, PreemptReason),
     ) -> Vec<PodId> {
         let nodes: BTreeMap<PodId, &str> = places.iter().map(|p| (p.pod, &*p.node)).collect();
         let named = |pod: &PodId| {
@@ -85,7 +89,16 @@ impl Preempting {
         self.call_off_evictions(known, job);
         let (nominated, budget_violations) =
             (nominated.into_iter().collect(), cost.budget_violations);
-        let room = Room { nominated, victims: victims.clone(), evictions: None, budget_violations };
+        let (evictions, victims_of) = (None, victims.clone());
+        let lost_gpu_milli_ms = cost.work_lost_gpu_milli_ms;
+        let room = Room {
+            nominated,
+            victims: victims_of,
+            evictions,
+            budget_violations,
+            reason,
+            lost_gpu_milli_ms,
+        };
         self.rooms.insert(job, room);
         known.orders.extend(waiting);
         victims
@@ -124,9 +137,19 @@ impl Preempting {
                 Owner::Pod(pod) => Some(*pod),
                 Owner::Foreign(_) | Owner::Reservation => None,
             });
-            let (nominated, victims) = (pods.map(PodKey::of).collect(), victims.collect());
+            let nominated = pods.map(PodKey::of).collect();
+            let victims: Vec<PodId> = victims.collect();
             // What budgets allowed then is not known.
-            let room = Room { nominated, victims, evictions: None, budget_violations: 0 };
+            let (evictions, budget_violations, lost_gpu_milli_ms) = (None, 0, 0);
+            let reason = marked_for(&known.world, &victims);
+            let room = Room {
+                nominated,
+                victims,
+                evictions,
+                budget_violations,
+                reason,
+                lost_gpu_milli_ms,
+            };
             self.rooms.insert(claim.job, room);
             self.order_evictions(known, claim.job);
         }
@@ -138,6 +161,13 @@ impl Preempting {
         let stale = known.world.preemption().stale_nominations(claims);
         known.orders.extend(stale.into_iter().map(Order::nominate_nowhere));
     }
+}
+
+/// Why pods were to be evicted, as those that are marked say.
+fn marked_for(world: &World, victims: &[PodId]) -> PreemptReason {
+    let pods = victims.iter().filter_map(|pod| world.pods().pod_of(*pod));
+    let mut marked = pods.filter(|pod| pod.preemption.is_target);
+    marked.next().map(|pod| pod.preemption.reason).unwrap_or_default()
 }
 
 /// The orders to name these nodes, and to say this with it.

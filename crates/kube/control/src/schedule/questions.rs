@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_cluster::queues::{self, Problem, engine_name};
 use dovetail_cluster::world::PodKey;
-use dovetail_model::{JobId, Owner, PendingReason, Snapshot};
+use dovetail_model::{JobId, Owner, PendingReason, QueueUsage, Snapshot};
 use dovetail_objects::{Pod, Queue};
 use dovetail_plan::explain::Relaxation;
 use dovetail_plan::{QueueUse, View};
@@ -117,16 +117,30 @@ impl Questions<'_> {
 
     /// What each queue is to say of itself.
     pub fn queue_statuses(&mut self) -> Vec<(String, Value)> {
+        let now_ms = self.known.now_ms;
         let (world, Some(engine)) = self.known.both() else { return Vec::new() };
         let mut waiting = engine.list().waiting_below();
+        let mut used: BTreeMap<String, Vec<QueueUsage>> = BTreeMap::new();
+        for usage in engine.usage_at(now_ms) {
+            used.entry(usage.queue.clone()).or_default().push(usage);
+        }
         let rules = world.rules();
         let says = |(queue, problem): (&Queue, Option<&Problem>)| {
             let engine_name = engine_name(&queue.meta.name);
             let (usage, below) = (engine.queue_use(&engine_name), waiting.remove(&engine_name));
-            let below = below.unwrap_or_default();
-            (queue.meta.name.to_string(), queues::status(queue, problem, &usage, below, rules))
+            let used = used.remove(&engine_name).unwrap_or_default();
+            let pending = below.unwrap_or_default();
+            let known = queues::Known { usage: &usage, used: &used, pending };
+            (queue.meta.name.to_string(), queues::status(queue, problem, known, rules))
         };
         world.queues().all().map(says).collect()
+    }
+
+    /// What queues have used by now; `None` where the order does not count it.
+    pub fn queue_usage(&mut self) -> Option<Vec<QueueUsage>> {
+        let now_ms = self.known.now_ms;
+        let engine = self.known.engine_mut()?;
+        engine.counts_usage().then(|| engine.usage_at(now_ms))
     }
 
     /// Pending jobs of which it is known why they are.

@@ -26,10 +26,10 @@ impl Preempting {
         why: EvictionCause,
         (code, message): (Option<u16>, &str),
     ) {
-        let is_for_another = why == EvictionCause::Preempted;
+        let is_for_another = why.is_for_another();
         let lacks_right = code.is_some_and(|code| lacked_right(code, message).is_some());
         if is_for_another && lacks_right {
-            return self.lacks_right(known, victim, code, message);
+            return self.lacks_right(known, victim, why, (code, message));
         }
         let jobs = self.jobs_waiting_for(&known.world, victim);
         let news = not_evicted(known, victim, jobs.first(), (code, message), false);
@@ -86,10 +86,10 @@ impl Preempting {
             known.orders.extend(self.take_back(&known.world, &pod));
         }
         while known.pending.pods() > 0
-            && let Some(namespace) = self.exemptions.right_to_ask()
+            && let Some((namespace, why)) = self.exemptions.right_to_ask()
         {
             match known.world.preemption().preemptible_in(&namespace) {
-                Some(pod) => known.orders.push_back(Order::MayEvict { pod }),
+                Some(pod) => known.orders.push_back(Order::MayEvict { pod, why }),
                 None => self.exemptions.has_right(known, &namespace),
             }
         }
@@ -100,10 +100,10 @@ impl Preempting {
         &mut self,
         known: &mut Known,
         victim: &PodKey,
-        code: Option<u16>,
-        message: &str,
+        why: EvictionCause,
+        (code, message): (Option<u16>, &str),
     ) {
-        let is_news = self.exemptions.right(&victim.namespace, message, known.now_ms);
+        let is_news = self.exemptions.right(&victim.namespace, why, message, known.now_ms);
         let mut jobs: Vec<JobId> = Vec::new();
         let mut exempt = Vec::new();
         for (job, room) in &self.rooms {
@@ -129,10 +129,16 @@ impl Preempting {
     }
 
     /// Takes the answer whether a pod would be evicted.
-    pub(super) fn right_answered(&mut self, known: &mut Known, pod: &PodKey, end: &OrderEnd) {
+    pub(super) fn right_answered(
+        &mut self,
+        known: &mut Known,
+        pod: &PodKey,
+        why: EvictionCause,
+        end: &OrderEnd,
+    ) {
         match end {
             OrderEnd::Refused { code, message } if lacked_right(*code, message).is_some() => {
-                self.lacks_right(known, pod, Some(*code), message);
+                self.lacks_right(known, pod, why, (Some(*code), message));
             }
             // What a policy says of the pod says that there is the right.
             OrderEnd::Done | OrderEnd::Refused { .. } => {

@@ -93,6 +93,7 @@ impl Scheduler {
         self.known.apply(events);
         self.settle();
         self.preempting.end_exemptions_taken_back(&mut self.known);
+        self.preempting.take_back_late_marks(&mut self.known);
         self.settle();
         self.dispatch.provisioning.recheck();
         if self.known.world.notices().are_queues_recounted() {
@@ -134,7 +135,9 @@ impl Scheduler {
             (Order::Evict { pod, why, decision }, end) => {
                 self.preempting.eviction_ended(known, pod, *why, decision, end);
             }
-            (Order::MayEvict { pod }, end) => self.preempting.right_answered(known, pod, &end),
+            (Order::MayEvict { pod, why }, end) => {
+                self.preempting.right_answered(known, pod, *why, &end);
+            }
             (Order::Nominate { .. } | Order::Unmark { .. }, _) => {}
         }
         self.settle();
@@ -339,11 +342,12 @@ impl Scheduler {
                     self.assume(pod.job, binds);
                 }
                 Action::Wait { job, reason } => self.known.report_pending(job, reason),
-                Action::Preempt { job, victims, places, cost, .. } => {
+                Action::Preempt { job, victims, places, cost, reason, .. } => {
                     self.known.recheck = true;
                     let says = self.ask().conditions_while_waiting(job);
                     let Self { known, dispatch, preempting, .. } = self;
-                    let victims = preempting.preempt(known, says, job, &victims, &places, cost);
+                    let why = (cost, reason);
+                    let victims = preempting.preempt(known, says, job, &victims, &places, why);
                     // Of decisions that wait for volumes nothing has begun: no pod of them is
                     // evicted.
                     dispatch.give_up_for_others(known, &victims);

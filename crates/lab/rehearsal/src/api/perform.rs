@@ -57,9 +57,13 @@ fn is_trial(call: &Call, body: &[u8]) -> Result<bool, Failure> {
     match call.verb {
         Verb::Delete => Ok(DeleteOptions::read(call, body)?.is_trial),
         Verb::Patch => Ok(call.query.has("dryRun")),
-        _ if call.query.has("dryRun") => {
-            Err(Failure::bad_request("the model server knows dryRun for DELETE and PATCH only"))
+        Verb::Create if call.subresource == "eviction" && !call.query.has("dryRun") => {
+            let eviction = parse(body)?;
+            Ok(DeleteOptions::from_value(&eviction["deleteOptions"]).is_trial)
         }
+        _ if call.query.has("dryRun") => Err(Failure::bad_request(
+            "the model server knows dryRun for DELETE, PATCH and evictions only",
+        )),
         _ => Ok(false),
     }
 }

@@ -1,11 +1,15 @@
 //! What a scene may have besides pods and nodes: queues, disruption budgets; and scenes in which
 //! one thing happens after the other, and nothing goes wrong.
 
+use dovetail_plan::order::PRESETS;
+
 use super::{QueueSpec, Scene, Step, What};
 use crate::dice::Row;
 
 /// Draws of a scene and of what is added to it come from streams of their own.
 const STREAM: u64 = 0x65_7874_7261_7300;
+/// Draws of the order and of reservations.
+const ORDER_STREAM: u64 = 0x6f72_6465_7200;
 /// Between two steps of a slow scene: longer than a preemption may take.
 const SLOW_MS: u64 = 200_000;
 
@@ -22,6 +26,27 @@ impl Scene {
         }
         if which == 7 {
             self.slow_down(&mut row);
+        }
+    }
+
+    /// In half of all scenes jobs have an order, in half of these some have reservations, and
+    /// owners say how long pods run, some of them wrongly.
+    pub(super) fn add_order(&mut self, seed: u64) {
+        let mut row = Row::new(seed ^ ORDER_STREAM);
+        if row.once_in(2) {
+            return;
+        }
+        let (.., turns) = PRESETS[row.below(PRESETS.len() as u64) as usize];
+        self.options.turns = Some(turns);
+        let heads = row.of(&[0, 0, 1, 3]);
+        // A slow scene does not wait until nobody believes any more what was said of run times.
+        self.options.heads = if self.is_slow { 0 } else { heads };
+        for step in &mut self.steps {
+            let What::Submit(workload) = &mut step.what else { continue };
+            let says_ms = row.of(&[1_000, 5_000, 20_000, 60_000]);
+            let is_wrong = row.once_in(4);
+            let says_ms = workload.run_ms.filter(|_| !is_wrong).unwrap_or(says_ms);
+            workload.says_ms = (!row.once_in(3)).then_some(says_ms);
         }
     }
 

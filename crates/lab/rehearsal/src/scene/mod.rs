@@ -3,7 +3,10 @@
 
 mod extras;
 
+use dovetail_plan::order::Turns;
+
 use crate::dice::Row;
+use crate::recipe::Extras;
 
 /// A history before it is played.
 #[derive(Clone, Debug)]
@@ -39,6 +42,10 @@ pub(crate) struct Options {
     pub(crate) preempts: bool,
     /// No pod is evicted beyond what budgets allow.
     pub(crate) respects_budgets: bool,
+    /// Weights of order `dovetail`; `None`: jobs start as they were submitted, or behind.
+    pub(crate) turns: Option<Turns>,
+    /// How many jobs have a reservation at a time.
+    pub(crate) heads: u32,
     /// How many of a thousand requests go wrong.
     pub(crate) faults: u64,
     /// Usual and greatest delay of a message.
@@ -104,6 +111,8 @@ pub(crate) struct Workload {
     pub(crate) priority: i64,
     /// After so long pods end by themselves.
     pub(crate) run_ms: Option<u64>,
+    /// How long they run, as their owner says.
+    pub(crate) says_ms: Option<u64>,
     /// What is made anew has the old name.
     pub(crate) keeps_names: bool,
     /// How long its pods may take to stop.
@@ -118,8 +127,8 @@ pub(crate) struct Workload {
 const SCENE_MS: u64 = 20_000;
 
 impl Scene {
-    /// What follows from a seed; a plain one has pods and nodes alone.
-    pub(crate) fn of(seed: u64, is_plain: bool) -> Self {
+    /// What follows from a seed.
+    pub(crate) fn of(seed: u64, extras: Extras) -> Self {
         let mut row = Row::new(seed);
         let nodes: Vec<NodeSpec> =
             (0..row.between(2, 5)).map(|_| NodeSpec { gpus: row.of(&[2, 4, 8, 8]) }).collect();
@@ -139,8 +148,11 @@ impl Scene {
         steps.sort_by_key(|step| step.at_ms);
         let (queues, is_slow, calm_ms) = (Vec::new(), false, SCENE_MS);
         let mut scene = Self { nodes, options, queues, steps, is_slow, calm_ms };
-        if !is_plain {
+        if extras != Extras::None {
             scene.add_extras(seed);
+        }
+        if extras == Extras::All {
+            scene.add_order(seed);
         }
         let ends = scene.steps.iter().map(|step| step.at_ms + step.lasts_ms());
         scene.calm_ms = ends.max().unwrap_or_default().max(SCENE_MS);
@@ -187,6 +199,8 @@ fn options(row: &mut Row) -> Options {
     Options {
         preempts: row.once_in(2),
         respects_budgets: false,
+        turns: None,
+        heads: 0,
         faults: row.of(&[0, 20, 100, 300]),
         delay_ms: row.of(&[(2, 10), (10, 100), (10, 1_500), (50, 4_500)]),
         binds: row.of(&[1, 2, 16]),
@@ -215,6 +229,7 @@ fn workload(row: &mut Row, at: u64) -> Workload {
         gpus: row.of(&[1, 1, 2, 2, 4, 8]),
         priority: row.of(&[0, 0, 5, 10]),
         run_ms: row.once_in(3).then(|| row.between(100, 10_000)),
+        says_ms: None,
         keeps_names: row.once_in(2),
         grace_s: row.of(&[0, 2, 30]),
         queue: None,

@@ -191,11 +191,13 @@ impl<'w> PreemptionView<'w> {
         })
     }
 
-    /// Pods that run on and have the condition that their own scheduler is about to preempt them.
+    /// Pods that stay, or wait, and have the condition that their own scheduler is about to preempt
+    /// them: one may have been marked that was decided for a node and never bound.
     pub fn marked_by_us(self) -> impl Iterator<Item = PodKey> + use<'w> {
-        let marked = self.marked().map(move |slot| &*self.objects().pods.get(slot).pod);
-        let stays = marked.filter(|pod| !pod.meta.is_deleting() && !pod.node.is_empty());
-        stays.map(PodKey::of)
+        let objects = self.objects();
+        let pods = objects.pods.in_order().map(move |slot| &*objects.pods.get(slot).pod);
+        let marked = pods.filter(move |pod| pod.preemption.is_own_target && objects.is_ours(pod));
+        marked.filter(|pod| !pod.meta.is_deleting() && !pod.is_over()).map(PodKey::of)
     }
 
     /// Pods on nodes that their own scheduler is about to preempt, or has begun to; not those of
