@@ -73,6 +73,7 @@ pub struct FgdFigures {
 }
 
 impl FgdFigures {
+    /// What a replay of protocol `fgd` reached, on a cluster of so many milli-GPU.
     pub fn of(replay: &FgdReplay, seed: u64, cluster_milli: i64) -> Self {
         let run = &replay.run;
         let last = POINTS - 1;

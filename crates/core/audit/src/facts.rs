@@ -130,6 +130,30 @@ pub enum NumaPolicy {
 }
 
 impl Node {
+    /// A node of which nothing is known but what schedulers see.
+    pub fn new(node: dovetail_model::Node, pool: ObjectRef) -> Self {
+        Self {
+            node,
+            pool,
+            gpus: BTreeMap::new(),
+            scale_down_held_by: None,
+            cordoned_since_ms: None,
+            is_being_removed: false,
+            is_spot: None,
+            is_prepaid: false,
+            without_gpu_pods_since_ms: None,
+            layout_rest_milli: 0,
+            time_slices: 0,
+            joined_ms: None,
+            not_ready_since_ms: None,
+            free_since_ms: None,
+            uncounted_gpus: 0,
+            numa_policy: None,
+            cheapest_region: None,
+            devices: Vec::new(),
+        }
+    }
+
     /// Whether pods can ask for GPUs here.
     pub fn has_gpus(&self) -> bool {
         self.gpus.values().any(|gpus| gpus.allocatable > 0)

@@ -24,6 +24,7 @@ pub enum NodesFlag {
 }
 
 impl NodesFlag {
+    /// The file that lists the machines, where one was given.
     pub fn file(&self) -> Named<'_> {
         let file = match self {
             Self::Sizes(_) => None,

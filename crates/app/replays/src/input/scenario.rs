@@ -16,6 +16,10 @@ pub struct ScenarioFile<'p> {
 }
 
 impl<'p> ScenarioFile<'p> {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// Names the file, and the line of what is no scenario.
     pub fn read(path: &'p Path) -> Result<Self> {
         let file = path.display();
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;

@@ -23,7 +23,7 @@ impl TomlFile {
     }
 
     #[cfg(test)]
-    pub fn of(path: &str, text: &str) -> Self {
+    pub(crate) fn of(path: &str, text: &str) -> Self {
         Self { path: path.into(), text: text.to_owned() }
     }
 

@@ -64,8 +64,8 @@ fn no_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
 }
 
 /// Whether it may have more pods tomorrow than it wants now, which a quota of today's size would
-/// refuse: what an autoscaler scales, what comes and goes (jobs and their like), and what a scheduler
-/// makes for the pods of others.
+/// refuse: what an autoscaler scales, what comes and goes (jobs and their like), and what a
+/// scheduler makes for the pods of others.
 fn may_grow(view: &View<'_>, workload: &Workload) -> bool {
     let is_scaled = || view.facts.autoscalers.iter().any(|of| of.scales == workload.owner);
     let is_fixed = ["Deployment", "StatefulSet"].contains(&workload.owner.kind.as_str());

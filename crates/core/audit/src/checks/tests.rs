@@ -51,27 +51,13 @@ fn gpu_node(name: &str, model: &str) -> Node {
     node.taints = vec![taint(GPU)];
     node.labels = map(&[("model", model.to_owned())]);
     Node {
-        node,
-        pool: ObjectRef::new("NodePool", "", "gpus"),
         gpus: map(&[(
             GPU,
             Gpus { model: Some(model.to_owned()), built_in: 8, allocatable: 8, ..Gpus::default() },
         )]),
         is_spot: Some(false),
-        scale_down_held_by: None,
-        cordoned_since_ms: None,
-        without_gpu_pods_since_ms: None,
-        layout_rest_milli: 0,
-        time_slices: 0,
-        joined_ms: None,
-        not_ready_since_ms: None,
-        free_since_ms: None,
-        uncounted_gpus: 0,
-        is_being_removed: false,
-        is_prepaid: false,
-        numa_policy: None,
-        cheapest_region: None,
         devices: (0..8).collect(),
+        ..Node::new(node, ObjectRef::new("NodePool", "", "gpus"))
     }
 }
 

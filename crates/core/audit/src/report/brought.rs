@@ -77,9 +77,7 @@ pub(super) fn brought(
     let mut room = waiting_work_takes(facts, moment, &states.started, &freed);
     let mut all_returned = Times::new();
     let needed = needed(moment);
-    let prepaid = facts.nodes.iter().filter(|node| node.is_prepaid);
-    let prepaid: BTreeSet<&str> = prepaid.map(|node| &*node.node.name).collect();
-    let stays: BTreeSet<&String> = findings.iter().flat_map(|finding| &finding.stays).collect();
+    let stays = stays(facts, findings);
     for taken in mended {
         let waste = &taken.waste;
         let (node, holder) = (node_of(waste), waste.interval.holder);
@@ -89,8 +87,7 @@ pub(super) fn brought(
         let is_verified = !findings[taken.finding].moves.is_empty();
         let name = &moment.nodes[node].node;
         let is_empty = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
-        // What is paid in advance costs the same without it.
-        let can_go = is_empty && !stays.contains(name) && !prepaid.contains(&**name);
+        let can_go = is_empty && !stays.contains(&**name);
         // Pending pods get a node that they need, and it stays.
         let is_needed = needed.contains(name);
         let wanted = wanted_by_pending_pods(waste);
@@ -130,6 +127,13 @@ pub(super) fn brought(
         };
     }
     AllBrought { of_findings: brought, returned: all_returned }
+}
+
+/// Nodes that stay on the bill: pods cannot leave them, or they are paid for in advance.
+fn stays<'f>(facts: &'f Facts, findings: &'f [Finding]) -> BTreeSet<&'f str> {
+    let prepaid = facts.nodes.iter().filter(|node| node.is_prepaid);
+    let prepaid = prepaid.map(|node| &*node.node.name);
+    prepaid.chain(findings.iter().flat_map(|finding| &finding.stays).map(String::as_str)).collect()
 }
 
 /// Free time that waiting work would use, were the cause out of its way; else nothing.

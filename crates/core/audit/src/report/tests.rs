@@ -39,27 +39,12 @@ fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
         node.condition = *condition;
         world.nodes.push(node.clone());
         facts.nodes.push(Node {
-            node,
-            pool: ObjectRef::new("NodePool", "", "gpus"),
             gpus: BTreeMap::from([(
                 GPU.into(),
                 Gpus { model: None, built_in: *gpus, allocatable: *gpus, ..Gpus::default() },
             )]),
-            scale_down_held_by: None,
-            is_spot: None,
             cordoned_since_ms: (*condition == Condition::Cordoned).then_some(NOW_MS - 10 * HOUR_MS),
-            without_gpu_pods_since_ms: None,
-            layout_rest_milli: 0,
-            time_slices: 0,
-            joined_ms: None,
-            not_ready_since_ms: None,
-            free_since_ms: None,
-            uncounted_gpus: 0,
-            is_being_removed: false,
-            is_prepaid: false,
-            numa_policy: None,
-            cheapest_region: None,
-            devices: Vec::new(),
+            ..Node::new(node, ObjectRef::new("NodePool", "", "gpus"))
         });
         let parts = Parts::Equal(Slice::WHOLE);
         moment.nodes.push(NodeGpus {

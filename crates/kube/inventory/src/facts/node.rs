@@ -69,17 +69,9 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         Some(ObjectRef::new(kind, "", name))
     });
     let held_by = HELD_BY.iter().find(|key| detail.metadata.annotation(key) == Some("true"));
-    let removal = detail.spec.taints.iter().find(|taint| REMOVED_BY.contains(&&*taint.key));
-    let is_being_removed = removal.is_some() || object.meta.is_deleting();
+    let (is_being_removed, cordoned_ms) = leaving(object, detail);
     let age_ms = now_ms.saturating_sub(created_ms);
     node.condition = condition(object, detail, age_ms, is_being_removed);
-    let taints = detail.spec.taints.iter();
-    let cordoned_ms = taints
-        .filter(|taint| taint.key == CORDONED)
-        .chain(removal)
-        .filter_map(|taint| taint.time_added.0)
-        .chain(detail.metadata.deletion_timestamp.0)
-        .min();
     let model = model_label(labels).map(str::to_owned);
     let offered = object.allocatable.extended.iter().filter(|(name, _)| is_gpu_resource(name));
     let gpus: BTreeMap<String, Gpus> = offered
@@ -108,31 +100,30 @@ pub(super) fn read(object: &Object, detail: &NodeDetail<'_>, now_ms: u64) -> Rea
         provider_id: detail.spec.provider_id.clone(),
         clamped,
         node: Node {
-            pool: pool.unwrap_or_else(|| ObjectRef::new("Node", "", &name)),
             gpus,
             scale_down_held_by: held_by.map(|key| format!("{key}: true")),
             // A node that does not say since when was cordoned just now, as far as anybody knows.
             cordoned_since_ms: (object.unschedulable || is_being_removed)
                 .then(|| cordoned_ms.unwrap_or(now_ms)),
             is_being_removed,
-            // Whoever knows the providers' labels says so.
-            is_spot: None,
-            is_prepaid: false,
-            without_gpu_pods_since_ms: None,
             layout_rest_milli,
             time_slices: time_slices(labels),
             joined_ms: Some(created_ms).filter(|ms| *ms > 0),
             not_ready_since_ms: not_ready_since(detail),
-            // Pods that have ended say it.
-            free_since_ms: None,
             uncounted_gpus,
-            numa_policy: None,
-            // Whoever knows prices says so.
-            cheapest_region: None,
-            devices: Vec::new(),
-            node,
+            // Pods that have ended, prices and providers' labels say the rest.
+            ..Node::new(node, pool.unwrap_or_else(|| ObjectRef::new("Node", "", &name)))
         },
     }
+}
+
+/// Whether it is being removed, and since when it takes no new pods, as far as it says.
+fn leaving(object: &Object, detail: &NodeDetail<'_>) -> (bool, Option<u64>) {
+    let removal = detail.spec.taints.iter().find(|taint| REMOVED_BY.contains(&&*taint.key));
+    let taints = detail.spec.taints.iter().filter(|taint| taint.key == CORDONED).chain(removal);
+    let times = taints.filter_map(|taint| taint.time_added.0);
+    let since_ms = times.chain(detail.metadata.deletion_timestamp.0).min();
+    (removal.is_some() || object.meta.is_deleting(), since_ms)
 }
 
 /// How many pods share each GPU in turns, by the labels of GPU Feature Discovery or of GKE.
