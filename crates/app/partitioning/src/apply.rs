@@ -248,7 +248,6 @@ impl<'a> Apply<'a> {
         Ok(None)
     }
 
-    /// Changes one node.
     async fn change(&self, change: &NodeChange, table: Option<&MigTable>) -> Result<NodeRow> {
         let node = &change.node;
         let (layouts, _) = self.server.layouts().await?;

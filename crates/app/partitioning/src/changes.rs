@@ -7,7 +7,6 @@ use dovetail_sharing::{GpuLayout, NodeLayout};
 
 use crate::fleet::Fleet;
 
-/// A node that is to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeChange {
     pub(crate) node: String,
@@ -17,7 +16,6 @@ pub(crate) struct NodeChange {
     pub(crate) served: BTreeMap<String, u64>,
 }
 
-/// The layouts of every node of a fleet as they are.
 pub(crate) fn present(fleet: &Fleet) -> BTreeMap<String, NodeLayout> {
     let mut nodes: BTreeMap<String, NodeLayout> = BTreeMap::new();
     for (number, (node, _)) in fleet.names.iter().enumerate() {

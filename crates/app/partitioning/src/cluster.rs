@@ -62,7 +62,6 @@ pub(crate) struct Age {
     pub(crate) young_ms: u64,
 }
 
-/// The fleet of some objects.
 pub(crate) fn fleet(
     objects: &Objects,
     policy: &PolicySpec,
@@ -180,10 +179,7 @@ impl Reader<'_> {
             self.leave(name, "whole GPUs: the policy does not set allowModeChange", whole);
         }
         for _ in 0..whole {
-            let change = if may_cut { Change::WhenEmpty } else { Change::Never };
-            let (held, idle) = (Vec::new(), Vec::new());
-            let gpu = Gpu { table: table_place, pool: 0, is_whole: true, held, idle, change };
-            self.gpu(name, &model, gpu);
+            self.gpu(name, &model, whole_gpu(table_place, may_cut));
         }
     }
 
@@ -336,4 +332,10 @@ impl Reader<'_> {
         }
         Some(Ok(profile))
     }
+}
+
+fn whole_gpu(table: usize, may_cut: bool) -> Gpu {
+    let change = if may_cut { Change::WhenEmpty } else { Change::Never };
+    let (held, idle) = (Vec::new(), Vec::new());
+    Gpu { table, pool: 0, is_whole: true, held, idle, change }
 }

@@ -15,7 +15,6 @@ use dovetail_sources::kubeconfig::ConnectionFlags;
 use kube::Client;
 use serde_json::Value;
 
-/// Where policies are.
 pub(crate) const POLICIES: &str = "/apis/dovetail.dev/v1alpha1/sharingpolicies";
 
 /// Body of a patch by RFC 7386.

@@ -247,7 +247,11 @@ fn bad_input_ends_with_exit_code_three_and_names_the_field() {
         assert_eq!(done.code, Some(3), "{file}: {done:?}");
         assert!(done.err.contains(told), "{told}: {}", done.err);
     }
-    folder.write("dovetail.toml", "");
+}
+
+#[test]
+fn sizes_of_unknown_gpus_and_profiles_are_refused() {
+    let folder = Folder::new();
     for (call, told) in [
         (
             "partition size --gpu A100 --demand 1g.10gb=1",

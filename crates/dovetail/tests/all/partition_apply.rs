@@ -136,6 +136,8 @@ fn conditions(policy: &Value) -> (String, String, String) {
     (text("status"), text("reason"), text("message"))
 }
 
+const ROLLBACK: &str = "rollback --node n0 --settle 0s --config-delay 2s";
+
 #[test]
 fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest() {
     let setting = Setting::new();
@@ -145,7 +147,36 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
     let spec = json!({"mode": "mig", "allowModeChange": true});
     setting.create(&policy("shared", spec));
 
-    // The operator reads another ConfigMap: nothing is changed, and the way out is named.
+    points_the_operator_at_our_layouts(&setting);
+    reports_without_apply_and_where_policies_overlap(&setting);
+    cuts_the_node(&setting);
+    keeps_a_node_in_use(&setting);
+
+    // mig-manager fails once; the ConfigMap was deleted by somebody.
+    setting.kubectl(&["delete", "configmap", "dovetail-mig", "-n", "gpu-operator"]);
+    setting.operator.with("n0", |mig| mig.faults.push_back(Some(Fault::Fails)));
+    let returned = setting.call(ROLLBACK);
+    assert_eq!(returned["nodes"][0]["outcome"], "Done", "{returned}");
+    let node = setting.node();
+    assert!(!tainted(&node), "{node}");
+    assert_eq!(node["status"]["allocatable"]["nvidia.com/gpu"], "2", "{node}");
+    assert!(setting.events().contains("RepartitionRetried"));
+
+    let (used, refused) = asked(&setting.folder.read("audit.log"));
+    assert!(refused.is_empty(), "{refused:?}");
+    let role = |kind: &[&str]| granted(&setting.get(kind));
+    let mut all = role(&["clusterrole", "dovetail-sharing"]);
+    all.extend(role(&["role", "dovetail-sharing", "-n", "gpu-operator"]));
+    // The log names a status under its object.
+    let whole = |(group, resource, verb): Right| {
+        let resource = resource.split('/').next().unwrap_or_default().to_owned();
+        (group, resource, verb)
+    };
+    assert_eq!(used, all.into_iter().map(whole).collect());
+}
+
+/// The operator reads another ConfigMap at first: nothing is changed, and the way out is named.
+fn points_the_operator_at_our_layouts(setting: &Setting) {
     let kubeconfig = &setting.kubeconfig;
     let refused = setting.folder.call(&format!("partition apply --kubeconfig {kubeconfig}"));
     assert!(
@@ -166,8 +197,10 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
     let patch = setup["patch"].to_string();
     let object = "clusterpolicies.nvidia.com/cluster-policy";
     setting.kubectl(&["patch", object, "--type=merge", "-p", &patch]);
+}
 
-    // Without `apply: true` it only reports.
+/// Without `apply: true` it only reports.
+fn reports_without_apply_and_where_policies_overlap(setting: &Setting) {
     let reported = setting.apply("");
     assert_eq!(reported["nodes"][0]["outcome"], "planned", "{reported}");
     assert!(!tainted(&setting.node()));
@@ -189,8 +222,10 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
     let dry = setting.apply("--dry-run");
     assert_eq!(dry["nodes"][0]["outcome"], "planned", "{dry}");
     assert_eq!(setting.events(), BTreeSet::new());
+}
 
-    // A mixed layout, whose name is new in the ConfigMap.
+/// A mixed layout, whose name is new in the ConfigMap.
+fn cuts_the_node(setting: &Setting) {
     let applied = setting.apply("");
     assert_eq!(applied["nodes"][0]["outcome"], "Done", "{applied}");
     let node = setting.node();
@@ -207,10 +242,13 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
     assert_eq!(also["status"]["receipts"][0]["outcome"], "Done", "{also}");
     let columns = setting.kubectl(&["get", "sharingpolicies"]);
     assert!(columns.starts_with("NAME   MODE   APPLY   NODES"), "{columns}");
+    let admin = setting.control_plane.kubeconfig().display().to_string();
     let show = setting.folder.call(&format!("partition show --kubeconfig {admin}"));
     assert!(show.out.contains("[3g][3g]") && show.out.contains("[7g]"), "{show:?}");
+}
 
-    // A pod that uses an instance keeps its node as it is.
+/// A pod that uses an instance keeps its node as it is.
+fn keeps_a_node_in_use(setting: &Setting) {
     let bind = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"},
         "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}});
     setting.folder.write("bind.json", &bind.to_string());
@@ -218,31 +256,8 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
     let path = "/api/v1/namespaces/default/pods/a/binding";
     setting.kubectl(&["create", "--raw", path, "-f", &file]);
     setting.waits_for("pod/a", "{.status.phase}=Running");
-    let rollback = "rollback --node n0 --settle 0s --config-delay 2s";
-    let call = format!("partition {rollback} --kubeconfig {kubeconfig}");
+    let call = format!("partition {ROLLBACK} --kubeconfig {}", setting.kubeconfig);
     let in_use = setting.folder.call(&call);
     assert!(in_use.code == Some(1) && in_use.err.contains("default/a use its GPUs"), "{in_use:?}");
     setting.kubectl(&["delete", "pod", "a", "--force", "--grace-period=0"]);
-
-    // mig-manager fails once; the ConfigMap was deleted by somebody.
-    setting.kubectl(&["delete", "configmap", "dovetail-mig", "-n", "gpu-operator"]);
-    setting.operator.with("n0", |mig| mig.faults.push_back(Some(Fault::Fails)));
-    let returned = setting.call(rollback);
-    assert_eq!(returned["nodes"][0]["outcome"], "Done", "{returned}");
-    let node = setting.node();
-    assert!(!tainted(&node), "{node}");
-    assert_eq!(node["status"]["allocatable"]["nvidia.com/gpu"], "2", "{node}");
-    assert!(setting.events().contains("RepartitionRetried"));
-
-    let (used, refused) = asked(&setting.folder.read("audit.log"));
-    assert!(refused.is_empty(), "{refused:?}");
-    let role = |kind: &[&str]| granted(&setting.get(kind));
-    let mut all = role(&["clusterrole", "dovetail-sharing"]);
-    all.extend(role(&["role", "dovetail-sharing", "-n", "gpu-operator"]));
-    // The log names a status under its object.
-    let whole = |(group, resource, verb): Right| {
-        let resource = resource.split('/').next().unwrap_or_default().to_owned();
-        (group, resource, verb)
-    };
-    assert_eq!(used, all.into_iter().map(whole).collect());
 }

@@ -46,7 +46,7 @@ pub enum Next {
     Wait { until_ms: u64, why: String },
     /// The ConfigMap lacks a layout of the record.
     WriteConfig,
-    /// This write.
+    /// A request to send, and what it is for.
     Write(Box<Write>),
     /// The change is over; or there is none.
     Over,
@@ -63,7 +63,7 @@ pub enum Refused {
         "node {node}: {pods} use its GPUs, and mig-manager clears whole GPUs: wait until they finish"
     )]
     InUse { node: String, pods: String },
-    /// It has to rest.
+    /// It changed too short a time ago.
     #[error("node {node}: {why}")]
     Rests { node: String, why: String },
     /// It does not offer what the plan was made for.

@@ -88,8 +88,8 @@ impl GpuOperator {
         Api::namespaced(client.clone(), NAMESPACE).create(&create, &map).await.map(drop)
     }
 
-    /// Plays the operator of these nodes, on the runtime of the caller. mig-manager sees a ConfigMap
-    /// `mount` after it was written.
+    /// Plays the operator of these nodes, on the runtime of the caller. mig-manager sees a
+    /// ConfigMap `mount` after it was written.
     #[must_use]
     pub fn start(client: Client, nodes: BTreeMap<String, MigNode>, mount: Duration) -> Self {
         let nodes = Arc::new(Mutex::new(nodes));

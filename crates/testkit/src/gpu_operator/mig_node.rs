@@ -51,7 +51,6 @@ enum Stage {
 /// A node.
 #[derive(Debug)]
 pub struct MigNode {
-    /// By GPU.
     gpus: Vec<Vec<Device>>,
     label: Option<String>,
     asked: String,

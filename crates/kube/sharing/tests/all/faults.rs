@@ -17,15 +17,8 @@ struct Plan {
     dies_percent: u64,
 }
 
-/// Plays one history to its end; answers with its last step and how many faults failed a request.
-fn play(seed: u64) -> (Step, usize) {
-    let mut chance = Chance::new(seed);
-    let mut world = World::new(chance.below(9_000));
-    let plan = Plan {
-        has_others: chance.percent(8),
-        has_racing_pods: chance.percent(50),
-        dies_percent: if chance.percent(70) { 30 } else { 0 },
-    };
+/// Draws how late a ConfigMap is mounted, how long mig-manager takes, and what goes wrong there.
+fn spoil(world: &mut World, chance: &mut Chance) {
     let is_late = chance.percent(20);
     world.mount_ms = chance.below(if is_late { 400_000 } else { 110_000 });
     world.mig.delay_ms = 1_000 + chance.below(120_000);
@@ -39,24 +32,40 @@ fn play(seed: u64) -> (Step, usize) {
         };
         world.mig.faults.push_back(fault);
     }
+}
+
+fn others_act(world: &mut World, chance: &mut Chance, plan: &Plan, turn: u64, foreign_at: u64) {
+    if plan.has_racing_pods && turn < 100 && chance.percent(20) {
+        let runs_ms = 1_000 + chance.below(1_200_000);
+        match chance.percent(80) {
+            true => world.bind(runs_ms),
+            false => world.bind_whatever(runs_ms),
+        }
+    }
+    if plan.has_others && turn == foreign_at {
+        world.label_by_others("all-7g.80gb");
+    }
+    if chance.percent(20) {
+        world.pass(chance.below(10_000));
+    }
+}
+
+/// Plays one history to its end; answers with its last step and how many faults failed a request.
+fn play(seed: u64) -> (Step, usize) {
+    let mut chance = Chance::new(seed);
+    let mut world = World::new(chance.below(9_000));
+    let plan = Plan {
+        has_others: chance.percent(8),
+        has_racing_pods: chance.percent(50),
+        dies_percent: if chance.percent(70) { 30 } else { 0 },
+    };
+    spoil(&mut world, &mut chance);
     let foreign_at = chance.below(60);
     let mut began = false;
     for turn in 0..4_000u64 {
         let seen = world.seen();
         // Between the read and the write others act.
-        if plan.has_racing_pods && turn < 100 && chance.percent(20) {
-            let runs_ms = 1_000 + chance.below(1_200_000);
-            match chance.percent(80) {
-                true => world.bind(runs_ms),
-                false => world.bind_whatever(runs_ms),
-            }
-        }
-        if plan.has_others && turn == foreign_at {
-            world.label_by_others("all-7g.80gb");
-        }
-        if chance.percent(20) {
-            world.pass(chance.below(10_000));
-        }
+        others_act(&mut world, &mut chance, &plan, turn, foreign_at);
         let dies = chance.percent(plan.dies_percent);
         let now_ms = world.now_ms;
         if !began {
@@ -91,6 +100,11 @@ fn play(seed: u64) -> (Step, usize) {
     }
     // Pods end, mig-manager comes to rest.
     world.pass(3_000_000);
+    ended(world, seed, began, plan.has_others)
+}
+
+/// What holds once a history has come to rest.
+fn ended(mut world: World, seed: u64, began: bool, has_others: bool) -> (Step, usize) {
     let seen = world.seen();
     let Some(record) = seen.record.clone() else {
         assert!(!began && !world.is_tainted(), "seed {seed}");
@@ -111,7 +125,7 @@ fn play(seed: u64) -> (Step, usize) {
     match record.step {
         Step::Done => assert_eq!(world.mig.instances(), to().offers(), "seed {seed}"),
         Step::Undone => assert_eq!(world.mig.instances(), from().offers(), "seed {seed}"),
-        Step::Abandoned => assert!(plan.has_others, "seed {seed}"),
+        Step::Abandoned => assert!(has_others, "seed {seed}"),
         _ => {
             assert_eq!(failed, 2, "seed {seed}: stuck before everything was tried");
             repair(&mut world, seed);

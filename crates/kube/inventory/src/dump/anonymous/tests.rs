@@ -97,8 +97,8 @@ const READERS: [&str; 15] = [
 
 /// Where labels and annotations are spelled.
 const SPELLED: [&str; 2] = [
-    include_str!("../../../objects/src/labels.rs"),
-    include_str!("../../../../core/model/src/labels.rs"),
+    include_str!("../../../../objects/src/labels.rs"),
+    include_str!("../../../../../core/model/src/labels.rs"),
 ];
 
 /// Those that a source names by their constants.
