@@ -192,6 +192,12 @@ impl Help {
         RULES.into_iter().fold(Self::NONE, |help, cause| help | Self::against(cause))
     }
 
+    /// Whether somebody who leaves a node could help.
+    pub(crate) fn is_given_by_leaving(self) -> bool {
+        let ends = |cause: &Cause| *cause != Cause::None && !cause.outlasts_everybody();
+        Cause::ALL.iter().filter(|cause| ends(cause)).any(|cause| self.meets(Self::against(*cause)))
+    }
+
     /// Whether any of the two sets' causes is in both.
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, Bounds, Claim, HoldingId, Job, JobId, NodeId, Owner, PendingReason, Phase, Place, Plan,
-    QueueUsage,
+    Action, Bounds, Charge, Claim, HoldingId, Job, JobId, NodeId, Owner, PendingReason, Phase,
+    Place, Plan, QueueUsage,
 };
 
 use super::jobs::{JobRecord, Jobs};
@@ -64,26 +64,27 @@ impl Books {
             return self.jobs.pending.next(after);
         }
         self.capacity.refresh(&self.placement.state);
-        let (quota, capacity) = (&self.quota, self.capacity.total());
-        match &mut self.usage {
-            Some(usage) => self.jobs.pending.next_by(|queue| usage.rank(queue, quota, capacity)),
-            None => self.jobs.pending.next_by(|queue| quota.rank(queue, capacity)),
-        }
+        let Self { jobs, quota, capacity, usage, .. } = self;
+        let state = &self.placement.state;
+        jobs.pending.next_by(|queue, job| {
+            let asked = || jobs.records[&job].gang.smallest(state);
+            rank(queue, quota, capacity.total(), usage, asked)
+        })
     }
 
     /// Where a waiting job stands among all others: the smallest goes first.
     pub(crate) fn turn_of(&mut self, job: JobId) -> Option<Turn> {
-        let record = self.jobs.waiting(job)?;
+        let Self { jobs, quota, capacity, usage, .. } = self;
+        let record = jobs.waiting(job)?;
         let (place, _) = record.place?;
-        if !self.jobs.pending.looks_at_queues() {
-            return Some((place.0, Rank::new(), place));
-        }
-        let (quota, capacity, queue) = (&self.quota, self.capacity.total(), &record.job.queue);
-        let rank = match &mut self.usage {
-            Some(usage) => usage.rank(queue, quota, capacity),
-            None => quota.rank(queue, capacity),
+        let rank = match jobs.pending.looks_at_queues() {
+            true => {
+                let asked = || record.gang.smallest(&self.placement.state);
+                rank(&record.job.queue, quota, capacity.total(), usage, asked)
+            }
+            false => Rank::new(),
         };
-        Some((place.0, rank, place))
+        Some((jobs.pending.priority_of(place), rank, place))
     }
 
     /// Time goes on: until now queues held what they hold.
@@ -105,7 +106,7 @@ impl Books {
 
     /// The tree of queues is another: what they hold is counted again.
     pub(crate) fn recount(&mut self) {
-        if self.usage.is_some() {
+        if counts_all_queues(&self.quota, self.usage.as_ref()) {
             // order-free: a set.
             let queues = self.jobs.records.values().map(|record| &record.job.queue);
             queues.for_each(|queue| self.quota.meet(queue));
@@ -169,7 +170,7 @@ impl Books {
     pub(crate) fn relation<'b>(&'b self, record: &'b JobRecord) -> Relation<'b> {
         let (turns, quota, queue) = (self.turns.as_ref(), &self.quota, &record.job.queue);
         let may_reclaim = turns.is_some_and(TurnBook::reclaims)
-            && quota.way_up(queue).any(|queue| !queue.guaranteed.is_empty());
+            && quota.way_up(queue).any(|queue| !quota.entitled(queue).is_empty());
         let reclaimed = match may_reclaim {
             true => {
                 let asked = record.gang.smallest(&self.placement.state);
@@ -332,5 +333,26 @@ impl Books {
             }
             Action::Lost { .. } | Action::Publish { .. } | Action::Wait { .. } => {}
         }
+    }
+}
+
+/// Whether queues that nobody described are ranked as well.
+pub(super) fn counts_all_queues(quota: &Quota, usage: Option<&Usage>) -> bool {
+    usage.is_some() || quota.shares.is_some()
+}
+
+/// Where the jobs of a queue stand: by what it should have, of which the first asks for so much, or
+/// by what it has used, whichever the order counts, else by what it holds.
+fn rank(
+    queue: &str,
+    quota: &Quota,
+    capacity: &Charge,
+    usage: &mut Option<Usage>,
+    asked: impl FnOnce() -> Charge,
+) -> Rank {
+    match (usage, &quota.shares) {
+        (Some(usage), _) => usage.rank(queue, quota, capacity),
+        (None, Some(shares)) => shares.rank(quota, queue, &asked()),
+        (None, None) => quota.rank(queue, capacity),
     }
 }

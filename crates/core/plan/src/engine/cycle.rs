@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dovetail_model::{JobId, NodeId, PendingReason, Plan};
 
 use super::models::{self, Models};
-use super::{Books, Engine, overdue, turning};
+use super::{Books, Engine, dividing, overdue, turning};
 use crate::cause::{Cause, Help};
 use crate::explain::DecisionRecord;
 use crate::finder::Scope;
@@ -36,6 +36,8 @@ impl Engine {
         if let Some(usage) = &mut self.books.usage {
             usage.note_all();
         }
+        let Books { quota, capacity, jobs, placement, .. } = &mut self.books;
+        dividing::divide(quota, capacity, jobs, &placement.state);
         self.books.settle_claims(plan);
         self.reserve.settle(&mut self.books, raised, plan);
         self.preemption.begin_cycle(match self.books.placement.state.helped.meets(Help::SEARCH) {
@@ -142,6 +144,9 @@ impl Engine {
         let Some(growth_limit) = books.bounded().growth_limit(job, &gang) else {
             return self.make_room(job, &gang, PendingReason::WaitingForQuota, plan);
         };
+        if dividing::is_beyond_firm_quota(job, books) {
+            return Err(Tried::Waits(PendingReason::WaitingForQuota, Help::ALL));
+        }
         let models = models::within_limits(&gang, job, books);
         let is_limited = !matches!(models, Models::AsAsked);
         let gang = match models {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_model::{Action, Holding, HowEnded, Job, JobId, Owner, Plan, PodId};
 
-use super::books::Books;
+use super::books::{Books, counts_all_queues};
 use super::error::EngineError;
 use super::jobs::{JobRecord, Jobs};
 use super::turning;
@@ -35,7 +35,7 @@ impl Books {
             state.helped |= Help::HELD;
         }
         job.estimate = job.estimate.or_else(|| self.run_times.estimate(&job));
-        if self.usage.is_some() {
+        if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&job.queue);
         }
         let id = job.id;
@@ -96,7 +96,7 @@ impl Books {
         let gang = Arc::new(Gang::of(state, &unplaced)?);
         job.start_ms.get_or_insert(self.placement.now_ms);
         let (job_id, queue) = (job.id, job.queue.clone());
-        if self.usage.is_some() {
+        if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&queue);
         }
         self.jobs.records.insert(job_id, JobRecord::new(job, gang));

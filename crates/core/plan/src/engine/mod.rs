@@ -12,6 +12,7 @@
 //! | `drains` | windows in which nodes take nothing |
 //! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
 //! | `models` | GPU models of which a queue may not hold more |
+//! | `dividing` | what follows where the order divides the cluster over queues |
 //! | `turning` | what time changes of standings |
 //! | `batch`, `apply`, `cycle` | a step: what happened; it is taken in; what can start does |
 //! | `ask`, `listing`, `supply` | questions, none of which changes anything |
@@ -23,6 +24,7 @@ mod batch;
 mod books;
 mod config;
 mod cycle;
+mod dividing;
 mod drains;
 mod error;
 mod events;

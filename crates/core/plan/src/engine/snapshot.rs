@@ -21,46 +21,12 @@ use crate::gang::{Gang, GangSet, UnknownLevel};
 use crate::order::{QueueTurns, TurnBook};
 use crate::policy::named::{self, PolicySpec};
 use crate::preemption::{Kept, Preemption, Survey};
+use crate::queue::kai::FairShares;
 use crate::queue::quota::Quota;
 use crate::queue::usage::Usage;
-use crate::queue::{ClassKey, Order, Pending, Sleep};
+use crate::queue::{ByQueues, ClassKey, Order, Pending, Sleep};
 use crate::reserve::Reservations;
 use crate::state::State;
-
-impl State {
-    /// Takes over topology, tables and nodes of a snapshot.
-    pub(crate) fn load(&mut self, snapshot: &Snapshot) {
-        self.topology = snapshot.topology.clone();
-        self.devices.mig_tables = snapshot.mig_tables.clone();
-        for node in &snapshot.nodes {
-            self.upsert_node(Arc::new(node.clone()));
-        }
-    }
-
-    /// One holding as plain data.
-    pub(crate) fn export(&self, id: dovetail_model::HoldingId) -> Holding {
-        let record = self.holdings.get(id);
-        Holding {
-            id,
-            node: self.nodes.cold(record.node).node.name.clone(),
-            owner: record.owner.clone(),
-            phase: record.phase,
-            reservation: record.reservation,
-            resources: self.names.resources(&record.amounts),
-            devices: record.devices.clone(),
-            counts_into: record
-                .counts_into
-                .iter()
-                .map(|selector| self.counters.selector_name(*selector).to_owned())
-                .collect(),
-            attachments: record
-                .attachments
-                .iter()
-                .map(|number| self.names.attachments.get(*number).clone())
-                .collect(),
-        }
-    }
-}
 
 /// An engine over the world of a snapshot.
 pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine, EngineError> {
@@ -86,7 +52,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
             away: Away::of(&snapshot.away),
         },
         kept: Kept::default(),
-        quota: Quota::default(),
+        quota: Quota::new((by_queues(&config) == ByQueues::First).then(FairShares::default)),
         capacity: Capacity::default(),
         survey: Survey::default(),
         run_times: RunTimes::new(config.estimates, snapshot.run_times.as_ref()),
@@ -110,9 +76,15 @@ fn counts_usage(config: &EngineConfig) -> bool {
     config.order == Order::Dovetail && config.turns.queues == QueueTurns::FairTree
 }
 
-/// Whether the queue says first whose turn it is.
-fn by_queues(config: &EngineConfig) -> bool {
-    config.order == Order::DominantShare || counts_usage(config)
+/// What the queue of a job has to say in whose turn it is.
+fn by_queues(config: &EngineConfig) -> ByQueues {
+    match (config.order, config.turns.queues) {
+        (Order::DominantShare, _) | (Order::Dovetail, QueueTurns::FairTree) => {
+            ByQueues::WithinPriority
+        }
+        (Order::Dovetail, QueueTurns::Kai) => ByQueues::First,
+        _ => ByQueues::No,
+    }
 }
 
 fn waits(job: &Job) -> bool {

@@ -44,6 +44,15 @@ pub struct UnknownLevel {
 }
 
 impl Gang {
+    /// What it counts for its queue at its largest size.
+    pub(crate) fn largest(&self, state: &State) -> Charge {
+        let mut charge = Charge::default();
+        for set in &self.sets {
+            charge.add_times(&state.shapes.get(set.shape).charge, i64::from(set.max));
+        }
+        charge
+    }
+
     /// The same without what it could use beyond its smallest size.
     pub(crate) fn at_smallest(&self) -> Self {
         let mut gang = self.clone();

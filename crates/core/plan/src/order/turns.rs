@@ -55,6 +55,9 @@ pub enum QueueTurns {
     /// Who holds less than its quota, then who has used least for its weight, level by level
     /// (Slurm's Fair Tree).
     FairTree,
+    /// Who has least of what NVIDIA's KAI-Scheduler would give it, before priority; a job that must
+    /// not be preempted starts within quotas alone.
+    Kai,
 }
 
 impl QueueTurns {
@@ -68,7 +71,7 @@ impl QueueTurns {
 const WEEK_S: u32 = 7 * 24 * 3_600;
 
 /// Presets by name, the default first, each with what it is for.
-pub const PRESETS: [(&str, &str, Turns); 4] = [
+pub const PRESETS: [(&str, &str, Turns); 5] = [
     (
         "fair",
         "queues by what they have used for their weight; within one, submission order, short jobs \
@@ -95,6 +98,18 @@ pub const PRESETS: [(&str, &str, Turns); 4] = [
         "cost",
         "little expected run time first, whatever the size: GPUs wait least for work that ends soon",
         Turns { size: 0, run_time: 1_000, age: 10, ..Turns::LINE },
+    ),
+    (
+        "kai",
+        "queues in the order of NVIDIA's KAI-Scheduler, which divides the cluster over them; within \
+         one, priority and submission order",
+        Turns {
+            size: 0,
+            queues: QueueTurns::Kai,
+            reclaims: true,
+            protects_guarantees: true,
+            ..Turns::LINE
+        },
     ),
 ];
 

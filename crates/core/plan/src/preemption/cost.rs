@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use dovetail_model::PreemptionCost;
 
+use super::guarantees::LendableParts;
 use super::units::Unit;
 
 /// How many pods each budget has lost so far, and what it allows.
@@ -16,12 +17,16 @@ pub(super) struct Tally {
     by_work: bool,
     taken: BTreeMap<u32, i64>,
     /// What queues may lose ([`super::guarantees::Lendable`]), and have lost.
-    lendable: Rc<Vec<i64>>,
+    lendable: Rc<LendableParts>,
     lost: BTreeMap<u16, i64>,
 }
 
 impl Tally {
-    pub(super) fn new(allowed: BTreeMap<u32, i64>, by_work: bool, lendable: Rc<Vec<i64>>) -> Self {
+    pub(super) fn new(
+        allowed: BTreeMap<u32, i64>,
+        by_work: bool,
+        lendable: Rc<LendableParts>,
+    ) -> Self {
         let (taken, lost) = (BTreeMap::new(), BTreeMap::new());
         Self { allowed: Rc::new(allowed), by_work, taken, lendable, lost }
     }
@@ -48,10 +53,7 @@ impl Tally {
 
     /// Whether a unit takes of what its queues hold within their quotas.
     pub(super) fn breaks_quota(&self, unit: &Unit) -> bool {
-        unit.takes.iter().any(|(number, amount)| {
-            let lost = self.lost.get(number).copied().unwrap_or(0);
-            lost.saturating_add(*amount) > self.lendable[usize::from(*number)]
-        })
+        self.lendable.lack(&unit.takes, &self.lost)
     }
 
     /// Whether these units leave all queues what they hold within their quotas.

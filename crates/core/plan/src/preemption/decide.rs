@@ -211,7 +211,7 @@ impl Preemption {
         // What is known of nodes is of those to whom that room is not free; what queues may lose is
         // another for each.
         let sees_more = !own.is_empty();
-        if sees_more || !lendable.amounts().is_empty() {
+        if sees_more || !lendable.parts().is_empty() {
             books.survey.clear();
         }
         let gone = taken_as_gone(books, leaving, &own, rooms);
@@ -220,7 +220,7 @@ impl Preemption {
         let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, preemptor.priority);
         let gang = books.jobs.records[&job].gang.at_smallest();
         let allowed = self.disruptions_allowed(books);
-        let tally = Tally::new(allowed, books.turns.is_some(), lendable.amounts());
+        let tally = Tally::new(allowed, books.turns.is_some(), lendable.parts());
         let shortage = books.bounded().shortage(job, leaving);
         let helped = books.placement.state.helped;
         let draws = books.placement.draws();

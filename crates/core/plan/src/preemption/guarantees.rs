@@ -41,8 +41,13 @@ impl<'e> Between<'e> {
     pub(super) fn lends(&self) -> bool {
         let Some(theirs) = self.theirs else { return true };
         let held = self.quota.held(theirs, Level::All);
-        let mut quotas = theirs.guaranteed.iter().peekable();
-        quotas.peek().is_none() || quotas.any(|(axis, quota)| held.get(&axis) > quota)
+        let entitled = self.quota.entitled(theirs);
+        entitled.is_empty() || entitled.iter().any(|(axis, quota)| held.get(&axis) > quota)
+    }
+
+    /// Whether both are the same queue.
+    pub(super) fn is_one_queue(&self) -> bool {
+        self.ours.is_none() && self.theirs.is_none()
     }
 }
 
@@ -51,7 +56,8 @@ impl<'e> Between<'e> {
 pub(crate) fn reclaims(quota: &Quota, queue: &str, asked: &Charge, beside: &Beside) -> u32 {
     let is_within = |queue: &Queue| {
         let (held, kept) = (quota.held(queue, Level::All), beside.get(&queue.name));
-        let mut asks = queue.guaranteed.iter().filter(|(axis, _)| asked.get(axis) > 0).peekable();
+        let entitled = quota.entitled(queue);
+        let mut asks = entitled.iter().filter(|(axis, _)| asked.get(axis) > 0).peekable();
         asks.peek().is_some()
             && asks.all(|(axis, quota)| {
                 let kept = kept.map_or(0, |kept| kept.get(&axis));
@@ -66,7 +72,39 @@ pub(crate) fn reclaims(quota: &Quota, queue: &str, asked: &Charge, beside: &Besi
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lendable {
     of: BTreeMap<QueueName, SmallVec<[(u16, Axis); 1]>>,
-    amounts: Rc<Vec<i64>>,
+    parts: Rc<LendableParts>,
+}
+
+/// The same by number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LendableParts {
+    /// How much, and which queue's.
+    amounts: Vec<(u16, i64)>,
+    /// Where the whole cluster is divided, a queue that holds more of anything than it should loses
+    /// a job even if it has less than that afterwards.
+    loses_whole_jobs: bool,
+}
+
+impl LendableParts {
+    pub(super) fn is_empty(&self) -> bool {
+        self.amounts.is_empty()
+    }
+
+    /// Whether queues have too little left for what is taken of them, after they have lost so much.
+    pub(super) fn lack(&self, takes: &Takes, lost: &BTreeMap<u16, i64>) -> bool {
+        let queue = |number: u16| self.amounts[usize::from(number)].0;
+        let left = |number: u16| {
+            let lost = lost.get(&number).copied().unwrap_or(0);
+            self.amounts[usize::from(number)].1.saturating_sub(lost)
+        };
+        takes.iter().any(|(number, amount)| match self.loses_whole_jobs {
+            true => {
+                let mut same = takes.iter().filter(|(other, _)| queue(*other) == queue(*number));
+                !same.any(|(other, _)| left(*other) > 0)
+            }
+            false => *amount > left(*number),
+        })
+    }
 }
 
 /// What a unit takes of parts of it.
@@ -77,24 +115,26 @@ impl Lendable {
     pub(super) fn of(quota: &Quota, preemptor: &str, leaving: &Beside) -> Self {
         let mut all = Self::default();
         let mut amounts = Vec::new();
-        for queue in quota.all() {
+        for (queue, of_queue) in quota.all().zip(0..) {
             if quota.way_up(preemptor).any(|up| up.name == queue.name) {
                 continue;
             }
-            for (axis, guaranteed) in queue.guaranteed.iter() {
+            for (axis, guaranteed) in quota.entitled(queue).iter() {
                 let gone = leaving.get(&queue.name).map_or(0, |gone| gone.get(&axis));
                 let held = quota.held(queue, Level::All).get(&axis);
                 let number = u16::try_from(amounts.len()).unwrap_or(u16::MAX);
-                amounts.push(held.saturating_sub(gone).saturating_sub(guaranteed).max(0));
+                let beyond = held.saturating_sub(gone).saturating_sub(guaranteed).max(0);
+                amounts.push((of_queue, beyond));
                 all.of.entry(queue.name.clone()).or_default().push((number, axis));
             }
         }
-        all.amounts = Rc::new(amounts);
+        let loses_whole_jobs = quota.shares.is_some();
+        all.parts = Rc::new(LendableParts { amounts, loses_whole_jobs });
         all
     }
 
-    pub(super) fn amounts(&self) -> Rc<Vec<i64>> {
-        Rc::clone(&self.amounts)
+    pub(super) fn parts(&self) -> Rc<LendableParts> {
+        Rc::clone(&self.parts)
     }
 
     /// What pods of a queue take that count so much.

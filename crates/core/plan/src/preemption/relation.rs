@@ -70,6 +70,10 @@ impl Relation<'_> {
             if self.protects() && !between.lends() {
                 return None;
             }
+            // Where the whole cluster is divided, priority counts within a queue alone.
+            if self.quota.shares.is_some() && !between.is_one_queue() {
+                return None;
+            }
         }
         if self.by_priority && victim.job.priority < priority {
             return Some(PreemptReason::Priority);

@@ -5,6 +5,7 @@
 //! them leaves it asleep.
 
 pub mod division;
+pub(crate) mod kai;
 pub(crate) mod quota;
 pub(crate) mod usage;
 
@@ -77,11 +78,23 @@ pub(crate) struct Sleep {
     pub(crate) reason: PendingReason,
 }
 
+/// What the queue of a job has to say in whose turn it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ByQueues {
+    /// Nothing.
+    #[default]
+    No,
+    /// Among jobs of equal priority.
+    WithinPriority,
+    /// Before priority, which counts within a queue.
+    First,
+}
+
 /// All waiting jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     order: Order,
-    by_queues: bool,
+    by_queues: ByQueues,
     /// Whether jobs may pass the first one although the order says otherwise: what that is to have
     /// is reserved.
     backfills: bool,
@@ -92,16 +105,17 @@ pub(crate) struct Pending {
     /// First job of every class that is awake.
     awake: BTreeMap<OrderKey, usize>,
     /// The same by queue, for orders that look at queues.
-    awake_in: BTreeMap<String, BTreeMap<OrderKey, usize>>,
+    awake_in: ByQueue,
+    /// First job of every class by queue, where room is reserved for the first of each queue.
+    heads_in: ByQueue,
     waiting: usize,
     /// Everything that some sleeping class wants, and maybe more.
     wanted: Help,
 }
 
 impl Pending {
-    /// Jobs in an order; `by_queues` says that of equal priority the queue decides first whose turn
-    /// it is.
-    pub(crate) fn new(order: Order, by_queues: bool, backfills: bool) -> Self {
+    /// No jobs yet, in this order.
+    pub(crate) fn new(order: Order, by_queues: ByQueues, backfills: bool) -> Self {
         Self { order, by_queues, backfills, ..Self::default() }
     }
 
@@ -172,33 +186,52 @@ impl Pending {
     /// Whether the order looks at what queues hold: then [`Pending::next_by`] says which job is
     /// next.
     pub(crate) fn looks_at_queues(&self) -> bool {
-        self.by_queues
+        self.by_queues != ByQueues::No
     }
 
-    /// Queues of which jobs wait for something else than their own bounds.
+    /// What the priority of a job counts before its queue.
+    pub(crate) fn priority_of(&self, place: OrderKey) -> Reverse<i32> {
+        match self.by_queues {
+            ByQueues::First => Reverse(0),
+            ByQueues::No | ByQueues::WithinPriority => place.0,
+        }
+    }
+
+    /// Queues of which jobs wait for what others hold: not those that only their own bounds stop,
+    /// nor those for which nothing is the right kind of node.
     pub(crate) fn waiting_queues(&self) -> BTreeSet<QueueName> {
-        let may_start = |class: &&Class| {
-            let reason = class.asleep.map(|sleep| sleep.reason);
-            reason != Some(PendingReason::WaitingForQuota)
+        let waits = |class: &&Class| {
+            class.asleep.is_none_or(|Sleep { wants, reason }| {
+                // What is left within its own bounds is held by others.
+                let is_bound = reason == PendingReason::WaitingForQuota && wants != Help::ALL;
+                !is_bound && wants.is_given_by_leaving()
+            })
         };
         let classes = self.heads.values().map(|class| &self.classes[*class]);
-        classes.filter(may_start).map(|class| class.key.queue.clone()).collect()
+        classes.filter(waits).map(|class| class.key.queue.clone()).collect()
     }
 
-    /// The job to try next, of those of the highest priority the one whose queue has the smallest
-    /// rank.
-    pub(crate) fn next_by(&self, mut rank: impl FnMut(&str) -> Rank) -> Option<(JobId, usize)> {
+    /// The job to try next: of those of the highest priority, where that counts before queues, the
+    /// one whose queue has the smallest rank.
+    pub(crate) fn next_by(
+        &self,
+        mut rank: impl FnMut(&str, JobId) -> Rank,
+    ) -> Option<(JobId, usize)> {
         let heads = || {
             self.awake_in
                 .iter()
                 .filter_map(|(queue, awake)| Some((queue, awake.first_key_value()?)))
         };
-        let first = heads().map(|(_, (place, _))| place.0).min()?;
-        let among = heads().filter(|(_, (place, _))| place.0 == first);
+        let priority = |place: &OrderKey| self.priority_of(*place);
+        let first = heads().map(|(_, (place, _))| priority(place)).min()?;
+        let among = heads().filter(|(_, (place, _))| priority(place) == first);
         let next = match self.awake_in.len() {
             1 => among.map(|(_, head)| head).next(),
             _ => {
-                among.min_by_key(|(queue, (place, _))| (rank(queue), **place)).map(|(_, head)| head)
+                let turn = |(queue, (place, _)): &(&String, (&OrderKey, &usize))| {
+                    (rank(queue, place.2), **place)
+                };
+                among.min_by_key(turn).map(|(_, head)| head)
             }
         };
         next.map(|(place, class)| (place.2, *class))
@@ -267,6 +300,17 @@ impl Pending {
         self.heads.iter().map(|(place, class)| (place.2, *class))
     }
 
+    /// Queues of which jobs wait, where room is reserved.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &QueueName> {
+        self.heads_in.keys()
+    }
+
+    /// First job of each class of a queue, best place first, where room is reserved.
+    pub(crate) fn heads_in(&self, queue: &str) -> impl Iterator<Item = (JobId, usize)> {
+        let heads = self.heads_in.get(queue).into_iter().flatten();
+        heads.map(|(place, class)| (place.2, *class))
+    }
+
     /// Every class with how many jobs it has.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&ClassKey, u64)> {
         self.classes.iter().map(|class| (&class.key, class.jobs.len() as u64))
@@ -278,28 +322,45 @@ impl Pending {
     }
 
     fn change(&mut self, number: usize, action: impl FnOnce(&mut Class) -> bool) {
-        let by_queue = self.looks_at_queues();
+        let (by_queue, backfills) = (self.looks_at_queues(), self.backfills);
         let class = &mut self.classes[number];
         if let Some(head) = class.jobs.first() {
             self.heads.remove(head);
             self.awake.remove(head);
-            if by_queue && let Some(of_queue) = self.awake_in.get_mut(&class.key.queue) {
-                of_queue.remove(head);
-                if of_queue.is_empty() {
-                    self.awake_in.remove(&class.key.queue);
-                }
+            if by_queue {
+                remove_in(&mut self.awake_in, &class.key.queue, head);
+            }
+            if backfills {
+                remove_in(&mut self.heads_in, &class.key.queue, head);
             }
         }
         action(class);
         if let Some(head) = class.jobs.first() {
             self.heads.insert(*head, number);
+            if backfills {
+                insert_in(&mut self.heads_in, &class.key.queue, *head, number);
+            }
             if class.asleep.is_none() {
                 self.awake.insert(*head, number);
                 if by_queue {
-                    let of_queue = self.awake_in.entry(class.key.queue.clone()).or_default();
-                    of_queue.insert(*head, number);
+                    insert_in(&mut self.awake_in, &class.key.queue, *head, number);
                 }
             }
         }
+    }
+}
+
+/// Classes by queue and the place of their first job.
+type ByQueue = BTreeMap<QueueName, BTreeMap<OrderKey, usize>>;
+
+fn insert_in(all: &mut ByQueue, queue: &QueueName, head: OrderKey, class: usize) {
+    all.entry(queue.clone()).or_default().insert(head, class);
+}
+
+fn remove_in(all: &mut ByQueue, queue: &QueueName, head: &OrderKey) {
+    let Some(of_queue) = all.get_mut(queue) else { return };
+    of_queue.remove(head);
+    if of_queue.is_empty() {
+        all.remove(queue);
     }
 }

@@ -7,6 +7,8 @@ use dovetail_model::{Axis, BoundBy, Bounds, Charge, Queue, QueueName};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use super::kai::FairShares;
+
 /// Shares are counted in parts of a billion of what the cluster has.
 pub(crate) const WHOLE: i128 = 1_000_000_000;
 
@@ -17,6 +19,8 @@ pub(crate) struct Quota {
     /// Those that nobody described ([`Quota::meet`]).
     nameless: BTreeSet<QueueName>,
     used: BTreeMap<QueueName, Used>,
+    /// What queues should have, where the order divides the whole cluster.
+    pub(crate) shares: Option<FairShares>,
 }
 
 /// With what is below a queue, or without.
@@ -78,6 +82,11 @@ pub struct QueueUse {
 pub(crate) type Rank = SmallVec<[u64; 8]>;
 
 impl Quota {
+    /// Without queues; `shares` where the order divides the whole cluster.
+    pub(crate) fn new(shares: Option<FairShares>) -> Self {
+        Self { shares, ..Self::default() }
+    }
+
     pub(crate) fn set(&mut self, queue: Queue) {
         self.nameless.remove(&queue.name);
         self.queues.insert(queue.name.clone(), queue);
@@ -129,6 +138,15 @@ impl Quota {
             Level::All => &used.all,
             Level::Own => &used.own,
         })
+    }
+
+    /// What a queue gets back from others, and nobody takes: its quota, or what it should have
+    /// where the order divides the whole cluster.
+    pub(crate) fn entitled(&self, queue: &Queue) -> Bounds {
+        match &self.shares {
+            Some(shares) => shares.bounds(&queue.name),
+            None => queue.guaranteed.clone(),
+        }
     }
 
     /// The half-life of what a queue has used, its own or that of the nearest queue above it that

@@ -10,7 +10,7 @@ use crate::cause::Help;
 use crate::engine::Books;
 use crate::preemption::{FIRST_OF_RESERVED, News};
 
-/// Classes that are looked at for the first job of each queue.
+/// Classes of a queue that are looked at for its first job.
 const MAX_CLASSES: usize = 64;
 
 impl Reservations {
@@ -51,6 +51,7 @@ impl Reservations {
         if !self.is_on() || !books.kept.news.is_unsettled {
             return;
         }
+        self.look_again(books);
         let heads = self.heads(books);
         for job in reserved_jobs(books) {
             if !heads.contains(&job) {
@@ -88,7 +89,11 @@ impl Reservations {
         let may = self.is_on()
             && reason == PendingReason::Unschedulable
             && books.kept.claims.get(job).is_none();
-        if !may || books.kept.reserved.get(job).is_some() || !self.heads(books).contains(&job) {
+        if !may || books.kept.reserved.get(job).is_some() {
+            return reason;
+        }
+        let of_queue = self.first_of(books, &books.jobs.records[&job].job.queue);
+        if of_queue != Some(job) || !self.heads(books).contains(&job) {
             return reason;
         }
         match Search::of(books, job, &mut self.operations_left).earliest(u64::MAX) {
@@ -103,31 +108,35 @@ impl Reservations {
         }
     }
 
-    /// The first job of each queue that may have a reservation, in their order.
-    fn heads(&mut self, books: &mut Books) -> Vec<JobId> {
+    /// Whoever had no hope may have some where other allocations have no known end.
+    fn look_again(&mut self, books: &Books) {
         if !self.hopeless.is_empty() {
             let open = without_end(books);
             self.hopeless.retain(|_, known| *known == open);
         }
-        let mut queues = BTreeSet::new();
-        let mut heads = Vec::new();
-        let mut first: Vec<_> = books.jobs.pending.heads().collect();
-        if books.jobs.pending.looks_at_queues() {
-            first.sort_by_cached_key(|(job, _)| books.turn_of(*job));
-        }
-        for (job, class) in first.into_iter().take(MAX_CLASSES) {
-            let asleep = books.jobs.pending.asleep(class);
-            let is_out = asleep.is_some_and(|sleep| sleep.reason == PendingReason::WaitingForQuota)
-                || books.kept.claims.get(job).is_some()
-                || self.hopeless.contains_key(&job);
-            if !is_out && queues.insert(&books.jobs.records[&job].job.queue) {
-                heads.push(job);
-            }
-            if heads.len() == self.config.heads as usize {
-                break;
-            }
-        }
+    }
+
+    /// The first job of each queue that may have a reservation, in their order. Only these are
+    /// ranked.
+    fn heads(&self, books: &mut Books) -> Vec<JobId> {
+        let queues = books.jobs.pending.queues();
+        let mut heads: Vec<JobId> =
+            queues.filter_map(|queue| self.first_of(books, queue)).collect();
+        heads.sort_by_cached_key(|job| books.turn_of(*job));
+        heads.truncate(self.config.heads as usize);
         heads
+    }
+
+    /// The first job of a queue that may have a reservation.
+    fn first_of(&self, books: &Books, queue: &str) -> Option<JobId> {
+        let may = |(job, class): &(JobId, usize)| {
+            let asleep = books.jobs.pending.asleep(*class);
+            asleep.is_none_or(|sleep| sleep.reason != PendingReason::WaitingForQuota)
+                && books.kept.claims.get(*job).is_none()
+                && !self.hopeless.contains_key(job)
+        };
+        let first = books.jobs.pending.heads_in(queue).take(MAX_CLASSES).find(may);
+        first.map(|(job, _)| job)
     }
 
     /// Searches for a time before `before_ms`. Without one a reservation that is good stays as it

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_model::{
     Condition, DeviceAmount, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId,
-    Resources,
+    Resources, Snapshot,
 };
 
 use crate::cause::Help;
@@ -15,6 +15,39 @@ use crate::state::holdings::{Amounts, HoldingRecord};
 use crate::state::{Names, State};
 
 impl State {
+    /// Takes over topology, tables and nodes of a snapshot.
+    pub(crate) fn load(&mut self, snapshot: &Snapshot) {
+        self.topology = snapshot.topology.clone();
+        self.devices.mig_tables = snapshot.mig_tables.clone();
+        for node in &snapshot.nodes {
+            self.upsert_node(Arc::new(node.clone()));
+        }
+    }
+
+    /// One holding as plain data.
+    pub(crate) fn export(&self, id: HoldingId) -> Holding {
+        let record = self.holdings.get(id);
+        Holding {
+            id,
+            node: self.nodes.cold(record.node).node.name.clone(),
+            owner: record.owner.clone(),
+            phase: record.phase,
+            reservation: record.reservation,
+            resources: self.names.resources(&record.amounts),
+            devices: record.devices.clone(),
+            counts_into: record
+                .counts_into
+                .iter()
+                .map(|selector| self.counters.selector_name(*selector).to_owned())
+                .collect(),
+            attachments: record
+                .attachments
+                .iter()
+                .map(|number| self.names.attachments.get(*number).clone())
+                .collect(),
+        }
+    }
+
     /// Takes over a node, new or changed. What it holds stays, also what no longer fits.
     pub(crate) fn upsert_node(&mut self, node: Arc<Node>) -> NodeId {
         let known = self.nodes.find(&node.name);

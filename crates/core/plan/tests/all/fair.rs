@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::{
-    Action, Bounds, Budget, Event, HowEnded, Job, JobId, Node, Plan, PodSet, PreemptReason, Queue,
-    Snapshot,
+    Action, Axis, Bounds, Budget, Event, HowEnded, Job, JobId, Node, Plan, PodSet, PreemptReason,
+    Queue, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::order::Turns;
@@ -175,6 +175,46 @@ fn who_has_used_least_for_its_weight_goes_first_and_free_use_is_free() {
     // After three hours of each, a queue of weight 4 has used least with none.
     world.now_ms += 3 * HOUR_MS;
     assert_eq!(next_of(&mut world, &["heavy"], 3), "heavy");
+}
+
+#[test]
+fn a_job_for_which_no_node_is_right_makes_nobody_pay() {
+    let of_model = |model: &str| {
+        let mut shape = asks(whole(1));
+        shape.gpu_models = [model.to_owned()].into();
+        shape
+    };
+    for (model, pays) in [("H200", false), ("H100", true)] {
+        let queues = vec![queue("pays", 0, 1), queue("waits", 0, 1)];
+        let mut world = World::under(config(false), &snapshot(1, queues));
+        submit(&mut world, "pays", 8, 1, 0);
+        let plan = world.submit(|job| job.queue = "waits".to_owned(), of_model(model));
+        assert_eq!(placed(&plan).len(), 0);
+        world.now_ms += HOUR_MS;
+        world.end(1);
+        let used = world.engines[0].list().queue_usage("pays").expect("it is counted");
+        assert_eq!(used > 0.0, pays, "{model}: {used}");
+    }
+}
+
+#[test]
+fn a_queue_that_may_not_have_more_of_a_model_waits_for_the_others() {
+    let mut limited = queue("limited", 0, 1);
+    limited.limit.set(&Axis::GpuModel("H200".to_owned()), 2_000);
+    let mut world = snapshot(1, vec![limited, queue("others", 0, 1)]);
+    world.nodes.push(Node::plain("other", 64_000, 1_000, 8, "H200"));
+    let mut world = World::under(config(false), &world);
+    for _ in 0..2 {
+        submit(&mut world, "others", 6, 1, 0);
+    }
+    for _ in 0..2 {
+        assert_eq!(placed(&submit(&mut world, "limited", 2, 1, 0)).len(), 1);
+    }
+    assert_eq!(placed(&submit(&mut world, "limited", 2, 1, 0)).len(), 0);
+    world.now_ms += HOUR_MS;
+    world.end(3);
+    let used = world.engines[0].list().queue_usage("others").expect("it is counted");
+    assert!(used > 0.0, "{used}");
 }
 
 #[test]

@@ -27,7 +27,7 @@ struct Queue {
 }
 
 /// Where KAI's cases are, if they are here.
-fn cases() -> Option<PathBuf> {
+pub(crate) fn cases() -> Option<PathBuf> {
     let cases = std::env::var_os("DOVETAIL_KAI_CASES").map(PathBuf::from);
     let traces = || Some(PathBuf::from(std::env::var_os("DOVETAIL_TRACES")?).join("kai_cases"));
     let found = cases.or_else(traces);

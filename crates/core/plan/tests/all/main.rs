@@ -16,6 +16,7 @@ mod explain;
 mod fair;
 mod forgetting;
 mod images;
+mod kai_cases;
 mod kai_divisions;
 mod kept_room;
 mod many_shapes;

@@ -16,18 +16,12 @@ const HOUR_MS: u64 = 3_600_000;
 const NODES: u32 = 4;
 const GPUS: u64 = 32;
 
-fn config(half_life_s: u32) -> TimedConfig {
+fn config(order: Order, half_life_s: u32) -> TimedConfig {
     let turns = Turns { half_life_s, ..Turns::preset("fair").expect("a preset") };
     let preemption =
         PreemptionConfig { enabled: true, by_priority: false, ..PreemptionConfig::default() };
     let policy = PolicySpec::named("best-fit");
-    let engine = EngineConfig {
-        policy,
-        order: Order::Dovetail,
-        preemption,
-        turns,
-        ..EngineConfig::default()
-    };
+    let engine = EngineConfig { policy, order, preemption, turns, ..EngineConfig::default() };
     let stop_costs = StopCosts {
         checkpoint_interval_ms: Some(600_000),
         checkpoint_cost_ms: Some(0),
@@ -87,12 +81,12 @@ fn run(
     queues: Vec<Queue>,
     jobs: Vec<TraceJob>,
     until_h: u64,
-    half_life_s: u32,
+    (order, half_life_s): (Order, u32),
 ) -> Vec<QueueFigures> {
     let node = |at: u32| TraceNode { name: format!("n{at}"), gpu_count: 8, ..Default::default() };
     let nodes = (0..NODES).map(node).collect();
     let world = TimedWorld { nodes, jobs, queues: queues.clone(), ..TimedWorld::default() };
-    let mut simulation = Simulation::new(world, config(half_life_s)).expect("a good world");
+    let mut simulation = Simulation::new(world, config(order, half_life_s)).expect("a good world");
     let judge = Judge::new(&simulation.engine.snapshot());
     let queues = QueueWatch::new(&queues, GPUS);
     let mut watched = Watched { queues, judge, problems: Vec::new() };
@@ -113,11 +107,13 @@ fn where_demand_never_ends_queues_get_what_their_weights_say() {
     let names = ["a", "b", "c"].iter().zip(1..);
     let jobs = names.flat_map(|(name, seed)| stream(name, seed, 0.0, 700.0, 40.0)).collect();
     // Eight weeks are over before the demand of anybody is.
-    let figures = run(queues, jobs, 672, 7 * 24 * 3_600);
+    let figures = run(queues, jobs, 672, (Order::Dovetail, 7 * 24 * 3_600));
     for (figures, part) in figures.iter().zip([1.0 / 6.0, 3.0 / 6.0, 2.0 / 6.0]) {
         let share = figures.share.expect("it held something");
-        // Jobs of up to 8 of 32 GPUs: the least weight got 5.5 % more than its part.
-        assert!((share / part - 1.0).abs() < 0.1, "{}: {share} of {part}", figures.name);
+        // Within 2 % of the cluster. The least weight got 5.5 % more than its part, likely because
+        // who has used least starts a whole job, of up to 8 of 32 GPUs.
+        assert!((share - part).abs() < 0.02, "{}: {share} of {part}", figures.name);
+        assert!((share / part - 1.0).abs() < 0.06, "{}: {share} of {part}", figures.name);
         assert!(figures.usage_gpu_hours.is_some_and(|used| used > 0.0), "{figures:?}");
     }
 }
@@ -128,11 +124,16 @@ fn a_queue_that_comes_late_gets_back_its_share() {
     let queues = vec![queue("early", 1, 16), queue("late", 1, 16)];
     let mut jobs = stream("early", 1, 0.0, 400.0, 60.0);
     jobs.extend(stream("late", 2, 200.0, 400.0, 14.0));
-    let figures = run(queues, jobs, 400, 0);
-    let late = figures.iter().find(|figures| figures.name == "late").expect("a queue");
+    let late = |order: Order| {
+        let figures = run(queues.clone(), jobs.clone(), 400, (order, 0));
+        figures.into_iter().find(|figures| figures.name == "late").expect("a queue")
+    };
+    let ours = late(Order::Dovetail);
     let sum =
-        |of: fn(&dovetail_sim::timed::QueueWeek) -> f64| late.weeks.iter().map(of).sum::<f64>();
+        |of: fn(&dovetail_sim::timed::QueueWeek) -> f64| ours.weeks.iter().map(of).sum::<f64>();
     let (held, fair) = (sum(|week| week.held_gpu_hours), sum(|week| week.fair_gpu_hours));
     assert!(fair > 1_000.0 && held / fair > 0.95, "{held} of {fair}");
-    assert!(late.finish_time_fairness.is_some(), "jobs ended");
+    let ended = ours.finish_time_fairness.expect("jobs ended");
+    let fifo = late(Order::FifoSkip).finish_time_fairness.expect("jobs ended");
+    assert!(ended.p99 < fifo.p99 && ended.worst < fifo.worst, "{ended:?} {fifo:?}");
 }
