@@ -271,6 +271,11 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     granted_rights.retain(|(group, _, verb)| verb != "list" && !ABSENT_GROUPS.contains(&&**group));
     assert_eq!(used, granted_rights);
 
+    every_request_has_its_flow(config, client).await;
+}
+
+/// The server serves each kind of request under the flow schema of the manifests.
+async fn every_request_has_its_flow(config: Config, client: Client) {
     let account = Client::try_from(config).expect("a client");
     let schemas = Api::<FlowSchema>::all(client);
     for (verb, path, name) in [

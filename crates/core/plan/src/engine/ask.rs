@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Bounds, HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId, Requirement,
+    Bounds, HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId, QueueUsage, Requirement,
 };
 
 use super::books::Books;
@@ -36,6 +36,16 @@ pub struct Questions<'e> {
 impl<'e> Questions<'e> {
     pub(super) fn of(books: &'e mut Books) -> Self {
         Self { books }
+    }
+
+    /// What queues have used if nothing changes until then; `None` where the order does not count
+    /// it.
+    pub fn usage_at(&mut self, now_ms: u64) -> Option<Vec<QueueUsage>> {
+        let Books { usage, capacity, placement, jobs, quota, .. } = &mut *self.books;
+        let mut usage = usage.clone()?;
+        capacity.refresh(&placement.state);
+        usage.advance(now_ms, (quota, capacity.total()), &jobs.pending.waiting_queues());
+        Some(usage.plain())
     }
 
     /// Where the pods of a job would go under a view, quota aside; `None` if the job does not fit.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use dovetail_model::{
     Action, Bounds, Charge, Claim, HoldingId, Job, JobId, NodeId, Owner, PendingReason, Phase,
-    Place, Plan, QueueUsage,
+    Place, Plan,
 };
 
 use super::jobs::{JobRecord, Jobs};
@@ -93,15 +93,6 @@ impl Books {
         self.capacity.refresh(&self.placement.state);
         let waiting = self.jobs.pending.waiting_queues();
         usage.advance(now_ms, (&self.quota, self.capacity.total()), &waiting);
-    }
-
-    /// What queues have used if nothing changes until then.
-    pub(crate) fn usage_at(&mut self, now_ms: u64) -> Vec<QueueUsage> {
-        let Some(mut usage) = self.usage.clone() else { return Vec::new() };
-        self.capacity.refresh(&self.placement.state);
-        let waiting = self.jobs.pending.waiting_queues();
-        usage.advance(now_ms, (&self.quota, self.capacity.total()), &waiting);
-        usage.plain()
     }
 
     /// The tree of queues is another: what they hold is counted again.

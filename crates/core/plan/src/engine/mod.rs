@@ -51,7 +51,7 @@ pub(crate) use placement::{Placement, Search};
 
 use std::sync::Arc;
 
-use dovetail_model::{Action, Job, JobId, Plan, QueueUsage, Snapshot};
+use dovetail_model::{Action, Job, JobId, Plan, Snapshot};
 
 use crate::learn::Learnt;
 use crate::order::TurnBook;
@@ -155,17 +155,6 @@ impl Engine {
     pub fn queue_use(&mut self, queue: &str) -> QueueUse {
         self.books.capacity.refresh(&self.books.placement.state);
         self.books.quota.use_of(queue, self.books.capacity.total())
-    }
-
-    /// Whether the order counts what queues have used.
-    pub fn counts_usage(&self) -> bool {
-        self.books.usage.is_some()
-    }
-
-    /// What queues have used if nothing changes until then; nothing where the order does not count
-    /// it.
-    pub fn usage_at(&mut self, now_ms: u64) -> Vec<QueueUsage> {
-        self.books.usage_at(now_ms)
     }
 
     /// When a [`dovetail_model::Event::Tick`] changes something even if nothing else happens.

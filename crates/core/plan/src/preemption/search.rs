@@ -228,7 +228,7 @@ impl Search<'_> {
     /// Whether a unit may go at all, by budgets and by the quotas of others.
     pub(super) fn may_go(&self, unit: &Unit, tally: &Tally) -> bool {
         let asks_budgets = self.respect_budgets || unit.keeps_budgets;
-        !(asks_budgets && tally.is_exhausted_for(unit)) && !tally.breaks_quota(unit)
+        !(tally.breaks_quota(unit) || asks_budgets && tally.is_exhausted_for(unit))
     }
 
     /// Whether the budgets allow what these units cost together. Beyond them only priority goes:

@@ -120,9 +120,9 @@ const USAGE_MS: u64 = 30_000;
 pub struct Known<'e> {
     /// What it holds.
     pub usage: &'e QueueUse,
-    /// What it has used.
+    /// GPU-time so far, decayed.
     pub used: &'e [QueueUsage],
-    /// What waits in it and below it.
+    /// Jobs in it and below it that have not started.
     pub pending: WaitingBelow,
 }
 

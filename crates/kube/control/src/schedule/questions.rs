@@ -121,7 +121,7 @@ impl Questions<'_> {
         let (world, Some(engine)) = self.known.both() else { return Vec::new() };
         let mut waiting = engine.list().waiting_below();
         let mut used: BTreeMap<String, Vec<QueueUsage>> = BTreeMap::new();
-        for usage in engine.usage_at(now_ms) {
+        for usage in engine.ask().usage_at(now_ms).into_iter().flatten() {
             used.entry(usage.queue.clone()).or_default().push(usage);
         }
         let rules = world.rules();
@@ -140,7 +140,7 @@ impl Questions<'_> {
     pub fn queue_usage(&mut self) -> Option<Vec<QueueUsage>> {
         let now_ms = self.known.now_ms;
         let engine = self.known.engine_mut()?;
-        engine.counts_usage().then(|| engine.usage_at(now_ms))
+        engine.ask().usage_at(now_ms)
     }
 
     /// Pending jobs of which it is known why they are.

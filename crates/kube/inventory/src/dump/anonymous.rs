@@ -406,8 +406,8 @@ impl Names {
         replaced
     }
 
-    /// The GPUs that HAMi's plugin registers stay in number, size and model, under other identities:
-    /// in JSON, or as older versions write them (`ID,COUNT,MEMORY,...:`).
+    /// The GPUs that HAMi's plugin registers stay in number, size and model, under other names: in
+    /// JSON, or as older versions write them (`ID,COUNT,MEMORY,...:`).
     fn registered(&mut self, text: &str) -> String {
         let Ok(Value::Array(mut gpus)) = serde_json::from_str(text) else {
             let named = text.split(':').map(|gpu| match gpu.split_once(',') {
