@@ -559,5 +559,7 @@ async fn describe_on_a_real_server_shows_what_people_expect() {
     };
     tokio::time::timeout(PATIENCE, now_first).await.expect("a condition in time");
     scheduler.stop().await;
-    assert_eq!(events(&client, "default").await.len(), 6);
+    // On a slow machine one reason more may have been written.
+    let told = events(&client, "default").await;
+    assert!((6..=7).contains(&told.len()), "{told:#?}");
 }

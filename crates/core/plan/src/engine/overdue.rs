@@ -27,7 +27,7 @@ pub(super) fn raise(jobs: &Jobs, run_times: &RunTimes, placement: &mut Placement
             // What earlier attempts saved is done: the estimate is of the whole run.
             let saved_ms = job.history.saved_ms;
             let age_ms = saved_ms.saturating_add(now_ms.saturating_sub(start_ms));
-            let left_ms = raised_ms(run_times, job, age_ms)?.saturating_sub(age_ms);
+            let left_ms = raised_ms(run_times, job, age_ms).saturating_sub(age_ms);
             Some(now_ms.saturating_add(left_ms.max(1)))
         };
         let expected_end_ms = match (job, raised) {

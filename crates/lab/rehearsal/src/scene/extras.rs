@@ -1,7 +1,7 @@
 //! What a scene may have besides pods and nodes: queues, disruption budgets; and scenes in which
 //! one thing happens after the other, and nothing goes wrong.
 
-use dovetail_plan::order::PRESETS;
+use dovetail_plan::order::{PRESETS, QueueTurns, Turns};
 
 use super::{QueueSpec, Scene, Step, What};
 use crate::dice::Row;
@@ -36,17 +36,23 @@ impl Scene {
         if row.once_in(2) {
             return;
         }
-        let (.., turns) = PRESETS[row.below(PRESETS.len() as u64) as usize];
-        self.options.turns = Some(turns);
+        // The judge of scenes does not know whom a division of the cluster favors.
+        let presets: Vec<Turns> = PRESETS
+            .iter()
+            .map(|(.., turns)| *turns)
+            .filter(|turns| turns.queues != QueueTurns::Kai)
+            .collect();
+        self.options.turns = Some(row.of(&presets));
         let heads = row.of(&[0, 0, 1, 3]);
         // A slow scene does not wait until nobody believes any more what was said of run times.
         self.options.heads = if self.is_slow { 0 } else { heads };
         for step in &mut self.steps {
             let What::Submit(workload) = &mut step.what else { continue };
-            let says_ms = row.of(&[1_000, 5_000, 20_000, 60_000]);
-            let is_wrong = row.once_in(4);
-            let says_ms = workload.run_ms.filter(|_| !is_wrong).unwrap_or(says_ms);
-            workload.says_ms = (!row.once_in(3)).then_some(says_ms);
+            let wrong_ms = row.of(&[1_000, 5_000, 20_000, 60_000]);
+            let (is_wrong, is_silent) = (row.once_in(4), row.once_in(3));
+            // Whoever says when a service ends that never does, has others wait for it.
+            let says_ms = workload.run_ms.map(|run_ms| if is_wrong { wrong_ms } else { run_ms });
+            workload.says_ms = says_ms.filter(|_| !is_silent);
         }
     }
 
