@@ -68,7 +68,11 @@ pub async fn apply(
 ) -> Result<Document> {
     let this = Apply::new(app, options, tables).await?;
     let mut document = Document::default();
-    this.resume(&mut document).await?;
+    // A cluster is read again once a node has changed.
+    let mut objects = this.objects().await?;
+    if this.resume(&objects, &mut document).await? {
+        objects = this.objects().await?;
+    }
     let is_of_server = policy.is_none();
     let (policies, unreadable) = match policy {
         Some(policy) => (vec![policy], Vec::new()),
@@ -80,11 +84,16 @@ pub async fn apply(
                     (docs/sharing.md)";
         return Err(UsageError(text.to_owned()).into());
     }
-    let objects = this.objects().await?;
     let problems = problems(&policies, &this.gpu_nodes(&objects), tables);
     for (policy, problem) in policies.iter().zip(&problems) {
         let next = match problem {
-            None => this.follow(policy, &mut document).await?,
+            None => {
+                let (next, has_changed) = this.follow(policy, &objects, &mut document).await?;
+                if has_changed {
+                    objects = this.objects().await?;
+                }
+                next
+            }
             Some(_) => None,
         };
         document.policies.push(PolicyRow {
@@ -94,7 +103,7 @@ pub async fn apply(
             problem: problem.as_ref().map(|one| plain(&one.to_string()).to_string()),
         });
         if is_of_server && !options.is_dry_run {
-            this.report(policy, problem.as_ref(), next).await?;
+            this.report(policy, &objects, problem.as_ref(), next).await?;
         }
     }
     Ok(document)
@@ -191,9 +200,9 @@ impl<'a> Apply<'a> {
         with_gpus.map(of).collect()
     }
 
-    /// Brings changes that were cut off to their end.
-    async fn resume(&self, document: &mut Document) -> Result<()> {
-        let objects = self.objects().await?;
+    /// Brings changes that were cut off to their end; whether there were any.
+    async fn resume(&self, objects: &Objects, document: &mut Document) -> Result<bool> {
+        let mut has_changed = false;
         for (node, seen) in &objects.nodes {
             let Some(record) = record(seen).filter(|record| !record.step.is_over()) else {
                 continue;
@@ -204,21 +213,23 @@ impl<'a> Apply<'a> {
             }
             let record = self.run_to_end(node, self.table(seen)).await?;
             document.nodes.push(NodeRow::ended(node, &record));
+            has_changed = true;
         }
-        Ok(())
+        Ok(has_changed)
     }
 
     /// Plans under a policy and changes its nodes, as far as it and its budget allow; answers with
-    /// the change that is left to do.
+    /// the change that is left to do, and whether one was tried.
     async fn follow(
         &self,
         policy: &SharingPolicy,
+        objects: &Objects,
         document: &mut Document,
-    ) -> Result<Option<NextChange>> {
-        let objects = self.objects().await?;
-        let fleet = fleet(&objects, &policy.spec, self.tables, self.age());
+    ) -> Result<(Option<NextChange>, bool)> {
+        let mut has_changed = false;
+        let fleet = fleet(objects, &policy.spec, self.tables, self.age());
         let mut planned = changes(&fleet, &planned(&fleet)?).into_iter();
-        let selected = selected(&objects, &policy.spec);
+        let selected = selected(objects, &policy.spec);
         let records: Vec<Record> = selected.iter().filter_map(|(_, seen)| record(seen)).collect();
         let percent = policy.spec.budget.percent_per_day;
         let mut left = left_today(selected.len(), percent, records.iter(), now_ms());
@@ -239,13 +250,15 @@ impl<'a> Apply<'a> {
                 let row = |change: NodeChange| NodeRow::planned(change, why);
                 document.nodes.push(row(change));
                 document.nodes.extend(planned.map(row));
-                return Ok(Some(next));
+                return Ok((Some(next), has_changed));
             }
             let row = self.change(&change, self.table(&objects.nodes[&change.node])).await?;
             left -= usize::from(row.is_changed);
+            // Also what was undone, or refused, leaves the node otherwise than it was read.
+            has_changed = true;
             document.nodes.push(row);
         }
-        Ok(None)
+        Ok((None, has_changed))
     }
 
     async fn change(&self, change: &NodeChange, table: Option<&MigTable>) -> Result<NodeRow> {
@@ -274,12 +287,12 @@ impl<'a> Apply<'a> {
     async fn report(
         &self,
         policy: &SharingPolicy,
+        objects: &Objects,
         problem: Option<&Problem>,
         next: Option<NextChange>,
     ) -> Result<()> {
-        let objects = self.objects().await?;
-        let selected = selected(&objects, &policy.spec);
-        let whole = fleet(&objects, &policy.spec, self.tables, self.age());
+        let selected = selected(objects, &policy.spec);
+        let whole = fleet(objects, &policy.spec, self.tables, self.age());
         let mut layouts: BTreeMap<String, usize> = BTreeMap::new();
         let present = present(&whole);
         for (node, _) in &selected {
