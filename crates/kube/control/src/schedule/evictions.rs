@@ -24,6 +24,9 @@ pub(super) struct Evictions {
     called_off: Vec<u64>,
     /// Pods that were evicted and that the watch still shows.
     done: BTreeSet<PodKey>,
+    /// Pods that the server does not let go, which their condition says already: the watch may show
+    /// later that they were marked before.
+    refused: BTreeSet<PodKey>,
 }
 
 #[derive(Debug)]
@@ -64,6 +67,11 @@ impl Evictions {
     /// Whether it is not known yet what becomes of an order to evict a pod.
     fn has_order(&self, pod: &PodKey) -> bool {
         self.open.values().any(|stopping| stopping.open.contains_key(pod))
+    }
+
+    /// Whether a pod is evicted, or says already that it is not.
+    fn is_settled(&self, pod: &PodKey) -> bool {
+        self.done.contains(pod) || self.refused.contains(pod)
     }
 
     /// What is to be reported when an eviction of a decision has ended.
@@ -213,7 +221,8 @@ impl Preempting {
             return;
         }
         self.evictions.done.retain(|pod| known.world.pods().has(pod));
-        let late = marked.into_iter().filter(|pod| !self.evictions.done.contains(pod));
+        self.evictions.refused.retain(|pod| known.world.pods().has(pod));
+        let late = marked.into_iter().filter(|pod| !self.evictions.is_settled(pod));
         let orders: Vec<Order> =
             late.filter_map(|pod| self.take_back(&known.world, &pod)).collect();
         known.orders.extend(orders);
@@ -275,6 +284,7 @@ impl Preempting {
         }
         match end {
             OrderEnd::Refused { code, message } => {
+                self.evictions.refused.insert(victim.clone());
                 self.eviction_failed(known, victim, why, (Some(code), &message));
             }
             OrderEnd::Unanswered { problem } if why.is_for_another() => {
