@@ -51,6 +51,14 @@ impl Judge {
         Self { lent_percent: Some(lent_percent), ..self }
     }
 
+    /// The same, which also judges whether preempted jobs are left alone by queues that want their
+    /// quota back, for so long at most.
+    #[must_use]
+    pub fn with_respite_ms(mut self, respite_ms: u64) -> Self {
+        self.world.respite_ms = Some(respite_ms);
+        self
+    }
+
     /// Takes over what happened outside. Call it before the plan that answers the event; do not
     /// call it for an event that the engine refused.
     pub fn event(&mut self, event: &Event, now_ms: u64) {

@@ -104,6 +104,33 @@ pub(crate) fn queue_and_parents<'w>(world: &'w World, name: &str) -> Vec<&'w Que
     chain
 }
 
+/// Whether a job alone exceeds what a queue is guaranteed, at its smallest size.
+pub(crate) fn exceeds_quota(booked: &BookedJob, queue: &Queue) -> bool {
+    queue.guaranteed.iter().any(|(axis, quota)| {
+        let sets = booked.job.pod_sets.iter();
+        let asked = sets.map(|set| i64::from(set.min) * asks(&set.requirement, &axis));
+        asked.sum::<i64>() > quota
+    })
+}
+
+/// What jobs below a queue hold, and do not give back already, that do not exceed its quota alone.
+pub(crate) fn held_within_quota(world: &World, queue: &Queue, axis: &Axis) -> i64 {
+    let jobs = world
+        .jobs
+        .values()
+        .filter(|booked| is_below(world, booked, &queue.name) && !exceeds_quota(booked, queue));
+    let pods = jobs.flat_map(|booked| {
+        let of = |(pod_set, ordinal): &(u16, u32)| PodId {
+            job: booked.job.id,
+            pod_set: *pod_set,
+            ordinal: *ordinal,
+        };
+        booked.pods.keys().map(of)
+    });
+    let stay = pods.filter(|pod| !world.ending.contains_key(&Holder::Pod(*pod)));
+    stay.map(|pod| held_by_pod(world, pod, &queue.name, axis)).sum()
+}
+
 /// Everything that is bounded, each bound by itself.
 fn bounds(queue: &Queue) -> Vec<(Axis, i64)> {
     let mut bounds: Vec<(Axis, i64)> = queue.limit.iter().collect();

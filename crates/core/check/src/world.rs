@@ -39,6 +39,9 @@ pub(crate) struct World {
     pub(crate) claims: BTreeMap<JobId, Vec<Place>>,
     /// Who holds something and is about to go, and by when if that was said.
     pub(crate) ending: BTreeMap<Holder, Option<u64>>,
+    /// For how long at most queues that want their quota back leave a job alone that was preempted;
+    /// `None` is not judged.
+    pub(crate) respite_ms: Option<u64>,
     /// What was wrong in the snapshot the books were opened from.
     pub(crate) faults: Vec<Violation>,
 }

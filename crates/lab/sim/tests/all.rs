@@ -18,6 +18,8 @@ mod order_dovetail;
 mod preemption;
 #[path = "all/queues.rs"]
 mod queues;
+#[path = "all/reclaim.rs"]
+mod reclaim;
 #[path = "all/recordings.rs"]
 mod recordings;
 #[path = "all/reservations.rs"]

@@ -65,6 +65,7 @@ struct Weights {
     advantage: Option<Spanned<f64>>,
     queues: Option<QueueTurns>,
     half_life: Option<Spanned<String>>,
+    respite: Option<Spanned<String>>,
 }
 
 fn read(file: &TomlFile) -> Result<Turns> {
@@ -92,13 +93,11 @@ fn read(file: &TomlFile) -> Result<Turns> {
         let what = format!("{written}: expected a number from {least} to 1000000");
         Err(at(field, value.span().start, &what))
     };
-    let half_life_s = match &written.half_life {
-        None => base.half_life_s,
-        Some(text) => {
-            let ms = parse_duration(text.get_ref());
-            let ms = ms.map_err(|what| at("halfLife", text.span().start, &what))?;
-            u32::try_from(ms / 1_000).unwrap_or(u32::MAX)
-        }
+    let seconds = |field: &str, text: &Option<Spanned<String>>, otherwise| -> Result<u32> {
+        let Some(text) = text else { return Ok(otherwise) };
+        let ms = parse_duration(text.get_ref());
+        let ms = ms.map_err(|what| at(field, text.span().start, &what))?;
+        Ok(u32::try_from(ms / 1_000).unwrap_or(u32::MAX))
     };
     Ok(Turns {
         size: number("size", &written.size, 0.0, 1e3, base.size)?,
@@ -107,7 +106,8 @@ fn read(file: &TomlFile) -> Result<Turns> {
         preempts: written.preempts.unwrap_or(base.preempts),
         advantage: number("advantage", &written.advantage, 1.0, 1e2, base.advantage)?,
         queues: written.queues.unwrap_or(base.queues),
-        half_life_s,
+        half_life_s: seconds("halfLife", &written.half_life, base.half_life_s)?,
+        respite_s: seconds("respite", &written.respite, base.respite_s)?,
         ..base
     })
 }
@@ -120,12 +120,13 @@ mod tests {
     fn weights_change_a_preset_and_are_refused_with_line_and_field() {
         let of = |text: &str| read(&TomlFile::of("w.toml", text)).map_err(|e| e.to_string());
         let text = "preset = \"latency\"\nage = 0.05\nadvantage = 2.5\nqueues = \"fair-tree\"\n\
-                    halfLife = \"1d\"\n";
+                    halfLife = \"1d\"\nrespite = \"8h\"\n";
         let expected = Turns {
             age: 50,
             advantage: 250,
             queues: QueueTurns::FairTree,
             half_life_s: 86_400,
+            respite_s: 28_800,
             ..Turns::preset("latency").expect("a preset")
         };
         assert_eq!(of(text), Ok(expected));
@@ -136,6 +137,7 @@ mod tests {
             ("2.5", "0.5", "w.toml:3: advantage: 0.5: expected a number from 1"),
             ("fair-tree", "tree", "w.toml:4: weights: unknown variant `tree`"),
             ("\"1d\"", "\"1\"", "w.toml:5: halfLife: `1` is not a duration"),
+            ("\"8h\"", "\"8\"", "w.toml:6: respite: `8` is not a duration"),
             ("\nage", "\nold", "w.toml:2: weights: unknown field `old`"),
         ] {
             let error = of(&text.replace(from, to)).expect_err(told);

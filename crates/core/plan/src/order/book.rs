@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::cohort::Cohorts as Plain;
 use dovetail_model::{Job, JobId};
 
-use super::Turns;
+use super::{Turns, respite};
 use crate::estimate::Cohorts;
 
 /// A job that runs.
@@ -53,6 +53,11 @@ impl TurnBook {
     /// Whether queues get back what they are guaranteed.
     pub(crate) fn reclaims(&self) -> bool {
         self.turns.reclaims
+    }
+
+    /// Whether a job that runs may be preempted so that another queue gets its quota back.
+    pub(crate) fn gives_back(&self, job: &Job, now_ms: u64) -> bool {
+        respite::ends_ms(job, self.turns.respite_ms()) <= now_ms
     }
 
     /// Whether nobody, priority included, takes what a queue holds within its quota.
@@ -110,10 +115,18 @@ impl TurnBook {
         let next_length = self.cohorts.lengths.end_ms(length).map(|end_ms| end_ms - done_ms);
         let next_length =
             next_length.map(|in_ms| now_ms.saturating_add(in_ms).saturating_add(waits_ms));
-        let next = [next_length, opens_ms.filter(|opens_ms| *opens_ms > now_ms)];
+        let respite_ms =
+            self.turns.reclaims.then(|| respite::ends_ms(job, self.turns.respite_ms()));
+        let later = |at_ms: Option<u64>| at_ms.filter(|at_ms| *at_ms > now_ms);
+        let next = [next_length, later(opens_ms), later(respite_ms)];
         let due_ms = next.into_iter().flatten().min().unwrap_or(u64::MAX);
         self.note(job.id, Running { standing, due_ms, is_open });
-        is_open && before.is_none_or(|before| !before.is_open || before.standing < standing)
+        // Before, its next change was to be this end.
+        let is_respite_over = respite_ms
+            .zip(before)
+            .is_some_and(|(respite_ms, before)| (before.due_ms..=now_ms).contains(&respite_ms));
+        is_respite_over
+            || is_open && before.is_none_or(|before| !before.is_open || before.standing < standing)
     }
 
     fn note(&mut self, job: JobId, running: Running) {

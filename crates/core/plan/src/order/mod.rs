@@ -12,8 +12,10 @@
 //! |---|---|
 //! | `turns` | presets and weights |
 //! | `book` | standings of jobs that wait and run, and when they change |
+//! | `respite` | how long queues that want their quota back leave a job alone |
 
 mod book;
+mod respite;
 mod turns;
 
 pub(crate) use book::TurnBook;

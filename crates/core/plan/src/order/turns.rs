@@ -28,6 +28,10 @@ pub struct Turns {
     /// Whether a queue gets back what it is guaranteed from those that hold more than theirs.
     #[serde(skip_serializing_if = "is_not")]
     pub reclaims: bool,
+    /// A job that was preempted is left alone for so long at most before it is preempted again for
+    /// the quota of a queue. In seconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub respite_s: u32,
     /// Whether nobody, priority included, takes what a queue holds within its quota.
     #[serde(skip_serializing_if = "is_not")]
     pub protects_guarantees: bool,
@@ -68,7 +72,8 @@ impl QueueTurns {
     }
 }
 
-const WEEK_S: u32 = 7 * 24 * 3_600;
+const DAY_S: u32 = 24 * 3_600;
+const WEEK_S: u32 = 7 * DAY_S;
 
 /// Presets by name, the default first, each with what it is for.
 pub const PRESETS: [(&str, &str, Turns); 5] = [
@@ -80,6 +85,7 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
             queues: QueueTurns::FairTree,
             half_life_s: WEEK_S,
             reclaims: true,
+            respite_s: DAY_S,
             protects_guarantees: true,
             ..Turns::LINE
         },
@@ -107,6 +113,7 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
             size: 0,
             queues: QueueTurns::Kai,
             reclaims: true,
+            respite_s: DAY_S,
             protects_guarantees: true,
             ..Turns::LINE
         },
@@ -132,6 +139,7 @@ impl Turns {
         queues: QueueTurns::None,
         half_life_s: 0,
         reclaims: false,
+        respite_s: 0,
         protects_guarantees: false,
     };
 
@@ -144,6 +152,11 @@ impl Turns {
     /// Half-life of what queues have used, in ms.
     pub(crate) fn half_life_ms(&self) -> u64 {
         u64::from(self.half_life_s) * 1_000
+    }
+
+    /// See [`Self::respite_s`], in ms.
+    pub(super) fn respite_ms(&self) -> u64 {
+        u64::from(self.respite_s) * 1_000
     }
 
     /// A standing, in GPU-ms: of a job that is expected to run for so long, on so many GPUs, and

@@ -20,7 +20,6 @@ use crate::cause::Help;
 use crate::engine::{Books, JobRecord, Jobs, Placement};
 use crate::gang::PlacedPod;
 use crate::queue::Sleep;
-use crate::queue::quota::Beside;
 use crate::state::State;
 use crate::state::holdings::HoldingRecord;
 use crate::state::shapes::ShapeId;
@@ -308,16 +307,8 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
     if !relation.protects() && !relation.preemptor.may_reclaim() {
         return Lendable::default();
     }
-    let (state, jobs, quota) = (&books.placement.state, &books.jobs, &books.quota);
-    let mut gone = Beside::default();
-    for id in leaving {
-        let Owner::Pod(pod) = state.holdings.get(*id).owner else { continue };
-        let Some((record, charge)) = jobs.charge_of(state, pod) else { continue };
-        for up in quota.way_up(&record.job.queue) {
-            gone.entry(up.name.clone()).or_default().add_times(charge, 1);
-        }
-    }
-    Lendable::of(quota, &jobs.records[&job].job.queue, &gone)
+    let (state, jobs) = (&books.placement.state, &books.jobs);
+    Lendable::of((&books.quota, &jobs.records[&job].job.queue), (state, jobs), leaving)
 }
 
 /// Who leaves, and all that is kept: by claims, for the job alone (`own`), for others (`rooms`).

@@ -2,15 +2,19 @@
 //!
 //! Between two queues it counts what stands right below the lowest queue that is above both: a
 //! queue that would hold no more than its quota even with a job may get back for it what another
-//! holds beyond its own. A queue without a quota holds everything beyond it.
+//! holds beyond its own. A queue without a quota holds everything beyond it, and so does every queue
+//! whose quota a job exceeds alone: all that such a job holds is borrowed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use dovetail_model::{Axis, Charge, Queue, QueueName};
+use dovetail_model::{Axis, Charge, HoldingId, Job, JobId, Owner, Queue, QueueName};
 use smallvec::SmallVec;
 
+use crate::engine::Jobs;
+
 use crate::queue::quota::{Beside, Level, Quota};
+use crate::state::State;
 
 /// Two queues, seen from the lowest queue above both.
 pub(super) struct Between<'e> {
@@ -72,6 +76,8 @@ pub(crate) fn reclaims(quota: &Quota, queue: &str, asked: &Charge, beside: &Besi
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lendable {
     of: BTreeMap<QueueName, SmallVec<[(u16, Axis); 1]>>,
+    /// Jobs that exceed the quota of a queue alone.
+    larger: BTreeSet<(JobId, QueueName)>,
     parts: Rc<LendableParts>,
 }
 
@@ -111,19 +117,25 @@ impl LendableParts {
 pub(super) type Takes = SmallVec<[(u16, i64); 1]>;
 
 impl Lendable {
-    /// `leaving` counts what has been told to leave, by queue with all above it.
-    pub(super) fn of(quota: &Quota, preemptor: &str, leaving: &Beside) -> Self {
-        let mut all = Self::default();
+    /// What queues may lose for a job of this queue once `leaving` have left.
+    pub(super) fn of(
+        (quota, preemptor): (&Quota, &str),
+        (state, jobs): (&State, &Jobs),
+        leaving: &[HoldingId],
+    ) -> Self {
+        let larger = larger(quota, jobs);
+        let aside = aside(quota, (state, jobs), leaving, &larger);
+        let mut all = Self { larger, ..Self::default() };
         let mut amounts = Vec::new();
         for (queue, of_queue) in quota.all().zip(0..) {
             if quota.way_up(preemptor).any(|up| up.name == queue.name) {
                 continue;
             }
             for (axis, guaranteed) in quota.entitled(queue).iter() {
-                let gone = leaving.get(&queue.name).map_or(0, |gone| gone.get(&axis));
+                let aside = aside.get(&queue.name).map_or(0, |aside| aside.get(&axis));
                 let held = quota.held(queue, Level::All).get(&axis);
                 let number = u16::try_from(amounts.len()).unwrap_or(u16::MAX);
-                let beyond = held.saturating_sub(gone).saturating_sub(guaranteed).max(0);
+                let beyond = held.saturating_sub(aside).saturating_sub(guaranteed).max(0);
                 amounts.push((of_queue, beyond));
                 all.of.entry(queue.name.clone()).or_default().push((number, axis));
             }
@@ -137,17 +149,21 @@ impl Lendable {
         Rc::clone(&self.parts)
     }
 
-    /// What pods of a queue take that count so much.
+    /// What pods of a job take that count so much.
     pub(super) fn taken_by<'c>(
         &self,
         quota: &Quota,
-        queue: &str,
+        job: &Job,
         charges: impl Iterator<Item = &'c Charge> + Clone,
     ) -> Takes {
         if self.of.is_empty() {
             return Takes::new();
         }
-        let parts = quota.way_up(queue).filter_map(|queue| self.of.get(&queue.name)).flatten();
+        let is_larger = |queue: &Queue| {
+            !self.larger.is_empty() && self.larger.contains(&(job.id, queue.name.clone()))
+        };
+        let within = quota.way_up(&job.queue).filter(|queue| !is_larger(queue));
+        let parts = within.filter_map(|queue| self.of.get(&queue.name)).flatten();
         parts
             .map(|(number, axis)| {
                 let amounts = charges.clone().map(|charge| charge.get(axis));
@@ -156,4 +172,54 @@ impl Lendable {
             .filter(|(_, amount)| *amount > 0)
             .collect()
     }
+}
+
+/// Jobs that hold something and exceed the quota of a queue of theirs even at their smallest size.
+/// Where the whole cluster is divided, queues lose whole jobs anyway.
+fn larger(quota: &Quota, jobs: &Jobs) -> BTreeSet<(JobId, QueueName)> {
+    let mut smallest: BTreeMap<Axis, i64> = BTreeMap::new();
+    if quota.shares.is_none() {
+        for (axis, amount) in quota.queues().flat_map(|queue| queue.guaranteed.iter()) {
+            let least = smallest.entry(axis).or_insert(amount);
+            *least = amount.min(*least);
+        }
+    }
+    // Few hold more than the smallest of all quotas. order-free: a set.
+    let suspects = jobs
+        .records
+        .values()
+        .filter(|record| smallest.iter().any(|(axis, quota)| record.counted.get(axis) > *quota));
+    let mut larger = BTreeSet::new();
+    for job in suspects.map(|record| &record.job) {
+        let asks = Charge::of_smallest(job);
+        let exceeds =
+            |queue: &&Queue| queue.guaranteed.iter().any(|(axis, quota)| asks.get(&axis) > quota);
+        let queues = quota.way_up(&job.queue).filter(exceeds);
+        larger.extend(queues.map(|queue| (job.id, queue.name.clone())));
+    }
+    larger
+}
+
+/// What queues hold and cannot lose within their quota: what is about to leave, and what jobs hold
+/// that exceed it.
+fn aside(
+    quota: &Quota,
+    (state, jobs): (&State, &Jobs),
+    leaving: &[HoldingId],
+    larger: &BTreeSet<(JobId, QueueName)>,
+) -> Beside {
+    let mut aside = Beside::default();
+    for id in leaving {
+        let Owner::Pod(pod) = state.holdings.get(*id).owner else { continue };
+        let Some((record, charge)) = jobs.charge_of(state, pod) else { continue };
+        for up in quota.way_up(&record.job.queue) {
+            if !larger.contains(&(pod.job, up.name.clone())) {
+                aside.entry(up.name.clone()).or_default().add_times(charge, 1);
+            }
+        }
+    }
+    for (job, queue) in larger {
+        aside.entry(queue.clone()).or_default().add_times(&jobs.records[job].counted, 1);
+    }
+    aside
 }

@@ -64,7 +64,8 @@ impl Relation<'_> {
         let Preemptor { priority, standing, reclaims } = self.preemptor;
         if self.protects() || reclaims != 0 {
             let between = guarantees::Between::of(self.quota, self.queue, &victim.job.queue);
-            if between.reclaims(reclaims) && between.lends() {
+            let gives_back = |turns: &TurnBook| turns.gives_back(&victim.job, self.now_ms);
+            if between.reclaims(reclaims) && between.lends() && self.turns.is_some_and(gives_back) {
                 return Some(PreemptReason::Reclaim);
             }
             if self.protects() && !between.lends() {

@@ -223,7 +223,7 @@ impl Prey<'_> {
             start_ms,
             work_lost_gpu_milli_ms: gpu_milli.unsigned_abs().saturating_mul(lost_ms),
             repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
-            takes: self.lendable.taken_by(quota, &job.queue, charges),
+            takes: self.lendable.taken_by(quota, job, charges),
             keeps_budgets: self
                 .relation
                 .reason(record)

@@ -49,7 +49,7 @@ impl Twins {
             indexed: engine(false),
             naive: engine(true),
             restarted: None,
-            judge: Judge::new(&start),
+            judge: Judge::new(&start).with_respite_ms(u64::from(config.turns.respite_s) * 1_000),
             history: History::of(recipe),
             restart_at: usize::from(recipe.config[6]) % 16,
             steps: 0,

@@ -232,3 +232,72 @@ fn an_engine_from_a_snapshot_knows_what_queues_used() {
     let restored = Engine::new(config(false), &before).expect("its own snapshot");
     assert_eq!(restored.snapshot(), before);
 }
+
+/// Two nodes: a gang that fills them, and a queue with a quota that wants one GPU again and again.
+fn thrashed(change: impl Fn(&mut Job)) -> World {
+    let queues = vec![queue("ours", 8, 1), queue("lent", 0, 1)];
+    let mut world = World::under(config(false), &snapshot(2, queues));
+    let mut gang = Job::single(JobId(1_000), "gang", 0, Arc::default());
+    gang.queue = "lent".to_owned();
+    gang.pod_sets = vec![PodSet::fixed("main", Arc::new(asks(whole(8))), 2)];
+    change(&mut gang);
+    let submit_gang = |world: &mut World| {
+        let mut gang = gang.clone();
+        gang.submit_ms = world.now_ms;
+        world.step(Event::Submitted(Box::new(gang)))
+    };
+    assert_eq!(placed(&submit_gang(&mut world)).len(), 2);
+    world.now_ms += HOUR_MS / 2;
+    let plan = submit(&mut world, "ours", 1, 1, 0);
+    assert_eq!(victims(&plan), Some((BTreeSet::from([1_000]), PreemptReason::Reclaim)));
+    world.step(Event::Ended { job: JobId(1_000), how: HowEnded::Preempted });
+    assert_eq!(placed(&submit_gang(&mut world)).len(), 0);
+    assert_eq!(placed(&world.end(1)).len(), 2, "the gang comes back");
+    world
+}
+
+#[test]
+fn a_job_is_not_preempted_again_and_again_for_a_quota() {
+    // Without checkpoints, all that it did is lost: it is left alone for a day.
+    let mut world = thrashed(|_| {});
+    assert_eq!(victims(&submit(&mut world, "ours", 1, 1, 0)), None);
+    world.now_ms += 24 * HOUR_MS - 1;
+    assert_eq!(victims(&world.step(Event::Tick)), None);
+    world.now_ms += 1;
+    assert_eq!(
+        victims(&world.step(Event::Tick)).map(|(_, reason)| reason),
+        Some(PreemptReason::Reclaim)
+    );
+    // With them, it is left alone until a tenth of what it held is lost at most.
+    let mut world = thrashed(|gang| gang.interruption.checkpoint_interval_ms = Some(600_000));
+    assert_eq!(victims(&submit(&mut world, "ours", 1, 1, 0)), None);
+    world.now_ms += 70 * 60_000 - 1;
+    assert_eq!(victims(&world.step(Event::Tick)), None);
+    world.now_ms += 1;
+    assert!(victims(&world.step(Event::Tick)).is_some());
+}
+
+#[test]
+fn a_job_runs_for_its_minimum_before_it_is_preempted_for_a_quota() {
+    let queues = vec![queue("ours", 8, 1), queue("lent", 0, 1)];
+    let mut world = World::under(config(false), &snapshot(1, queues));
+    let change = |job: &mut Job| {
+        job.queue = "lent".to_owned();
+        job.preemption.min_run_ms = Some(HOUR_MS);
+    };
+    world.submit(change, asks(whole(8)));
+    assert_eq!(victims(&submit(&mut world, "ours", 1, 1, 0)), None);
+    world.now_ms += HOUR_MS;
+    assert!(victims(&world.step(Event::Tick)).is_some());
+}
+
+#[test]
+fn a_job_that_exceeds_the_quota_of_its_queue_is_borrowed_as_a_whole() {
+    let queues = vec![queue("ours", 8, 1), queue("lent", 8, 1)];
+    let mut world = World::under(config(false), &snapshot(3, queues));
+    assert_eq!(placed(&submit(&mut world, "lent", 8, 2, 0)).len(), 2);
+    assert_eq!(placed(&submit(&mut world, "lent", 8, 1, 0)).len(), 1);
+    // The job within the quota stays, although it would lose less.
+    let plan = submit(&mut world, "ours", 1, 1, 0);
+    assert_eq!(victims(&plan), Some((BTreeSet::from([1]), PreemptReason::Reclaim)));
+}

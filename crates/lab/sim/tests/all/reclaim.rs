@@ -1,0 +1,93 @@
+//! A queue that wants its quota back again and again, from a job that loses all that it did.
+
+use dovetail_check::{Judge, Violation};
+use dovetail_model::{Bounds, Event, Plan, Queue};
+use dovetail_plan::order::Turns;
+use dovetail_plan::{Engine, EngineConfig, Order, PreemptionConfig};
+use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
+use dovetail_trace::{TraceJob, TraceNode};
+
+const MINUTE_MS: u64 = 60_000;
+const HOUR_MS: u64 = 60 * MINUTE_MS;
+
+struct Judged {
+    judge: Judge,
+    found: Vec<Violation>,
+}
+
+impl Observer for Judged {
+    fn stepped(&mut self, _: &mut Engine, now_ms: u64, events: &[Event], plan: &Plan) {
+        events.iter().for_each(|event| self.judge.event(event, now_ms));
+        self.found.extend(self.judge.plan(plan));
+    }
+}
+
+fn job(id: String, queue: &str, submit_ms: u64, run_ms: u64, pods: u32, gpus: u32) -> TraceJob {
+    TraceJob {
+        id,
+        queue: Some(queue.to_owned()),
+        submit_ms,
+        duration_ms: Some(run_ms),
+        pod_count: pods,
+        gpu_count: gpus,
+        gpu_milli: 1_000,
+        ..TraceJob::default()
+    }
+}
+
+/// A gang without checkpoints fills the cluster for so many hours; for 40 hours, the other queue
+/// has a job of one GPU and one minute every hour.
+fn run(gang_hours: u64) -> Simulation {
+    let node = |at: u32| TraceNode { name: format!("n{at}"), gpu_count: 8, ..TraceNode::default() };
+    let mut jobs = vec![job("gang".to_owned(), "lent", 0, gang_hours * HOUR_MS, 2, 8)];
+    jobs.extend((0..40).map(|hour| {
+        let at_ms = hour * HOUR_MS + HOUR_MS / 2;
+        job(format!("s{hour}"), "ours", at_ms, MINUTE_MS, 1, 1)
+    }));
+    let guaranteed = Bounds::gpus(Some(8_000));
+    let queues = ["lent", "ours"].map(|name| Queue {
+        guaranteed: guaranteed.clone(),
+        borrows: true,
+        ..Queue::named(name)
+    });
+    let nodes = (0..2).map(node).collect();
+    let world = TimedWorld { nodes, jobs, queues: queues.into(), ..TimedWorld::default() };
+    let turns = Turns::preset("fair").expect("a preset");
+    let respite_ms = u64::from(turns.respite_s) * 1_000;
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    let engine =
+        EngineConfig { order: Order::Dovetail, turns, preemption, ..EngineConfig::default() };
+    let config = TimedConfig { engine, estimates: Estimates::None, ..TimedConfig::default() };
+    let mut simulation = Simulation::new(world, config).expect("a good world");
+    let judge = Judge::new(&simulation.engine.snapshot()).with_respite_ms(respite_ms);
+    let mut judged = Judged { judge, found: Vec::new() };
+    assert!(simulation.run(None, &mut judged).expect("it runs"));
+    assert_eq!(judged.found, []);
+    simulation
+}
+
+/// The longest wait of the queue with the quota, and how often the gang was preempted.
+fn waits(simulation: &Simulation) -> (u64, u32) {
+    let of = |queue: &str| {
+        let queue = Some(queue.to_owned());
+        simulation.outcomes().filter(move |view| view.job.queue == queue).map(|view| view.outcome)
+    };
+    let wait = |start_ms: Option<u64>, submit_ms| start_ms.expect("it ran") - submit_ms;
+    let longest = of("ours").map(|job| wait(job.start_ms, job.submit_ms)).max();
+    (longest.expect("jobs"), of("lent").map(|job| job.preemptions).sum())
+}
+
+#[test]
+fn a_quota_is_given_back_at_once_and_not_again_and_again() {
+    let short = run(10);
+    let (longest_ms, preemptions) = waits(&short);
+    assert_eq!(preemptions, 1);
+    let lost = short.metrics().lost_percent.expect("work was done");
+    assert!(lost > 0.0 && lost < 10.0, "{lost} %");
+    assert!(longest_ms < 10 * HOUR_MS, "{longest_ms} ms");
+    let first = short.outcomes().find(|view| view.job.id == "s0").expect("the first");
+    assert_eq!(first.outcome.start_ms, Some(first.outcome.submit_ms), "at once");
+    // And no longer than a day, however long the gang would go on.
+    let (longest_ms, preemptions) = waits(&run(30));
+    assert_eq!((longest_ms / HOUR_MS, preemptions), (23, 3));
+}
