@@ -18,16 +18,18 @@ use dovetail_settings::errors::UsageError;
 use dovetail_sharing::guard::left_today;
 use dovetail_sharing::names::RECORD;
 use dovetail_sharing::{
-    GpuNode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record, SharingPolicy, Side,
-    Step, Timing, begin, problems, revert, status_patch,
+    Component, GpuNode, Mode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record,
+    SharingPolicy, Step, Timing, begin, problems, revert, status_patch,
 };
 use dovetail_sources::kubeconfig::ConnectionFlags;
+use serde_json::Value;
 
 use crate::changes::{NodeChange, changes, present};
 use crate::cluster::{Age, fleet};
 use crate::fleet::model_of;
 use crate::objects::{Objects, SeenNode};
 use crate::plan::planned;
+use crate::replicas::{Offered, Wanted, offered, wanted, warnings};
 use crate::server::Server;
 use crate::setup;
 
@@ -54,6 +56,8 @@ struct Apply<'a> {
     options: &'a Options,
     tables: &'a [MigTable],
     server: Server,
+    /// The GPU Operator's ClusterPolicy.
+    cluster_policy: Option<Value>,
 }
 
 /// Follows the policies of a cluster, or one from a file.
@@ -101,6 +105,7 @@ pub async fn apply(
             is_ready: problem.is_none(),
             is_applied: policy.spec.apply && !options.is_dry_run,
             problem: problem.as_ref().map(|one| plain(&one.to_string()).to_string()),
+            warnings: warnings(&objects, &policy.spec),
         });
         if is_of_server && !options.is_dry_run {
             this.report(policy, &objects, problem.as_ref(), next).await?;
@@ -126,9 +131,9 @@ pub async fn rollback(
         let seen = objects.nodes.get(node);
         let seen = seen.with_context(|| format!("the cluster has no node {}", plain(node)))?;
         let table = this.table(seen);
-        let (layouts, _) = this.server.layouts().await?;
-        let now = this.server.seen(node, &layouts, table, &options.timing).await?;
+        let now = this.server.seen(node, table, &options.timing).await?;
         let write = revert(&now, now_ms())?;
+        this.check(write.record.by)?;
         if options.is_dry_run {
             document.nodes.push(NodeRow::of(node, &write.record, "planned"));
             continue;
@@ -145,21 +150,31 @@ pub async fn rollback(
 impl<'a> Apply<'a> {
     async fn new(app: &'a App, options: &'a Options, tables: &'a [MigTable]) -> Result<Self> {
         let server = Server::connect(&options.connection, &options.operator_namespace).await?;
-        if !options.is_dry_run {
-            let Some(policy) = server.cluster_policy().await? else {
-                bail!(
-                    "the cluster has no ClusterPolicy of NVIDIA's GPU Operator, whose mig-manager changes layouts: \
-                     install the operator"
-                );
-            };
-            if let Some(missing) = setup::missing(&policy) {
-                bail!(
-                    "the GPU Operator does not read dovetail's layouts ({missing}): apply what `dovetail partition \
-                       setup` prints"
-                );
-            }
+        let cluster_policy = match options.is_dry_run {
+            true => None,
+            false => server.cluster_policy().await?,
+        };
+        Ok(Self { app, options, tables, server, cluster_policy })
+    }
+
+    /// Sees to it that a component reads the layouts that it is to be asked for.
+    fn check(&self, by: Component) -> Result<()> {
+        if self.options.is_dry_run {
+            return Ok(());
         }
-        Ok(Self { app, options, tables, server })
+        let Some(policy) = &self.cluster_policy else {
+            bail!(
+                "the cluster has no ClusterPolicy of NVIDIA's GPU Operator, whose mig-manager and device plugin \
+                 change layouts: install the operator"
+            );
+        };
+        if let Some(missing) = setup::missing(policy, by) {
+            bail!(
+                "the GPU Operator does not read dovetail's layouts ({missing}): apply what `dovetail partition setup` \
+                 prints"
+            );
+        }
+        Ok(())
     }
 
     fn age(&self) -> Age {
@@ -211,6 +226,7 @@ impl<'a> Apply<'a> {
                 document.nodes.push(NodeRow::of(node, &record, record.step.word()));
                 continue;
             }
+            self.check(record.by)?;
             let record = self.run_to_end(node, self.table(seen)).await?;
             document.nodes.push(NodeRow::ended(node, &record));
             has_changed = true;
@@ -228,7 +244,19 @@ impl<'a> Apply<'a> {
     ) -> Result<(Option<NextChange>, bool)> {
         let mut has_changed = false;
         let fleet = fleet(objects, &policy.spec, self.tables, self.age());
-        let mut planned = changes(&fleet, &planned(&fleet)?).into_iter();
+        let wanted = match policy.spec.mode {
+            Mode::Mig => {
+                self.check(Component::MigManager)?;
+                Wanted { changes: changes(&fleet, &planned(&fleet)?), stays: Vec::new() }
+            }
+            _ => {
+                self.check(Component::DevicePlugin)?;
+                wanted(objects, &policy.spec, &fleet, now_ms())
+            }
+        };
+        let stays = wanted.stays.into_iter().map(|(node, why)| NodeRow::stays(node, why));
+        document.nodes.extend(stays);
+        let mut planned = wanted.changes.into_iter();
         let selected = selected(objects, &policy.spec);
         let records: Vec<Record> = selected.iter().filter_map(|(_, seen)| record(seen)).collect();
         let percent = policy.spec.budget.percent_per_day;
@@ -262,13 +290,21 @@ impl<'a> Apply<'a> {
     }
 
     async fn change(&self, change: &NodeChange, table: Option<&MigTable>) -> Result<NodeRow> {
-        let node = &change.node;
-        let (layouts, _) = self.server.layouts().await?;
-        let seen = self.server.seen(node, &layouts, table, &self.options.timing).await?;
-        let named = seen.config.clone().filter(|name| layouts.has(name));
-        let mut from = Side::of(change.from.clone());
-        from.config = named.unwrap_or(from.config);
-        let write = match begin(&seen, from, change.to.clone(), now_ms()) {
+        let (node, by) = (&change.node, change.by);
+        self.check(by)?;
+        let (layouts, _) = self.server.layouts(by).await?;
+        let seen = self.server.seen(node, table, &self.options.timing).await?;
+        let mut from = change.from.clone();
+        match seen.asked(by) {
+            Some(name) if layouts.has(name) => name.clone_into(&mut from.config),
+            Some(name) if by == Component::DevicePlugin => {
+                let (label, map) = (by.label(), by.config_map());
+                let why = format!("{label} is `{name}`, which ConfigMap {map} does not have");
+                return Ok(NodeRow::refused(change, &why));
+            }
+            _ => {}
+        }
+        let write = match begin(&seen, by, from, change.to.clone(), now_ms()) {
             Ok(write) => write,
             Err(refused) => return Ok(NodeRow::refused(change, &refused.to_string())),
         };
@@ -295,9 +331,13 @@ impl<'a> Apply<'a> {
         let whole = fleet(objects, &policy.spec, self.tables, self.age());
         let mut layouts: BTreeMap<String, usize> = BTreeMap::new();
         let present = present(&whole);
-        for (node, _) in &selected {
-            if let Some(layout) = present.get(*node) {
-                *layouts.entry(layout.words()).or_default() += 1;
+        for (node, seen) in &selected {
+            let whole = match offered(seen) {
+                Some(Offered::Whole(side)) => Some(side.words()),
+                _ => None,
+            };
+            if let Some(words) = whole.or_else(|| Some(present.get(*node)?.words())) {
+                *layouts.entry(words).or_default() += 1;
             }
         }
         let words = |(layout, nodes): (String, usize)| match nodes {
@@ -309,7 +349,7 @@ impl<'a> Apply<'a> {
             node: node.clone(),
             outcome: record.step.word().to_owned(),
             seconds: record.seconds(),
-            to: record.to.layout.words(),
+            to: record.to.words(),
             problem: record.problem.clone(),
         };
         let receipts: Vec<Receipt> = records.map(receipt).collect();
@@ -320,6 +360,7 @@ impl<'a> Apply<'a> {
             next,
             step: if is_stuck { "Stuck" } else { "Idle" }.to_owned(),
             receipts,
+            warnings: warnings(objects, &policy.spec),
         };
         match status_patch(report, problem, &policy.status, now_ms()) {
             Some(patch) => self.server.report(&policy.name, &patch).await,

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use dovetail_partition::{Instance, PartitionPlan};
-use dovetail_sharing::{GpuLayout, NodeLayout};
+use dovetail_sharing::{Component, GpuLayout, NodeLayout, Side};
 
 use crate::fleet::Fleet;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeChange {
     pub(crate) node: String,
-    pub(crate) from: NodeLayout,
-    pub(crate) to: NodeLayout,
+    /// The component that makes the change.
+    pub(crate) by: Component,
+    pub(crate) from: Side,
+    pub(crate) to: Side,
     /// Pods that its new instances serve, by profile.
     pub(crate) served: BTreeMap<String, u64>,
 }
@@ -44,7 +46,8 @@ pub(crate) fn changes(fleet: &Fleet, planned: &PartitionPlan) -> Vec<NodeChange>
     let changed = present.filter(|((_, from), (_, to))| from != to);
     let change = |((node, from), (_, to))| {
         let served = served.remove(&node).unwrap_or_default();
-        NodeChange { node, from, to, served }
+        let (by, from, to) = (Component::MigManager, Side::of(from), Side::of(to));
+        NodeChange { node, by, from, to, served }
     };
     changed.map(change).collect()
 }

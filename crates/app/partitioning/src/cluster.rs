@@ -13,15 +13,15 @@ use dovetail_model::MigTable;
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_objects::Pod;
 use dovetail_partition::{Change, Demand, Gpu, Instance};
-use dovetail_sharing::guard::{other_master, rests};
-use dovetail_sharing::names::{NO_MIG, NVIDIA_DRIVER, RECORD};
-use dovetail_sharing::{PolicySpec, Record, uses_gpus};
+use dovetail_sharing::PolicySpec;
+use dovetail_sharing::names::NO_MIG;
 use dovetail_sources::objects::ObjectFlags;
 
 use crate::eligible::{Target, holders, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
+use crate::stays::stays;
 
 /// Pods that have been pending for less are not planned for, in milliseconds.
 pub const YOUNG_MS: u64 = 60_000;
@@ -52,7 +52,19 @@ pub fn read(
     tables: &[MigTable],
 ) -> Result<Fleet> {
     let (objects, now_ms) = objects(app, flags)?;
+    if selects_none(&objects, policy) {
+        app.note("the policy's nodeSelector selects no node with GPUs");
+    }
     Ok(fleet(&objects, policy, tables, Age { now_ms, young_ms: YOUNG_MS }))
+}
+
+/// Whether a policy names nodes and none of them has GPUs.
+pub(crate) fn selects_none(objects: &Objects, policy: &PolicySpec) -> bool {
+    let is_selected = |seen: &SeenNode| {
+        policy.selects(|key| seen.node.meta.labels.get(key))
+            && node_gpus(&seen.node, seen.hami()).is_some()
+    };
+    !policy.node_selector.is_empty() && !objects.nodes.values().any(is_selected)
 }
 
 /// The present, and how long a pod must have been pending.
@@ -72,7 +84,7 @@ pub(crate) fn fleet(
     Reader { objects, holders, policy, tables, fleet, age }.read()
 }
 
-fn is_pending(pod: &Pod) -> bool {
+pub(crate) fn is_pending(pod: &Pod) -> bool {
     use dovetail_objects::Phase::{Pending, Unknown};
     pod.node.is_empty() && matches!(pod.phase, Pending | Unknown)
 }
@@ -115,6 +127,7 @@ impl Reader<'_> {
 
     fn node(&mut self, name: &str, seen: &SeenNode) {
         let Some(gpus) = node_gpus(&seen.node, seen.hami()) else { return };
+        self.fleet.gpus += usize::try_from(gpus.count.gpus).unwrap_or(0);
         let known = gpus.model.as_deref().and_then(|model| model_of(self.tables, model));
         let Some((model, table)) = known else {
             return self.leave(name, "no MIG table is known for the model", gpus.count.gpus);
@@ -200,31 +213,9 @@ impl Reader<'_> {
         self.held_on(node).iter().map(of).sum()
     }
 
-    /// Why the GPUs of a node stay as they are, if they do.
     fn stays(&self, name: &str, seen: &SeenNode) -> Option<String> {
-        let label = |key: &str| seen.node.meta.labels.get(key);
-        let record = seen.annotations.get(RECORD).map(|text| Record::read(text));
-        let record = match record.transpose() {
-            Ok(record) => record,
-            Err(error) => return Some(format!("annotation {RECORD} cannot be read: {error}")),
-        };
-        if let Some(master) = other_master(&seen.annotations, label, record.as_ref()) {
-            return Some(master);
-        }
-        if self.objects.dra_nodes.contains(name) {
-            return Some(format!("the DRA driver {NVIDIA_DRIVER} gives its GPUs away"));
-        }
-        if !self.policy.selects(label) {
-            return Some("the policy's nodeSelector does not select the node".to_owned());
-        }
-        if seen.node.unschedulable {
-            return Some("the node is cordoned".to_owned());
-        }
-        if let Some(why) = rests(label, record.as_ref(), self.age.now_ms) {
-            return Some(why);
-        }
-        let why = "pods use GPUs of the node, and the API does not say which";
-        self.held_on(name).iter().any(|pod| uses_gpus(pod)).then(|| why.to_owned())
+        let pods = self.held_on(name);
+        stays(name, seen, pods, self.objects, self.policy, self.age.now_ms)
     }
 
     fn not_planned(&mut self, why: String) {

@@ -32,6 +32,8 @@ pub struct Fleet {
     pub starts_known: Vec<bool>,
     /// Nodes of which something stays as it is, each with the first reason.
     pub stays: BTreeMap<String, String>,
+    /// GPUs of all nodes, those that cannot be cut among them.
+    pub gpus: usize,
     /// Why GPUs or nodes are left as they are, with how many.
     pub left_alone: BTreeMap<String, usize>,
     /// Why pending pods are not planned for, with how many.

@@ -9,6 +9,8 @@
 //! | `policy` | what a `SharingPolicy` in a file allows |
 //! | `plan`, `size`, `show` | answers as documents, and as text |
 //! | `changes` | a plan as layouts of nodes |
+//! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
+//! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
 //! | `apply` | policies followed on a cluster, node after node; changes rolled back |
 //! | `setup` | what lets NVIDIA's GPU Operator read the layouts |
@@ -22,8 +24,10 @@ mod layout;
 mod objects;
 pub mod plan;
 pub mod policy;
+mod replicas;
 mod server;
 pub mod setup;
 pub mod show;
 pub mod size;
+mod stays;
 pub mod world_file;

@@ -187,7 +187,10 @@ fn usd_per_month(
     Some(share * micros as f64 / 1e6 * HOURS_PER_MONTH as f64)
 }
 
-/// A layout as people read it: `[3g][2g][1g]`; a GPU without instances is `-`.
+/// So many equal instances beside each other are drawn one by one.
+const LONG_RUN: usize = 3;
+
+/// A layout as people read it: `[3g][2g][1g]`, `[1g]×7`; a GPU without instances is `-`.
 pub(crate) fn drawn(instances: &[InstanceRow], is_whole: bool) -> String {
     if is_whole && instances.is_empty() {
         return "whole".to_owned();
@@ -204,16 +207,23 @@ pub(crate) fn drawn(instances: &[InstanceRow], is_whole: bool) -> String {
                 .any(|other| other.profile.starts_with("1g.") && other.profile != row.profile);
         if is_plain && !memory.contains('+') { compute.to_owned() } else { row.profile.clone() }
     };
-    instances.iter().map(|row| format!("[{}]", short(row))).collect()
+    // A long run of equal instances is one word: tables break no line within.
+    let runs = instances.chunk_by(|one, other| one.profile == other.profile);
+    let run = |run: &[InstanceRow]| {
+        let one = format!("[{}]", short(&run[0]));
+        match run.len() {
+            count if count > LONG_RUN => format!("{one}×{count}"),
+            count => one.repeat(count),
+        }
+    };
+    runs.map(run).collect()
 }
 
 /// The document as text.
 pub fn text(document: &Document, fleet: &Fleet) -> String {
     let mut rows = Vec::new();
-    let mut unchanged = 0;
     for (row, gpu) in document.gpus.iter().zip(&fleet.world.gpus) {
         if row.from == row.to && row.served.is_empty() {
-            unchanged += 1;
             continue;
         }
         let served = row.served.iter().map(|(profile, count)| format!("{profile} × {count}"));
@@ -234,10 +244,9 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
             ["node", "GPU", "model", "before", "after", "serves", "seconds lost", "USD a month"];
         text += &table(&header, rows);
     }
-    if unchanged > 0 {
-        text += &format!("{} as before\n", plural(unchanged, "GPU stays", "GPUs stay"));
-    }
-    text.push('\n');
+    let changed = document.gpus.iter().filter(|row| row.from != row.to).count();
+    let all = plural(fleet.gpus, "GPU changes", "GPUs change");
+    text += &format!("{} of {all}\n\n", whole(changed as u64));
     let asked: u64 = document.demand.values().sum();
     let served: u64 = document.accepted.values().sum();
     let bound = document.upper_bound_compute_slices;
@@ -245,13 +254,20 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
         0 => "no plan serves more".to_owned(),
         _ => format!("no plan serves more than {bound}"),
     };
-    text += &facts(vec![
-        ("pods served", format!("{} of {}", whole(served), whole(asked))),
-        ("compute slices", format!("{} ({proof})", document.accepted_compute_slices)),
-        ("instances", format!("{} created, {} removed", document.created, document.removed)),
-        ("unavailable", format!("{:.0} GPU-seconds", document.unavailable_gpu_s)),
-        ("put to use", format!("{} a month", dollars(document.usd_per_month))),
-    ]);
+    let lost = format!(
+        "{:.0} GPU-seconds: the GPUs that change are unavailable meanwhile",
+        document.unavailable_gpu_s
+    );
+    text += &match asked {
+        0 => "no pending pod asks for a MIG instance that these GPUs can have\n".to_owned(),
+        _ => facts(vec![
+            ("pods served", format!("{} of {}", whole(served), whole(asked))),
+            ("compute slices", format!("{} ({proof})", document.accepted_compute_slices)),
+            ("instances", format!("{} created, {} removed", document.created, document.removed)),
+            ("seconds lost", lost),
+            ("put to use", format!("{} a month", dollars(document.usd_per_month))),
+        ]),
+    };
     for (why, gpus) in &document.left_alone {
         text +=
             &wrapped(&format!("{}: {why}", plural(*gpus, "GPU left alone", "GPUs left alone")), 0);

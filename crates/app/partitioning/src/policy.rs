@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::BadInput;
-use dovetail_sharing::{Mode, Moves, PolicySpec, SharingPolicy};
+use dovetail_sharing::{Mode, PolicySpec, SharingPolicy, of_spec};
 use serde::Deserialize;
 
 /// The version of the API that is read.
@@ -53,6 +53,24 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
     policy(object, tables).map_err(|problem| wrong(problem).into())
 }
 
+/// Reads a policy to plan MIG layouts with.
+///
+/// # Errors
+/// As [`read`]; a policy of another mode.
+pub fn read_mig(path: &Path, tables: &[MigTable]) -> Result<PolicySpec> {
+    let spec = read(path, tables)?.spec;
+    if spec.mode != Mode::Mig {
+        let problem = format!(
+            "{}: field `spec.mode`: `{}`: layouts are planned for mode `mig`; `dovetail partition apply --dry-run \
+             --policy FILE` shows what other modes change",
+            path.display(),
+            spec.mode.word()
+        );
+        return Err(BadInput(problem).into());
+    }
+    Ok(spec)
+}
+
 fn policy(object: Object, tables: &[MigTable]) -> Result<SharingPolicy, String> {
     if object.kind != "SharingPolicy" || object.api_version != VERSION {
         let (version, kind) = (object.api_version, object.kind);
@@ -61,22 +79,8 @@ fn policy(object: Object, tables: &[MigTable]) -> Result<SharingPolicy, String> 
         ));
     }
     let spec = object.spec;
-    if spec.mode != Mode::Mig {
-        let mode = serde_json::to_value(spec.mode).unwrap_or_default();
-        let mode = mode.as_str().unwrap_or_default();
-        return Err(format!("field `spec.mode`: `{mode}`: layouts are planned for mode `mig`"));
-    }
-    if spec.moves != Moves::Never {
-        let why = "no pods are moved yet: write `never`";
-        return Err(format!("field `spec.moves`: `restartable`: {why}"));
-    }
-    if let Some(field) = spec.not_applied() {
-        return Err(format!("field `spec.{field}`: this version does not apply it: remove it"));
-    }
-    for (number, name) in spec.profiles.iter().enumerate() {
-        if tables.iter().all(|table| table.profile(name).is_none()) {
-            return Err(format!("field `spec.profiles[{number}]`: no GPU has a profile `{name}`"));
-        }
+    if let Some(problem) = of_spec(&spec, tables) {
+        return Err(format!("field {problem}"));
     }
     let (name, uid) = (object.metadata.name, String::new());
     Ok(SharingPolicy { name, uid, spec, status: serde_json::Value::Null })

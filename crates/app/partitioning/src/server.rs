@@ -9,8 +9,8 @@ use dovetail_control::request::{Class, Method, Request};
 use dovetail_model::MigTable;
 use dovetail_objects::Pod;
 use dovetail_sharing::config_map::Layouts;
-use dovetail_sharing::names::{DEFAULT_CONFIG_MAP, MIG_CONFIG_MAP};
-use dovetail_sharing::{Seen, SharingPolicy, Timing, Write};
+use dovetail_sharing::names::DEFAULT_CONFIG_MAP;
+use dovetail_sharing::{Component, Seen, SharingPolicy, Timing, Write};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use kube::Client;
 use serde_json::Value;
@@ -91,29 +91,39 @@ impl Server {
         format!("/api/v1/namespaces/{}/configmaps/{name}", self.operator_namespace)
     }
 
-    /// The layouts that mig-manager may be asked for, and whether their ConfigMap exists. Where it
+    /// The layouts that a component may be asked for, and whether their ConfigMap exists. Where it
     /// does not, they are those that the operator ships.
-    pub(crate) async fn layouts(&self) -> Result<(Layouts, bool)> {
-        for (name, is_ours) in [(MIG_CONFIG_MAP, true), (DEFAULT_CONFIG_MAP, false)] {
-            let Some(object) = self.get(self.config_map(name)).await? else { continue };
-            let layouts = Layouts::read(&object).map_err(|problem| {
-                anyhow!("ConfigMap {}/{name}: {}", self.operator_namespace, plain(&problem))
-            })?;
-            return Ok((if is_ours { layouts } else { layouts.for_new() }, is_ours));
+    pub(crate) async fn layouts(&self, of: Component) -> Result<(Layouts, bool)> {
+        if let Some(layouts) = self.layouts_in(of, of.config_map()).await? {
+            return Ok((layouts, true));
         }
-        Ok((Layouts::least(), false))
+        let shipped = match of {
+            Component::MigManager => self.layouts_in(of, DEFAULT_CONFIG_MAP).await?,
+            Component::DevicePlugin => None,
+        };
+        Ok((shipped.map_or_else(|| Layouts::least(of), Layouts::for_new), false))
+    }
+
+    /// The layouts in a ConfigMap for a component; `None` if there is none of the name.
+    pub(crate) async fn layouts_in(&self, of: Component, name: &str) -> Result<Option<Layouts>> {
+        let Some(object) = self.get(self.config_map(name)).await? else { return Ok(None) };
+        let layouts = Layouts::read(of, &object).map_err(|problem| {
+            anyhow!("ConfigMap {}/{name}: {}", self.operator_namespace, plain(&problem))
+        })?;
+        Ok(Some(layouts))
     }
 
     /// Writes the layouts; `false` if others have written them in between.
     pub(crate) async fn write_layouts(
         &self,
+        of: Component,
         layouts: &Layouts,
         is_there: bool,
         now_ms: u64,
     ) -> Result<bool> {
         let object = layouts.object(&self.operator_namespace, now_ms);
         let (method, path) = match is_there {
-            true => (Method::Put, self.config_map(MIG_CONFIG_MAP)),
+            true => (Method::Put, self.config_map(of.config_map())),
             false => {
                 let namespace = &self.operator_namespace;
                 (Method::Post, format!("/api/v1/namespaces/{namespace}/configmaps"))
@@ -127,7 +137,6 @@ impl Server {
     pub(crate) async fn seen(
         &self,
         node: &str,
-        layouts: &Layouts,
         table: Option<&MigTable>,
         timing: &Timing,
     ) -> Result<Seen> {
@@ -141,8 +150,15 @@ impl Server {
             .map(|pod| serde_json::from_value(pod.clone()))
             .collect::<Result<_, _>>()
             .with_context(|| format!("node {node}: a pod on it cannot be read"))?;
-        Seen::read(&object, &pods, layouts, table, timing.mount_ms)
-            .map_err(|problem| anyhow!(plain(&problem).to_string()))
+        let seen = Seen::read(&object, &pods, table)
+            .map_err(|problem| anyhow!(plain(&problem).to_string()))?;
+        match seen.record.as_ref().filter(|record| !record.step.is_over()) {
+            None => Ok(seen),
+            Some(record) => {
+                let (layouts, _) = self.layouts(record.by).await?;
+                Ok(seen.with(&layouts, timing.mount_ms))
+            }
+        }
     }
 
     /// Sends a write to a node, its event first; `false` if the node has changed in between.

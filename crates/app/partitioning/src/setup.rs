@@ -9,7 +9,7 @@ use dovetail_console::clock::now_ms;
 use dovetail_model::MigTable;
 use dovetail_sharing::config_map::Layouts;
 use dovetail_sharing::names::{MIG_CONFIG_MAP, SHARING_CONFIG_MAP};
-use dovetail_sharing::{GpuLayout, NodeLayout, PolicySpec};
+use dovetail_sharing::{Component, GpuLayout, NodeLayout, PolicySpec, Side};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use serde_json::{Value, json};
 
@@ -18,37 +18,53 @@ use crate::fleet::Fleet;
 use crate::objects::Objects;
 use crate::server::Server;
 
-/// What is missing in a ClusterPolicy, in words; `None` if nothing is.
-pub(crate) fn missing(cluster_policy: &Value) -> Option<String> {
+/// What a component misses in a ClusterPolicy, in words; `None` if nothing.
+pub(crate) fn missing(cluster_policy: &Value, by: Component) -> Option<String> {
     let spec = &cluster_policy["spec"];
-    let wants = [
-        ("migManager.config.name", &spec["migManager"]["config"]["name"], MIG_CONFIG_MAP),
-        ("mig.strategy", &spec["mig"]["strategy"], "mixed"),
-    ];
+    let name = by.config_map();
+    let wants = match by {
+        Component::MigManager => vec![
+            ("migManager.config.name", &spec["migManager"]["config"]["name"], name),
+            ("mig.strategy", &spec["mig"]["strategy"], "mixed"),
+        ],
+        Component::DevicePlugin => {
+            vec![("devicePlugin.config.name", &spec["devicePlugin"]["config"]["name"], name)]
+        }
+    };
     let is_wrong = |(_, value, wanted): &(&str, &Value, &str)| value.as_str() != Some(*wanted);
     let (field, value, wanted) = wants.into_iter().find(is_wrong)?;
     let value = value.as_str().unwrap_or("not set");
     Some(format!("spec.{field} is {value}, not {wanted}"))
 }
 
-/// The patch of the ClusterPolicy.
-pub(crate) fn patch() -> Value {
+/// The patch of the ClusterPolicy. `default`: the settings of nodes without a label.
+pub(crate) fn patch(default: &str) -> Value {
     json!({"spec": {
         "mig": {"strategy": "mixed"},
         "migManager": {"config": {"name": MIG_CONFIG_MAP}},
-        "devicePlugin": {"config": {"name": SHARING_CONFIG_MAP, "default": "whole"}},
+        "devicePlugin": {"config": {"name": SHARING_CONFIG_MAP, "default": default}},
     }})
 }
 
-/// Settings of the device plugin under which nothing is shared.
-fn sharing(namespace: &str) -> Value {
-    let whole = "version: v1\nflags:\n  migStrategy: mixed\n";
-    json!({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": SHARING_CONFIG_MAP, "namespace": namespace},
-        "data": {"whole": whole},
-    })
+/// Settings of the device plugin, those that it reads now among them, and the name of those for
+/// nodes without a label: nothing changes by the patch alone.
+async fn settings(server: &Server, cluster_policy: Option<&Value>) -> Result<(Layouts, String)> {
+    let by = Component::DevicePlugin;
+    let config = cluster_policy.map(|policy| &policy["spec"]["devicePlugin"]["config"]);
+    let text = |key: &str| config.and_then(|config| config[key].as_str()).unwrap_or_default();
+    let (mut layouts, is_there) = server.layouts(by).await?;
+    if !is_there && !text("name").is_empty() {
+        let read_now = server.layouts_in(by, text("name")).await?;
+        layouts = read_now.map_or(layouts, Layouts::for_new);
+    }
+    let whole = Side::whole(1, None);
+    layouts.add(&whole, now_ms());
+    if !is_there {
+        layouts.mounted_at_start();
+    }
+    let default = Some(text("default")).filter(|name| layouts.has(name));
+    let default = default.map_or(whole.config, str::to_owned);
+    Ok((layouts, default))
 }
 
 /// The layouts of nodes whose GPUs are all cut alike, for the GPUs of a fleet: a change to one of
@@ -69,10 +85,10 @@ fn add_alike(layouts: &mut Layouts, fleet: &Fleet, now_ms: u64) {
             let most = (1..=u16::from(table.compute_slices)).take_while(fits).last();
             let gpu: GpuLayout =
                 most.map(|count| BTreeMap::from([(profile.name.clone(), u32::from(count))]));
-            layouts.add(&NodeLayout(vec![gpu]), now_ms);
+            layouts.add(&Side::of(NodeLayout(vec![gpu])), now_ms);
         }
     }
-    layouts.add(&NodeLayout(vec![None]), now_ms);
+    layouts.add(&Side::of(NodeLayout(vec![None])), now_ms);
 }
 
 /// The objects to apply, and the patch.
@@ -89,16 +105,17 @@ pub async fn document(
     let objects = Objects::of(app, connection).await?;
     let now_ms = now_ms();
     let fleet = fleet(&objects, &PolicySpec::default(), tables, Age { now_ms, young_ms: YOUNG_MS });
-    let (mut layouts, is_there) = server.layouts().await?;
+    let (mut layouts, is_there) = server.layouts(Component::MigManager).await?;
     add_alike(&mut layouts, &fleet, now_ms);
     if !is_there {
         layouts.mounted_at_start();
     }
     let namespace = &server.operator_namespace;
-    let config_maps = vec![layouts.object(namespace, now_ms), sharing(namespace)];
     let cluster_policy = server.cluster_policy().await?;
+    let (settings, default) = settings(&server, cluster_policy.as_ref()).await?;
+    let config_maps = vec![layouts.object(namespace, now_ms), settings.object(namespace, now_ms)];
     let name = cluster_policy.as_ref().and_then(|policy| policy["metadata"]["name"].as_str());
-    Ok(Document { config_maps, name: name.map(str::to_owned), patch: patch() })
+    Ok(Document { config_maps, name: name.map(str::to_owned), patch: patch(&default) })
 }
 
 /// What `dovetail partition setup` prints.
@@ -130,6 +147,7 @@ impl Document {
         let name = self.name.as_deref().unwrap_or("cluster-policy");
         text += &format!(
             "# After `kubectl apply -f` of the above, let the GPU Operator read it:\n\
+             # (its device plugins and mig-managers start again; pods keep their GPUs)\n\
              # kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{}'\n",
             self.patch
         );

@@ -16,8 +16,9 @@ use serde::Serialize;
 use crate::cluster::{Age, YOUNG_MS, fleet, objects};
 use crate::eligible::holders;
 use crate::fleet::Fleet;
-use crate::objects::Objects;
+use crate::objects::{Objects, SeenNode};
 use crate::plan::{InstanceRow, InstanceState, drawn};
+use crate::replicas::{Offered, offered};
 
 /// What `dovetail partition show` answers.
 #[derive(Debug, Serialize)]
@@ -34,6 +35,8 @@ pub struct NodeRow {
     pub gpu_count: i64,
     /// Empty where it is not known how the GPUs are cut.
     pub gpus: Vec<GpuRow>,
+    /// How pods share each GPU of the node, such as `4 replicas (mps)`; null if they do not.
+    pub sharing: Option<String>,
     /// Pods on the node that use GPUs. Which GPU each has is not in the API.
     pub pods: Vec<PodRow>,
     /// Why its layout does not change now.
@@ -96,8 +99,8 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
         let record = seen.annotations.get(RECORD).and_then(|text| Record::read(text).ok());
         let change = |record: Record| ChangeRow {
             step: record.step.word().to_owned(),
-            from: record.from.layout.words(),
-            to: record.to.layout.words(),
+            from: record.from.words(),
+            to: record.to.words(),
             problem: record.problem,
         };
         nodes.push(NodeRow {
@@ -105,12 +108,21 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
             model: gpus.model,
             gpu_count: gpus.count.gpus,
             gpus: rows(&all, name),
+            sharing: sharing(seen),
             pods: pods.copied().map(|one| pod(&one)).collect(),
             stays: all.stays.get(name).cloned(),
             change: record.map(change),
         });
     }
     Document { nodes }
+}
+
+/// How pods share each GPU of a node.
+fn sharing(seen: &SeenNode) -> Option<String> {
+    match offered(seen)? {
+        Offered::Whole(side) => side.replicas.map(|replicas| replicas.words()),
+        _ => None,
+    }
 }
 
 fn rows(fleet: &Fleet, node: &str) -> Vec<GpuRow> {
@@ -183,7 +195,8 @@ fn node_rows(node: &NodeRow) -> Vec<Vec<String>> {
     }
     if groups.is_empty() {
         let last = usize::try_from(node.gpu_count - 1).unwrap_or(0);
-        groups.push((0, last, "not cut by MIG".to_owned(), String::new()));
+        let layout = node.sharing.clone().unwrap_or_else(|| "not cut by MIG".to_owned());
+        groups.push((0, last, layout, String::new()));
     }
     let model = node.model.as_deref().unwrap_or("unknown");
     let model = gpu_model(model).unwrap_or(model);

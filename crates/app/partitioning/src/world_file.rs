@@ -1,8 +1,8 @@
 //! A world in one file: instances in use on each GPU, and pending pods by profile.
 //!
 //! `{"gpus": [[["1g.5gb", 5], ["2g.10gb", 2]], []], "demand": {"1g.5gb": 13}, "model":
-//! "A100-40GB"}`; without a model it is the first whose table has all profiles. Other keys are
-//! allowed.
+//! "A100-40GB"}`; without a model it is the first whose table has all profiles. Results of other
+//! planners may be beside them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,18 +12,82 @@ use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_partition::{Change, Demand, Gpu, Instance, World};
 use dovetail_settings::errors::BadInput;
-use serde::Deserialize;
+use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::fleet::{Fleet, model_of};
 
 /// The name of the nodes of a world without nodes.
 const NODE: &str = "world";
 
+/// Keys that are read.
+const KEYS: [&str; 3] = ["gpus", "demand", "model"];
+/// Keys of published worlds: how they were made, and what other planners found.
+const RESULTS: [&str; 8] = [
+    "mix",
+    "fill",
+    "seed",
+    "free_compute_slices",
+    "nos_accepted",
+    "nos_created",
+    "nos_destroyed",
+    "found_accepted",
+];
+/// More results start so.
+const BOUND: &str = "upper_bound";
+
+/// Most pods of one profile.
+const MOST_PODS: u32 = 1_000_000;
+
 #[derive(Deserialize)]
 struct WorldJson {
     gpus: Vec<Vec<(String, u8)>>,
+    #[serde(deserialize_with = "once")]
     demand: BTreeMap<String, u32>,
     model: Option<String>,
+}
+
+/// Pods by profile; a profile that is named twice is refused, and so is a number of pods beyond
+/// [`MOST_PODS`].
+fn once<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<String, u32>, D::Error> {
+    struct Counts;
+    impl<'de> Visitor<'de> for Counts {
+        type Value = BTreeMap<String, u32>;
+
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("a number of pods for each profile")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut counts = BTreeMap::new();
+            while let Some((profile, count)) = map.next_entry::<String, u32>()? {
+                if count > MOST_PODS {
+                    let told = format!("{profile}: {count} pods: expected at most {MOST_PODS}");
+                    return Err(A::Error::custom(told));
+                }
+                if counts.contains_key(&profile) {
+                    return Err(A::Error::custom(format!("{profile} is there twice")));
+                }
+                counts.insert(profile, count);
+            }
+            Ok(counts)
+        }
+    }
+    input.deserialize_map(Counts)
+}
+
+/// # Errors
+/// The first key that means nothing.
+fn check_keys(text: &str) -> Result<(), String> {
+    let keys: BTreeMap<String, IgnoredAny> =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let is_known = |key: &&String| {
+        KEYS.contains(&&***key) || RESULTS.contains(&&***key) || key.starts_with(BOUND)
+    };
+    match keys.keys().find(|key| !is_known(key)) {
+        Some(key) => Err(format!("unknown field `{key}`: expected {}", KEYS.join(", "))),
+        None => Ok(()),
+    }
 }
 
 /// Reads a world.
@@ -44,6 +108,7 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
         wrong(format!("field `{field}`: {}", error.into_inner()))
     })?;
     json.end().map_err(|error| wrong(format!("text after the world: {error}")))?;
+    check_keys(&text).map_err(wrong)?;
     fleet(world, tables).map_err(|problem| wrong(problem).into())
 }
 
@@ -85,5 +150,6 @@ fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
     let models = vec![model; gpus.len()];
     let world = World { tables: vec![table.clone()], gpus, demand };
     world.check().map_err(|error| error.to_string())?;
-    Ok(Fleet { world, names, models, starts_known, ..Fleet::default() })
+    let gpus = models.len();
+    Ok(Fleet { world, names, models, starts_known, gpus, ..Fleet::default() })
 }

@@ -28,11 +28,11 @@ const POLL_MS: u64 = 1_000;
 pub(crate) enum Command {
     /// Plan MIG layouts for pending pods: what each GPU would become, which pods would fit
     Plan(Box<PlanFlags>),
-    /// Show the MIG layout of every GPU, and the pods of its node that use GPUs
+    /// Show the layout of every GPU, and the pods of its node that use GPUs
     Show(ShowFlags),
-    /// Change MIG layouts as SharingPolicies allow: empty nodes only, one after the other
+    /// Change how GPUs are shared as SharingPolicies say: empty nodes only, one after the other
     Apply(Box<ApplyFlags>),
-    /// Return nodes to the MIG layout before their last change
+    /// Return nodes to the layout before their last change
     Rollback(Box<RollbackFlags>),
     /// Compute how few GPUs of a model hold a list of MIG instances
     Size(Box<SizeFlags>),
@@ -72,7 +72,7 @@ struct ChangeFlags {
     /// How long schedulers may take to see the taint of a node, before it is checked again for pods
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     settle: u64,
-    /// How long kubelets may take to show mig-manager a changed ConfigMap
+    /// How long kubelets may take to show the GPU Operator a changed ConfigMap
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
     config_delay: u64,
     /// Print what would change, and change nothing
@@ -108,7 +108,7 @@ pub(crate) struct PlanFlags {
     /// A world in one JSON file: instances in use on each GPU, and pending pods by profile
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "example", "kubeconfig"])]
     world: Option<PathBuf>,
-    /// A SharingPolicy as JSON: nodes and profiles to plan with, GPUs that stay whole
+    /// A SharingPolicy of mode mig as JSON: nodes and profiles to plan with, GPUs that stay whole
     #[arg(long, value_name = "FILE", conflicts_with = "world")]
     policy: Option<PathBuf>,
     #[command(flatten)]
@@ -168,7 +168,7 @@ impl PlanFlags {
         let output = app.output("partition plan")?;
         let tables = tables(app);
         let policy = match &self.policy {
-            Some(path) => policy::read(path, &tables)?.spec,
+            Some(path) => policy::read_mig(path, &tables)?,
             None => PolicySpec::default(),
         };
         let fleet = match &self.world {
@@ -294,7 +294,7 @@ impl SizeFlags {
 }
 
 /// Models that differ from a name by their memory alone, where the name is no model itself.
-fn sizes_of(tables: &Tables, gpu: &str) -> Vec<String> {
+pub(crate) fn sizes_of(tables: &[MigTable], gpu: &str) -> Vec<String> {
     let known = tables.iter().map(|table| table.name.clone());
     let book = PriceBook::built_in();
     let known: BTreeSet<String> =

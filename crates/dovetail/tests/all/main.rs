@@ -48,6 +48,7 @@ mod live_gangs;
 mod live_starts;
 mod partition;
 mod partition_apply;
+mod partition_replicas;
 mod patches;
 mod program;
 mod real_traces;

@@ -54,6 +54,8 @@ fn slices_that_come_and_go_are_rejected_less_often_than_by_kube_scheduler() {
     assert_eq!((&ours["policy"], &ours["gpus"]), (&json!("dovetail"), &json!(40)));
     assert_eq!((&ours["requests"], &ours["requests_counted"]), (&json!(2_000), &json!(1_500)));
     assert_eq!((&ours["moves"], &ours["moved_gpu_s"]), (&json!(0), &json!(0.0)));
+    let h100 = folder.json(&call.replace("A100-40GB", "H100").replace("2000", "20"));
+    assert_eq!(h100["gpu"], "H100", "{h100}");
     let kube = folder.json(&format!("{call} --policy kube-default"));
     let share = |of: &Value| of["rejected_share"].as_f64().unwrap();
     assert!(share(&ours) < 0.75 * share(&kube), "{ours} {kube}");
@@ -193,11 +195,21 @@ fn whole_gpus_are_cut_where_the_policy_allows_it_and_nobody_waits_for_them() {
     assert_eq!(policy(shared)["accepted"], json!({"4g.40gb": 1}));
 }
 
-#[test]
-fn bad_input_ends_with_exit_code_three_and_names_the_field() {
+/// Files that are refused: name, text, call and what is said.
+fn refuses(cases: &[(&str, &str, &str, &str)]) {
     let folder = Folder::new();
     cluster(&folder, Vec::new());
-    for (file, text, call, told) in [
+    for (file, text, call, told) in cases {
+        folder.write(file, text);
+        let done = folder.call(&format!("partition plan {call}"));
+        assert_eq!(done.code, Some(3), "{file}: {done:?}");
+        assert!(done.err.contains(told), "{told}: {}", done.err);
+    }
+}
+
+#[test]
+fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
+    refuses(&[
         (
             "w.json",
             r#"{"gpus": [[["1g.5gb", "x"]]], "demand": {}}"#,
@@ -224,10 +236,46 @@ fn bad_input_ends_with_exit_code_three_and_names_the_field() {
             "w.json: text after the world",
         ),
         (
+            "w.json",
+            r#"{"gpus": [[]], "demand": {"1g.5gb": 1}, "modle": "A100-40GB"}"#,
+            "--world w.json",
+            "w.json: unknown field `modle`: expected gpus, demand, model",
+        ),
+        (
+            "w.json",
+            r#"{"gpus": [[]], "demand": {"1g.5gb": 1, "1g.5gb": 2}}"#,
+            "--world w.json",
+            "w.json: field `demand`: 1g.5gb is there twice",
+        ),
+        (
+            "w.json",
+            r#"{"gpus": [[]], "demand": {"1g.5gb": 4000000000}}"#,
+            "--world w.json",
+            "w.json: field `demand`: 1g.5gb: 4000000000 pods: expected at most 1000000",
+        ),
+    ]);
+}
+
+#[test]
+fn bad_policies_and_tables_end_with_exit_code_three_and_name_the_field() {
+    refuses(&[
+        (
             "p.json",
             r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "mps"}}"#,
             "--from dump.json --policy p.json",
-            "p.json: field `spec.mode`: `mps`",
+            "p.json: field spec.replicas: mode mps needs",
+        ),
+        (
+            "p.json",
+            r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "whole"}}"#,
+            "--from dump.json --policy p.json",
+            "p.json: field `spec.mode`: `whole`: layouts are planned for mode `mig`",
+        ),
+        (
+            "p.json",
+            r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "mig", "profiles": ["1g.10gb", "1g.10gb"]}}"#,
+            "--from dump.json --policy p.json",
+            "p.json: field spec.profiles[1]: 1g.10gb is listed twice",
         ),
         (
             "p.json",
@@ -241,12 +289,7 @@ fn bad_input_ends_with_exit_code_three_and_names_the_field() {
             "--from dump.json",
             "dovetail.toml:3: mig.table, number 1: memory_slices: 0: expected 1 to 15",
         ),
-    ] {
-        folder.write(file, text);
-        let done = folder.call(&format!("partition plan {call}"));
-        assert_eq!(done.code, Some(3), "{file}: {done:?}");
-        assert!(done.err.contains(told), "{told}: {}", done.err);
-    }
+    ]);
 }
 
 #[test]
@@ -308,7 +351,7 @@ fn layouts_are_shown_gpu_by_gpu() {
     assert_eq!(node("empty")["stays"], Value::Null);
     assert_eq!(node("whole")["gpus"][0]["is_whole"], json!(true));
     let text = folder.call(call).out;
-    for told in ["[1g][1g]", "1 of 7", "1 of 2", "team/runs", "team/whole-1"] {
+    for told in ["[1g]×7", "1 of 7", "1 of 2", "team/runs", "team/whole-1"] {
         assert!(text.contains(told), "{told}: {text}");
     }
 }

@@ -13,18 +13,18 @@ use tokio::runtime::Runtime;
 use crate::program::Folder;
 use crate::serve_rights::{Right, asked, granted, kubectl, noting};
 
-/// A server with a node of two whole GPUs, its operator, and what `deploy/sharing` installs.
-struct Setting {
+/// A server with nodes of two whole GPUs, their operator, and what `deploy/sharing` installs.
+pub(crate) struct Setting {
     // First: it asks the server until it is dropped.
     operator: GpuOperator,
     _runtime: Runtime,
     control_plane: ControlPlane,
-    folder: Folder,
+    pub(crate) folder: Folder,
     kubeconfig: String,
 }
 
 impl Setting {
-    fn new() -> Self {
+    pub(crate) fn new(nodes: &[&str]) -> Self {
         let folder = Folder::new();
         let control_plane = noting(&folder, cluster::User::named("sharer"), &[]);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -41,63 +41,92 @@ impl Setting {
         kubectl(&control_plane, &[&bind[..], &["--clusterrole=dovetail-sharing"]].concat());
         let bind = ["create", "rolebinding", "sharer", "--user=sharer", "-n", "gpu-operator"];
         kubectl(&control_plane, &[&bind[..], &["--role=dovetail-sharing"]].concat());
-        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n0", "labels": {
-            "kubernetes.io/hostname": "n0", "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
-            "nvidia.com/gpu.count": "2", "nvidia.com/mig.capable": "true"}}});
-        create(&control_plane, &folder, &node);
-        let amounts = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
-        let status = json!({"status": {"capacity": amounts, "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": "True"}]}});
-        let patch = ["patch", "node", "n0", "--subresource=status", "--type=merge", "-p"];
-        kubectl(&control_plane, &[&patch[..], &[&status.to_string()]].concat());
-        let mut mig = MigNode::new(&[vec![], vec![]], None);
-        mig.delay_ms = 100;
+        for name in nodes {
+            create_node(&control_plane, &folder, name);
+        }
+        let gpus = |name: &&str| {
+            let mut gpus = MigNode::new(&[vec![], vec![]], None);
+            gpus.delay_ms = 100;
+            ((*name).to_owned(), gpus)
+        };
+        let gpus: BTreeMap<String, MigNode> = nodes.iter().map(gpus).collect();
         let mount = Duration::from_millis(500);
-        let operator = runtime.block_on(async {
-            GpuOperator::start(client, BTreeMap::from([("n0".to_owned(), mig)]), mount)
-        });
+        let operator = runtime.block_on(async { GpuOperator::start(client, gpus, mount) });
         let kubeconfig = control_plane.cluster().kubeconfig_of("sharer").display().to_string();
         let setting = Self { operator, _runtime: runtime, control_plane, folder, kubeconfig };
-        setting.waits_for("node/n0", "{.status.allocatable.nvidia\\.com/gpu}=2");
-        // New nodes are tainted until kube-controller-manager, of which there is none, says more.
-        setting.kubectl(&[
-            "patch",
-            "node",
-            "n0",
-            "--type=merge",
-            "-p",
-            r#"{"spec":{"taints":null}}"#,
-        ]);
+        for name in nodes {
+            let node = format!("node/{name}");
+            setting.waits_for(&node, "{.status.allocatable.nvidia\\.com/gpu}=2");
+            // New nodes are tainted until kube-controller-manager, of which there is none, says
+            // more.
+            let untainted = r#"{"spec":{"taints":null}}"#;
+            setting.kubectl(&["patch", &node, "--type=merge", "-p", untainted]);
+        }
         setting
     }
 
-    fn kubectl(&self, arguments: &[&str]) -> String {
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         kubectl(&self.control_plane, arguments)
     }
 
-    fn waits_for(&self, object: &str, path: &str) {
+    pub(crate) fn waits_for(&self, object: &str, path: &str) {
         self.kubectl(&["wait", object, &format!("--for=jsonpath={path}"), "--timeout=120s"]);
     }
 
-    fn call(&self, command: &str) -> Value {
+    pub(crate) fn call(&self, command: &str) -> Value {
         self.folder.json(&format!("partition {command} --kubeconfig {}", self.kubeconfig))
     }
 
-    fn apply(&self, more: &str) -> Value {
+    pub(crate) fn apply(&self, more: &str) -> Value {
         self.call(&format!("apply --settle 0s --config-delay 2s --pending-for 0s {more}"))
     }
 
-    fn create(&self, object: &Value) {
+    pub(crate) fn create(&self, object: &Value) {
         create(&self.control_plane, &self.folder, object);
     }
 
-    fn get(&self, object: &[&str]) -> Value {
+    pub(crate) fn get(&self, object: &[&str]) -> Value {
         let text = self.kubectl(&[&["get", "-o", "json"], object].concat());
         serde_json::from_str(&text).expect("JSON")
     }
 
     fn node(&self) -> Value {
         self.get(&["node", "n0"])
+    }
+
+    /// Binds a pod and waits until it runs.
+    pub(crate) fn bind(&self, pod: &str, node: &str) {
+        let bind = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node}});
+        self.folder.write("bind.json", &bind.to_string());
+        let file = self.folder.path("bind.json").display().to_string();
+        let path = format!("/api/v1/namespaces/default/pods/{pod}/binding");
+        self.kubectl(&["create", "--raw", &path, "-f", &file]);
+        self.waits_for(&format!("pod/{pod}"), "{.status.phase}=Running");
+    }
+
+    /// What `partition setup` prints, with all rights.
+    pub(crate) fn setup(&self) -> Value {
+        let admin = self.control_plane.kubeconfig().display().to_string();
+        self.folder.json(&format!("partition setup --kubeconfig {admin}"))
+    }
+
+    /// Applies what `partition setup` prints, its patch included.
+    pub(crate) fn set_up(&self) {
+        let admin = self.control_plane.kubeconfig().display().to_string();
+        let call = format!("partition setup --kubeconfig {admin}");
+        let patch = self.setup()["patch"].to_string();
+        self.folder.write("setup.yaml", &self.folder.call(&call).out);
+        let file = self.folder.path("setup.yaml").display().to_string();
+        self.kubectl(&["apply", "-f", &file]);
+        let object = "clusterpolicies.nvidia.com/cluster-policy";
+        self.kubectl(&["patch", object, "--type=merge", "-p", &patch]);
+    }
+
+    /// Requests of the program that were refused.
+    pub(crate) fn refused(&self) -> BTreeSet<String> {
+        let (_, refused) = asked(&self.folder.read("audit.log"));
+        refused.into_iter().map(|one| format!("{one:?}")).collect()
     }
 
     fn events(&self) -> BTreeSet<String> {
@@ -108,13 +137,26 @@ impl Setting {
     }
 }
 
+/// A node with two GPUs.
+fn create_node(control_plane: &ControlPlane, folder: &Folder, name: &str) {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
+        "kubernetes.io/hostname": name, "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+        "nvidia.com/gpu.count": "2", "nvidia.com/mig.capable": "true"}}});
+    create(control_plane, folder, &node);
+    let amounts = json!({"cpu": "64", "memory": "512Gi", "pods": "110"});
+    let status = json!({"status": {"capacity": amounts, "allocatable": amounts,
+        "conditions": [{"type": "Ready", "status": "True"}]}});
+    let patch = ["patch", "node", name, "--subresource=status", "--type=merge", "-p"];
+    kubectl(control_plane, &[&patch[..], &[&status.to_string()]].concat());
+}
+
 fn create(control_plane: &ControlPlane, folder: &Folder, object: &Value) {
     folder.write("object.json", &object.to_string());
     let file = folder.path("object.json").display().to_string();
     kubectl(control_plane, &["create", "-f", &file]);
 }
 
-fn policy(name: &str, spec: Value) -> Value {
+pub(crate) fn policy(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "dovetail.dev/v1alpha1", "kind": "SharingPolicy",
         "metadata": {"name": name}, "spec": spec})
 }
@@ -125,7 +167,7 @@ fn pod(name: &str, profile: &str) -> Value {
             "resources": {"limits": {format!("nvidia.com/mig-{profile}"): "1"}}}]}})
 }
 
-fn tainted(node: &Value) -> bool {
+pub(crate) fn tainted(node: &Value) -> bool {
     let taints = node["spec"]["taints"].as_array().into_iter().flatten();
     taints.into_iter().any(|taint| taint["key"] == "dovetail.dev/repartition")
 }
@@ -140,7 +182,7 @@ const ROLLBACK: &str = "rollback --node n0 --settle 0s --config-delay 2s";
 
 #[test]
 fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest() {
-    let setting = Setting::new();
+    let setting = Setting::new(&["n0"]);
     for (name, profile) in [("a", "3g.40gb"), ("b", "3g.40gb"), ("c", "7g.80gb")] {
         setting.create(&pod(name, profile));
     }
@@ -184,19 +226,13 @@ fn points_the_operator_at_our_layouts(setting: &Setting) {
         "{refused:?}"
     );
     let admin = setting.control_plane.kubeconfig().display().to_string();
-    let setup = setting.folder.json(&format!("partition setup --kubeconfig {admin}"));
     let manifest = setting.folder.call(&format!("partition setup --kubeconfig {admin}")).out;
     assert!(
         manifest.contains("kubectl patch clusterpolicies.nvidia.com cluster-policy"),
         "{manifest}"
     );
     assert!(manifest.contains("all-balanced"), "a standard name is missing: {manifest}");
-    setting.folder.write("setup.yaml", &manifest);
-    let file = setting.folder.path("setup.yaml").display().to_string();
-    setting.kubectl(&["apply", "-f", &file]);
-    let patch = setup["patch"].to_string();
-    let object = "clusterpolicies.nvidia.com/cluster-policy";
-    setting.kubectl(&["patch", object, "--type=merge", "-p", &patch]);
+    setting.set_up();
 }
 
 /// Without `apply: true` it only reports.
@@ -249,13 +285,7 @@ fn cuts_the_node(setting: &Setting) {
 
 /// A pod that uses an instance keeps its node as it is.
 fn keeps_a_node_in_use(setting: &Setting) {
-    let bind = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a"},
-        "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}});
-    setting.folder.write("bind.json", &bind.to_string());
-    let file = setting.folder.path("bind.json").display().to_string();
-    let path = "/api/v1/namespaces/default/pods/a/binding";
-    setting.kubectl(&["create", "--raw", path, "-f", &file]);
-    setting.waits_for("pod/a", "{.status.phase}=Running");
+    setting.bind("a", "n0");
     let call = format!("partition {ROLLBACK} --kubeconfig {}", setting.kubeconfig);
     let in_use = setting.folder.call(&call);
     assert!(in_use.code == Some(1) && in_use.err.contains("default/a use its GPUs"), "{in_use:?}");

@@ -1,17 +1,19 @@
-//! The ConfigMap that mig-manager reads: layouts by name, in the form of mig-parted.
+//! The ConfigMaps that mig-manager and the device plugin read: layouts by name. mig-manager has
+//! them in one key, in the form of mig-parted; the device plugin has a key for each.
 //!
 //! Every name that was there stays. A layout of dovetail's has a name that follows from what it is,
 //! so a name is written once and never changes its meaning. Kubelets show a changed ConfigMap to
-//! mig-manager only after a while, so the time of each new name is kept beside it.
+//! its reader only after a while, so the time of each new name is kept beside it.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::component::Component;
 use crate::definition::yaml;
-use crate::layout::NodeLayout;
-use crate::names::{CONFIG_KEY, MIG_CONFIG_MAP, NO_MIG, WRITTEN};
+use crate::names::{CONFIG_KEY, NO_MIG, WRITTEN};
 use crate::record::Record;
+use crate::side::Side;
 
 /// Kubelets have shown a ConfigMap to every pod by then.
 const OLD_MS: u64 = 3_600_000;
@@ -19,6 +21,7 @@ const OLD_MS: u64 = 3_600_000;
 /// The layouts of a ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layouts {
+    of: Component,
     named: Map<String, Value>,
     /// When the newest names were written.
     written: BTreeMap<String, u64>,
@@ -26,29 +29,33 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// What mig-manager needs in any case, for clusters whose operator ships no ConfigMap.
-    pub fn least() -> Self {
+    /// What a component needs in any case, for clusters without a ConfigMap for it.
+    pub fn least(of: Component) -> Self {
+        let whole = Side::whole(1, None);
+        let name = match of {
+            Component::MigManager => NO_MIG,
+            Component::DevicePlugin => &whole.config,
+        };
         let mut named = Map::new();
-        let off = json!([{"devices": "all", "mig-enabled": false}]);
-        named.insert(NO_MIG.to_owned(), off);
-        Self { named, ..Self::default() }
+        named.insert(name.to_owned(), whole.content(of));
+        Self { of, named, ..Self::default() }
     }
 
     /// Reads a ConfigMap.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(config_map: &Value) -> Result<Self, String> {
-        let text = config_map["data"][CONFIG_KEY].as_str();
-        let text = text.ok_or_else(|| format!("it has no key {CONFIG_KEY}"))?;
-        let config: Value = serde_saphyr::from_str(text)
-            .map_err(|error| format!("{CONFIG_KEY} is not YAML: {error}"))?;
-        let named = config["mig-configs"].as_object();
-        let named = named.ok_or_else(|| format!("{CONFIG_KEY} has no mapping `mig-configs`"))?;
+    pub fn read(of: Component, config_map: &Value) -> Result<Self, String> {
+        let data = &config_map["data"];
+        let named = match of {
+            Component::MigManager => mig_parted(data)?,
+            Component::DevicePlugin => data.as_object().cloned().unwrap_or_default(),
+        };
         let metadata = &config_map["metadata"];
         let written = metadata["annotations"][WRITTEN].as_str().unwrap_or("{}");
         Ok(Self {
-            named: named.clone(),
+            of,
+            named,
             written: serde_json::from_str(written).unwrap_or_default(),
             resource_version: metadata["resourceVersion"].as_str().map(str::to_owned),
         })
@@ -60,11 +67,11 @@ impl Layouts {
     }
 
     /// Adds a layout under its two names; whether any was new.
-    pub fn add(&mut self, layout: &NodeLayout, now_ms: u64) -> bool {
+    pub fn add(&mut self, side: &Side, now_ms: u64) -> bool {
         let mut is_new = false;
-        for name in [layout.name(), layout.second_name()] {
+        for name in [side.own_name(self.of), side.second_name(self.of)] {
             if !self.has(&name) {
-                self.named.insert(name.clone(), layout.entries());
+                self.named.insert(name.clone(), side.content(self.of));
                 self.written.insert(name, now_ms);
                 is_new = true;
             }
@@ -74,17 +81,16 @@ impl Layouts {
 
     /// Adds what a change of a node may ask for; whether any was new.
     pub fn add_both(&mut self, record: &Record, now_ms: u64) -> bool {
-        let from = self.add(&record.from.layout, now_ms);
-        self.add(&record.to.layout, now_ms) || from
+        let from = self.add(&record.from, now_ms);
+        self.add(&record.to, now_ms) || from
     }
 
-    /// From when on mig-manager sees every name that a change may ask for; `None` if one is
+    /// From when on the component sees every name that a change may ask for; `None` if one is
     /// missing. `mount_ms`: how long a kubelet may take.
     pub fn ready_ms(&self, record: &Record, mount_ms: u64) -> Option<u64> {
-        let sides = [&record.from, &record.to];
-        let names = sides
-            .into_iter()
-            .flat_map(|side| [side.config.clone(), side.layout.name(), side.layout.second_name()]);
+        let names = [&record.from, &record.to].into_iter().flat_map(|side| {
+            [side.config.clone(), side.own_name(self.of), side.second_name(self.of)]
+        });
         let names: Vec<String> = names.collect();
         let is_there = names.iter().all(|name| self.has(name));
         let times = names.iter().filter_map(|name| self.written.get(name));
@@ -93,18 +99,23 @@ impl Layouts {
 
     /// The ConfigMap. A server refuses it if another one was written since this one was read.
     pub fn object(&self, namespace: &str, now_ms: u64) -> Value {
-        let config = json!({"version": "v1", "mig-configs": self.named});
-        let text = yaml(&config);
+        let data = match self.of {
+            Component::MigManager => {
+                let config = json!({"version": "v1", "mig-configs": self.named});
+                json!({CONFIG_KEY: yaml(&config)})
+            }
+            Component::DevicePlugin => Value::Object(self.named.clone()),
+        };
         let mut written = self.written.clone();
         written.retain(|_, at| now_ms < *at + OLD_MS);
         let mut object = json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {
-                "name": MIG_CONFIG_MAP, "namespace": namespace,
+                "name": self.of.config_map(), "namespace": namespace,
                 "annotations": {WRITTEN: json!(written).to_string()},
             },
-            "data": {CONFIG_KEY: text},
+            "data": data,
         });
         if let Some(version) = &self.resource_version {
             object["metadata"]["resourceVersion"] = json!(version);
@@ -112,7 +123,7 @@ impl Layouts {
         object
     }
 
-    /// mig-manager is started anew when it is to read this ConfigMap, and so sees all of it.
+    /// The component is started anew when it is to read this ConfigMap, and so sees all of it.
     pub fn mounted_at_start(&mut self) {
         self.written.clear();
     }
@@ -124,10 +135,22 @@ impl Layouts {
     }
 }
 
+/// The layouts of a ConfigMap for mig-manager.
+fn mig_parted(data: &Value) -> Result<Map<String, Value>, String> {
+    let text = data[CONFIG_KEY].as_str();
+    let text = text.ok_or_else(|| format!("it has no key {CONFIG_KEY}"))?;
+    let config: Value = serde_saphyr::from_str(text)
+        .map_err(|error| format!("{CONFIG_KEY} is not YAML: {error}"))?;
+    let named = config["mig-configs"].as_object();
+    Ok(named.ok_or_else(|| format!("{CONFIG_KEY} has no mapping `mig-configs`"))?.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Side, Step};
+    use crate::layout::NodeLayout;
+    use crate::record::Step;
+    use crate::replicas::{Method, Replicas};
 
     const SHIPPED: &str = "version: v1\nmig-configs:\n  all-disabled:\n    - devices: all\n      \
                            mig-enabled: false\n  all-1g.10gb:\n    # H100-80GB\n    - \
@@ -137,17 +160,18 @@ mod tests {
     #[test]
     fn standard_names_stay_and_a_new_layout_is_ready_when_it_is_mounted() {
         let shipped = json!({"metadata": {"resourceVersion": "7"}, "data": {CONFIG_KEY: SHIPPED}});
-        let mut layouts = Layouts::read(&shipped).expect("layouts");
+        let mut layouts = Layouts::read(Component::MigManager, &shipped).expect("layouts");
         let cut = |profile: &str, count: u32| Some(BTreeMap::from([(profile.to_owned(), count)]));
         let to = NodeLayout(vec![cut("3g.40gb", 2), cut("1g.10gb", 7)]);
         let from = NodeLayout(vec![None, None]);
         let mut record = Record {
+            by: Component::MigManager,
             step: Step::Tainted,
             since_ms: 0,
             started_ms: 0,
             asked: None,
             attempt: 0,
-            from: Side { config: NO_MIG.to_owned(), layout: from },
+            from: Side { config: NO_MIG.to_owned(), ..Side::of(from) },
             to: Side::of(to),
             problem: String::new(),
         };
@@ -155,17 +179,39 @@ mod tests {
         assert!(layouts.add_both(&record, 5_000) && !layouts.add_both(&record, 6_000));
         assert_eq!(layouts.ready_ms(&record, 120_000), Some(125_000));
         let object = layouts.object("gpu-operator", 5_000);
-        let again = Layouts::read(&object).expect("layouts");
+        let again = Layouts::read(Component::MigManager, &object).expect("layouts");
         assert_eq!(again, layouts);
         assert_eq!(again.named["all-1g.10gb"][0]["device-filter"][1], "0x20B210DE");
         assert_eq!(again.named["all-1g.10gb"][0]["mig-devices"]["1g.10gb"], 7);
         assert_eq!(again.named[&record.to.config], record.to.layout.entries());
         // Old names need no time of their own any more.
-        let later = Layouts::read(&layouts.object("gpu-operator", 5_000 + OLD_MS)).unwrap();
+        let later =
+            Layouts::read(Component::MigManager, &layouts.object("gpu-operator", 5_000 + OLD_MS))
+                .unwrap();
         assert_eq!(later.ready_ms(&record, 120_000), Some(0));
         record.from.config = "custom".to_owned();
         assert_eq!(layouts.ready_ms(&record, 120_000), None);
         let wrong = json!({"data": {CONFIG_KEY: "version: v1\n"}});
-        assert!(Layouts::read(&wrong).unwrap_err().contains("no mapping `mig-configs`"));
+        assert!(
+            Layouts::read(Component::MigManager, &wrong)
+                .unwrap_err()
+                .contains("no mapping `mig-configs`")
+        );
+    }
+
+    #[test]
+    fn settings_of_the_device_plugin_are_keys_beside_those_of_others() {
+        let of = Component::DevicePlugin;
+        let theirs = json!({"metadata": {}, "data": {"any": "version: v1\n"}});
+        let mut layouts = Layouts::read(of, &theirs).expect("layouts");
+        let replicas = Replicas { method: Method::Mps, count: 8 };
+        assert!(layouts.add(&Side::whole(4, Some(replicas)), 5_000));
+        let object = layouts.object("gpu-operator", 5_000);
+        assert_eq!(object["metadata"]["name"], "dovetail-sharing");
+        let keys: Vec<&String> = object["data"].as_object().expect("data").keys().collect();
+        assert_eq!(keys, ["any", "dovetail-mps-8", "dovetail-mps-8-again"]);
+        assert_eq!(object["data"]["any"], "version: v1\n");
+        assert_eq!(Layouts::read(of, &object), Ok(layouts));
+        assert!(Layouts::least(of).has("dovetail-whole"));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::labels::{NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
+use dovetail_model::labels::NVIDIA_MIG_STATE;
 use dovetail_objects::labels::HAMI_REGISTER;
 
 use crate::names::{NOS, VOLCANO_VGPU};
@@ -30,11 +30,12 @@ pub fn other_master<'l>(
     if label(NOS).is_some() {
         return Some(format!("nos parts the GPUs of the node ({NOS})"));
     }
-    let asked = record.filter(|record| record.step != Step::Abandoned)?.asked.as_deref();
-    let label = label(NVIDIA_MIG_CONFIG);
-    (label != asked).then(|| {
+    let record = record.filter(|record| record.step != Step::Abandoned)?;
+    let key = record.by.label();
+    let label = label(key);
+    (label != record.asked.as_deref()).then(|| {
         let now = label.unwrap_or("nothing");
-        format!("{NVIDIA_MIG_CONFIG} was changed by others, to `{now}`")
+        format!("{key} was changed by others, to `{now}`")
     })
 }
 
@@ -73,13 +74,18 @@ pub fn left_today<'r>(
 
 #[cfg(test)]
 mod tests {
+    use dovetail_model::labels::NVIDIA_MIG_CONFIG;
+
     use super::*;
+    use crate::component::Component;
     use crate::layout::NodeLayout;
-    use crate::record::Side;
+    use crate::side::Side;
 
     fn record(step: Step, since_ms: u64) -> Record {
-        let side = |config: &str| Side { config: config.to_owned(), layout: NodeLayout::default() };
+        let side =
+            |config: &str| Side { config: config.to_owned(), ..Side::of(NodeLayout::default()) };
         Record {
+            by: Component::MigManager,
             step,
             since_ms,
             started_ms: 0,
@@ -106,6 +112,9 @@ mod tests {
         let done = record(Step::Done, 1_000);
         let ours = label(NVIDIA_MIG_CONFIG, "dovetail-1");
         assert_eq!(other_master(&none, ours, Some(&done)), None);
+        // Each component has its own label.
+        let plugin = Record { by: Component::DevicePlugin, ..done.clone() };
+        assert!(other_master(&none, ours, Some(&plugin)).is_some());
         let foreign = other_master(&none, label(NVIDIA_MIG_CONFIG, "all-1g.5gb"), Some(&done));
         assert!(foreign.is_some_and(|why| why.contains("all-1g.5gb")));
         // After that it is theirs until a change is asked for again.

@@ -45,11 +45,6 @@ impl NodeLayout {
         format!("dovetail-{letters}")
     }
 
-    /// The same layout under a second name: mig-manager does nothing where a label stays the same.
-    pub fn second_name(&self) -> String {
-        format!("{}-again", self.name())
-    }
-
     /// What device plugins offer once it is there, by resource.
     pub fn offers(&self) -> BTreeMap<String, i64> {
         let mut offers: BTreeMap<String, i64> = BTreeMap::new();

@@ -4,8 +4,12 @@
 //! |---|---|
 //! | `policy`, `definition`, `status` | the SharingPolicy object: its fields, its CustomResourceDefinition, what it reports |
 //! | `verdict` | policies that contradict each other or their nodes |
-//! | `layout` | the layout of a node, as NVIDIA's mig-parted and as device plugins write it |
-//! | `config_map` | the ConfigMap that mig-manager reads |
+//! | `layout` | the MIG layout of a node, as NVIDIA's mig-parted and as device plugins write it |
+//! | `replicas` | how many pods share a whole GPU, as the device plugin reads it |
+//! | `component` | mig-manager and the device plugin: who changes a node |
+//! | `side` | a layout before or after a change |
+//! | `config_map` | the ConfigMaps that they read |
+//! | `mixed` | pods that should not share a GPU |
 //! | `guard` | nodes whose GPUs belong to another system, and nodes that must rest |
 //! | `seen` | what is read of a node before each step |
 //! | `record` | how far the change of a node is, in its annotation |
@@ -15,25 +19,33 @@
 //! Nothing is sent here. Between two steps nothing is kept but what the API server has, so a
 //! process that dies at any point is continued by the next one.
 
+mod component;
 pub mod config_map;
 mod definition;
 pub mod guard;
 mod layout;
+mod mixed;
 pub mod names;
 mod policy;
 mod record;
+mod replicas;
 mod seen;
+mod side;
 mod status;
 mod step;
 mod verdict;
 mod write;
 
+pub use component::Component;
 pub use definition::{definition, definition_text, yaml};
 pub use layout::{GpuLayout, NodeLayout};
+pub use mixed::mixed;
 pub use policy::{Budget, Mode, Moves, PolicySpec, SharingPolicy};
-pub use record::{Record, Side, Step};
+pub use record::{Record, Step};
+pub use replicas::{Method, Replicas, shared_resource};
 pub use seen::{Seen, uses_gpus};
+pub use side::Side;
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
 pub use step::{Next, Refused, Timing, begin, next, revert};
-pub use verdict::{GpuNode, Problem, problems};
+pub use verdict::{GpuNode, Problem, of_spec, problems};
 pub use write::Write;

@@ -4,7 +4,7 @@
 pub const TAINT: &str = "dovetail.dev/repartition";
 /// Annotation of a node: how far the change of its layout is.
 pub const RECORD: &str = "dovetail.dev/partition";
-/// Annotation of the ConfigMap: when each of its newest layouts was written, in ms since 1970.
+/// Annotation of the ConfigMap: when each of its newest names was written, in ms since 1970.
 pub const WRITTEN: &str = "dovetail.dev/written";
 
 /// The ConfigMap that mig-manager reads, once `partition setup` is applied.
@@ -13,10 +13,13 @@ pub const MIG_CONFIG_MAP: &str = "dovetail-mig";
 pub const SHARING_CONFIG_MAP: &str = "dovetail-sharing";
 /// The ConfigMap that the GPU Operator ships.
 pub const DEFAULT_CONFIG_MAP: &str = "default-mig-parted-config";
-/// The key of these ConfigMaps with the layouts.
+/// The key of the ConfigMaps for mig-manager with the layouts.
 pub const CONFIG_KEY: &str = "config.yaml";
 /// The layout of a node whose GPUs are not in MIG mode.
 pub const NO_MIG: &str = "all-disabled";
+
+/// Label of a node that names the settings of its device plugin.
+pub const PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
 
 /// Label by which nos takes nodes.
 pub const NOS: &str = "nos.nebuly.com/gpu-partitioning";

@@ -6,6 +6,8 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::replicas::{Method, Replicas};
+
 /// A SharingPolicy object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharingPolicy {
@@ -63,7 +65,8 @@ pub struct PolicySpec {
     #[serde(default)]
     #[schemars(extend("maxProperties" = 16))]
     pub node_selector: BTreeMap<String, String>,
-    /// How pods share a GPU. Layouts are planned for mode mig.
+    /// How pods share a GPU: mig plans layouts for pending pods; time-slicing and mps let
+    /// `replicas` pods share each GPU; whole gives each pod its own.
     pub mode: Mode,
     /// MIG profiles that may be created, such as 1g.10gb. Without it all profiles of the GPU.
     #[serde(default)]
@@ -73,11 +76,13 @@ pub struct PolicySpec {
     #[serde(default)]
     #[schemars(with = "i32", range(min = 0, max = 1_000_000), extend("default" = 0))]
     pub keep_whole: u32,
-    /// Pods that share a GPU in modes time-slicing and mps. Not applied yet.
+    /// Pods that share a GPU in modes time-slicing and mps, which need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32", range(min = 2, max = 48))]
     pub replicas: Option<u32>,
-    /// Values of the label dovetail.dev/class whose pods may share a GPU. Not applied yet.
+    /// Values of the label dovetail.dev/class whose pods may share GPUs in modes time-slicing and
+    /// mps. Pods of other classes on these nodes are reported. Without it the pods of a node must
+    /// be of one class, and not of inference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub classes: Vec<String>,
@@ -115,7 +120,25 @@ fn open(schema: &mut Schema) {
     schema.remove("additionalProperties");
 }
 
+impl Mode {
+    /// The mode as policies spell it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Mig => "mig",
+            Self::TimeSlicing => "time-slicing",
+            Self::Mps => "mps",
+            Self::Whole => "whole",
+        }
+    }
+}
+
 impl PolicySpec {
+    /// How pods share whole GPUs under the policy; `None` if they do not.
+    pub fn sharing(&self) -> Option<Replicas> {
+        let count = self.replicas?;
+        Some(Replicas { method: Method::named(self.mode.word())?, count })
+    }
+
     /// Whether a node with these labels is selected.
     pub fn selects<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
@@ -123,13 +146,7 @@ impl PolicySpec {
 
     /// The first field whose value is understood but not applied.
     pub fn not_applied(&self) -> Option<&'static str> {
-        let set = [
-            (self.mode != Mode::Mig, "mode"),
-            (self.replicas.is_some(), "replicas"),
-            (!self.classes.is_empty(), "classes"),
-            (self.moves != Moves::Never, "moves"),
-            (self.guard.is_some(), "guard"),
-        ];
+        let set = [(self.moves != Moves::Never, "moves"), (self.guard.is_some(), "guard")];
         set.into_iter().find_map(|(is_set, field)| is_set.then_some(field))
     }
 }

@@ -2,16 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::layout::NodeLayout;
+use crate::component::Component;
+use crate::side::Side;
 
 /// Where a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// The node is tainted; mig-manager has not been asked yet.
+    /// The node is tainted; nothing has been asked for yet.
     Tainted,
-    /// mig-manager was asked for the new layout.
+    /// The new layout was asked for.
     Applying,
-    /// mig-manager was asked for the old layout.
+    /// The old layout was asked for.
     Reverting,
     /// The node has the new layout.
     Done,
@@ -43,26 +44,6 @@ impl Step {
     }
 }
 
-/// One of the two layouts of a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Side {
-    /// Its name in the ConfigMap.
-    pub config: String,
-    pub layout: NodeLayout,
-}
-
-impl Side {
-    /// A layout under its own name.
-    pub fn of(layout: NodeLayout) -> Self {
-        Self { config: layout.name(), layout }
-    }
-
-    /// A name of the layout that is not the present one: mig-manager acts on changes alone.
-    pub(crate) fn name_besides(&self, present: Option<&str>) -> String {
-        if present == Some(&*self.config) { self.layout.second_name() } else { self.config.clone() }
-    }
-}
-
 /// A change of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -72,7 +53,10 @@ pub struct Record {
     pub since_ms: u64,
     /// When the change began.
     pub started_ms: u64,
-    /// `nvidia.com/mig.config` as it must be; another value is another's.
+    /// The component that makes it.
+    #[serde(default)]
+    pub by: Component,
+    /// The component's label as it must be; another value is another's.
     pub asked: Option<String>,
     /// How often the new layout was asked for.
     pub attempt: u32,
@@ -84,7 +68,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether mig-manager was asked for anything, and it is over.
+    /// Whether anything was asked for, and it is over.
     pub fn has_changed(&self) -> bool {
         self.step.is_over() && (self.attempt > 0 || self.step == Step::Stuck)
     }

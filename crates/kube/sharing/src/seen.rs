@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use dovetail_model::labels::{NVIDIA_MIG, NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
 use dovetail_model::{MigTable, is_gpu_resource};
 use dovetail_objects::Pod;
+use dovetail_objects::labels::NVIDIA_STRATEGY;
 use serde_json::Value;
 
+use crate::component::Component;
 use crate::config_map::Layouts;
 use crate::guard::other_master;
 use crate::layout::resource;
-use crate::names::{RECORD, TAINT};
+use crate::names::{PLUGIN_CONFIG, RECORD, TAINT};
 use crate::record::Record;
+use crate::replicas::Method;
+use crate::side::Side;
 
 /// A node as the API server has it now.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,10 +25,14 @@ pub struct Seen {
     pub resource_version: String,
     /// Its taints as they are written.
     pub taints: Vec<Value>,
-    /// The layout that it is to have, by name.
+    /// The MIG layout that it is to have, by name.
     pub config: Option<String>,
     /// What mig-manager reports.
     pub state: Option<String>,
+    /// The settings that its device plugin is to have, by name.
+    pub plugin_config: Option<String>,
+    /// How its pods share GPUs, by feature discovery.
+    pub method: Option<Method>,
     /// GPUs and instances that pods can ask for, by resource.
     pub offers: BTreeMap<String, i64>,
     /// Pods on it that use GPUs.
@@ -33,22 +41,16 @@ pub struct Seen {
     pub other_master: Option<String>,
     /// How far its change is.
     pub record: Option<Record>,
-    /// From when on mig-manager sees both layouts of the change; `None` if one is not written.
+    /// From when on its component sees both layouts of the change; `None` if one is not written.
     pub ready_ms: Option<u64>,
 }
 
 impl Seen {
-    /// Reads a node, the pods on it and the ConfigMap. `table`: how its GPUs are cut.
+    /// Reads a node and the pods on it. `table`: how its GPUs are cut.
     ///
     /// # Errors
     /// An annotation that is no record.
-    pub fn read(
-        node: &Value,
-        pods: &[Pod],
-        layouts: &Layouts,
-        table: Option<&MigTable>,
-        mount_ms: u64,
-    ) -> Result<Self, String> {
+    pub fn read(node: &Value, pods: &[Pod], table: Option<&MigTable>) -> Result<Self, String> {
         let metadata = &node["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let label = |key: &str| metadata["labels"][key].as_str();
@@ -62,20 +64,44 @@ impl Seen {
                  way, remove the annotation"
             )
         })?;
-        let ready_ms = record.as_ref().and_then(|record| layouts.ready_ms(record, mount_ms));
         Ok(Self {
             uid: text(&metadata["uid"]),
             resource_version: text(&metadata["resourceVersion"]),
             taints: node["spec"]["taints"].as_array().cloned().unwrap_or_default(),
             config: label(NVIDIA_MIG_CONFIG).map(str::to_owned),
             state: label(NVIDIA_MIG_STATE).map(str::to_owned),
+            plugin_config: label(PLUGIN_CONFIG).map(str::to_owned),
+            method: label(NVIDIA_STRATEGY).and_then(Method::named),
             offers: offers(&node["status"]["allocatable"], table),
             gpu_pods: pods.iter().filter(|pod| uses_gpus(pod)).map(named).collect(),
             other_master: other_master(&annotations, label, record.as_ref()),
             record,
-            ready_ms,
+            ready_ms: None,
             node: name,
         })
+    }
+
+    /// The node with what its component sees of the ConfigMap. `mount_ms`: how long a kubelet may
+    /// take.
+    #[must_use]
+    pub fn with(self, layouts: &Layouts, mount_ms: u64) -> Self {
+        let ready_ms = self.record.as_ref().and_then(|record| layouts.ready_ms(record, mount_ms));
+        Self { ready_ms, ..self }
+    }
+
+    /// The settings that it is to have, by name.
+    pub fn asked(&self, by: Component) -> Option<&str> {
+        match by {
+            Component::MigManager => self.config.as_deref(),
+            Component::DevicePlugin => self.plugin_config.as_deref(),
+        }
+    }
+
+    /// Whether everything of a layout is offered, and nothing else.
+    pub fn has(&self, side: &Side) -> bool {
+        // Replicas have one name whatever the method is.
+        let is_method = side.replicas.is_none_or(|replicas| self.method == Some(replicas.method));
+        self.offers == side.offers() && is_method
     }
 
     /// Whether pods are kept away by dovetail's taint.

@@ -25,6 +25,9 @@ pub(crate) struct Status {
     step: String,
     /// The last change of each node.
     receipts: Vec<Receipt>,
+    /// Pods that should not share GPUs; a nodeSelector without nodes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     #[schemars(extend(
         "x-kubernetes-list-type" = "map",
         "x-kubernetes-list-map-keys" = ["type"]
@@ -93,6 +96,7 @@ pub struct PolicyReport {
     pub next: Option<NextChange>,
     pub step: String,
     pub receipts: Vec<Receipt>,
+    pub warnings: Vec<String>,
 }
 
 /// The merge patch that makes a policy report this; `None` if it does already. `known` is its
@@ -114,15 +118,19 @@ pub fn status_patch(
     let message = problem.map(ToString::to_string).unwrap_or_default();
     let message = harmless(&message).to_string();
     let condition = Condition { r#type: "Ready", status, reason, message, last_transition_time };
-    let PolicyReport { nodes, layouts, next, step, receipts } = report;
-    let has_next = next.is_some();
-    let status = Status { nodes, layouts, next, step, receipts, conditions: vec![condition] };
+    let PolicyReport { nodes, layouts, next, step, receipts, warnings } = report;
+    let (has_next, has_warnings) = (next.is_some(), !warnings.is_empty());
+    let conditions = vec![condition];
+    let status = Status { nodes, layouts, next, step, receipts, warnings, conditions };
     let mut status = json!(status);
     if status == *known {
         return None;
     }
     if !has_next {
         status["next"] = Value::Null;
+    }
+    if !has_warnings {
+        status["warnings"] = Value::Null;
     }
     Some(json!({"status": status}))
 }

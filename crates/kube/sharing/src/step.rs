@@ -13,10 +13,11 @@
 use dovetail_model::labels::NVIDIA_MIG_STATE;
 use thiserror::Error;
 
+use crate::component::Component;
 use crate::guard::rests;
-use crate::layout::NodeLayout;
-use crate::record::{Record, Side, Step};
+use crate::record::{Record, Step};
 use crate::seen::Seen;
+use crate::side::Side;
 use crate::write::{Changed, Write};
 
 /// How often the new layout is asked for.
@@ -27,9 +28,9 @@ const MOST_ATTEMPTS: u32 = 2;
 pub struct Timing {
     /// From the taint until the node is checked again: by then schedulers know of the taint.
     pub settle_ms: u64,
-    /// From writing the ConfigMap until mig-manager sees it.
+    /// From writing the ConfigMap until its component sees it.
     pub mount_ms: u64,
-    /// For mig-manager and the device plugin.
+    /// For mig-manager, or the device plugin, to make the layout.
     pub limit_ms: u64,
 }
 
@@ -60,9 +61,10 @@ pub enum Refused {
     OtherMaster { node: String, why: String },
     /// Pods use its GPUs.
     #[error(
-        "node {node}: {pods} use its GPUs, and mig-manager clears whole GPUs: wait until they finish"
+        "node {node}: {pods} use its GPUs, and {component} changes GPUs without regard to pods: wait until they \
+         finish"
     )]
-    InUse { node: String, pods: String },
+    InUse { node: String, pods: String, component: &'static str },
     /// It changed too short a time ago.
     #[error("node {node}: {why}")]
     Rests { node: String, why: String },
@@ -78,17 +80,22 @@ pub enum Refused {
 ///
 /// # Errors
 /// Why the node must not change now.
-pub fn begin(seen: &Seen, from: Side, to: NodeLayout, now_ms: u64) -> Result<Write, Refused> {
+pub fn begin(
+    seen: &Seen,
+    by: Component,
+    from: Side,
+    to: Side,
+    now_ms: u64,
+) -> Result<Write, Refused> {
     let label = |key: &str| seen.state.as_deref().filter(|_| key == NVIDIA_MIG_STATE);
     if let Some(why) = rests(label, seen.record.as_ref(), now_ms) {
         return Err(Refused::Rests { node: seen.node.clone(), why });
     }
-    let planned = from.layout.offers();
-    if seen.offers != planned {
-        let (offers, planned) = (words(&seen.offers), words(&planned));
+    if !seen.has(&from) {
+        let (offers, planned) = (words(&seen.offers), words(&from.offers()));
         return Err(Refused::Changed { node: seen.node.clone(), offers, planned });
     }
-    taint(seen, from, Side::of(to), now_ms)
+    taint(seen, by, from, to, now_ms)
 }
 
 /// Goes back to the layout before the last change. A finished change is undone by the same steps;
@@ -103,29 +110,39 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
         return Err(Refused::OtherMaster { node: seen.node.clone(), why });
     }
     match record.step {
-        Step::Done => taint(seen, record.to.clone(), record.from.clone(), now_ms),
+        Step::Done => taint(seen, record.by, record.to.clone(), record.from.clone(), now_ms),
         Step::Tainted => Ok(end(seen, record, Step::Undone, "rolled back on request", now_ms)),
         Step::Applying | Step::Stuck => {
+            in_use(seen, record.by)?;
             Ok(ask(seen, record, Step::Reverting, "rolled back on request", now_ms))
         }
         Step::Reverting | Step::Undone | Step::Abandoned => Err(nothing()),
     }
 }
 
-fn taint(seen: &Seen, from: Side, to: Side, now_ms: u64) -> Result<Write, Refused> {
+/// # Errors
+/// The pods that use the GPUs of a node.
+fn in_use(seen: &Seen, by: Component) -> Result<(), Refused> {
+    if seen.gpu_pods.is_empty() {
+        return Ok(());
+    }
+    let (node, pods) = (seen.node.clone(), seen.gpu_pods.join(", "));
+    Err(Refused::InUse { node, pods, component: by.words() })
+}
+
+fn taint(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Result<Write, Refused> {
     let node = seen.node.clone();
     if let Some(why) = seen.other_master.clone() {
         return Err(Refused::OtherMaster { node, why });
     }
-    if !seen.gpu_pods.is_empty() {
-        return Err(Refused::InUse { node, pods: seen.gpu_pods.join(", ") });
-    }
-    let message = format!("layout changes from {} to {}", from.layout.words(), to.layout.words());
+    in_use(seen, by)?;
+    let message = format!("layout changes from {} to {}", from.words(), to.words());
     let record = Record {
         step: Step::Tainted,
         since_ms: now_ms,
         started_ms: now_ms,
-        asked: seen.config.clone(),
+        by,
+        asked: seen.asked(by).map(str::to_owned),
         attempt: 0,
         from,
         to,
@@ -170,7 +187,7 @@ fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     match seen.ready_ms {
         None => Next::WriteConfig,
         Some(ready_ms) if now_ms < ready_ms => {
-            wait(ready_ms, "until mig-manager sees the new ConfigMap")
+            wait(ready_ms, &format!("until {} sees the new ConfigMap", record.by.words()))
         }
         Some(_) => Next::Write(Box::new(ask(seen, record, Step::Applying, "", now_ms))),
     }
@@ -182,27 +199,18 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
         _ => (&record.from, false),
     };
     let write = |write: Write| Next::Write(Box::new(write));
-    let expected = side.layout.offers();
-    let state = seen.state.as_deref().unwrap_or("nothing");
-    let is_there = seen.offers == expected;
-    if state == "success" && is_there {
-        let step = if is_new { Step::Done } else { Step::Undone };
-        return write(end(seen, record, step, &record.problem, now_ms));
-    }
     let limit_ms = record.since_ms + timing.limit_ms;
-    let is_late = now_ms >= limit_ms;
-    let why = match state {
-        "failed" => "mig-manager reported `failed`".to_owned(),
-        _ if !is_late => {
-            let why = format!("for mig-manager and the device plugin ({state})");
-            return Next::Wait { until_ms: limit_ms, why };
+    let why = match answer(seen, record, side, timing, now_ms) {
+        Answer::Made if record.by == Component::DevicePlugin && !seen.gpu_pods.is_empty() => {
+            // They got whole GPUs, or replicas of another kind, before the plugin started again.
+            return in_the_way(seen, record, "the layout is there", timing, now_ms);
         }
-        "success" => format!(
-            "mig-manager reported `success`, but the node offers {}, not {}",
-            words(&seen.offers),
-            words(&expected)
-        ),
-        other => format!("mig-manager reported `{other}` for {} s", timing.limit_ms / 1_000),
+        Answer::Made => {
+            let step = if is_new { Step::Done } else { Step::Undone };
+            return write(end(seen, record, step, &record.problem, now_ms));
+        }
+        Answer::Pending(why) => return Next::Wait { until_ms: limit_ms, why },
+        Answer::Failed(why) => why,
     };
     if !seen.gpu_pods.is_empty() {
         return in_the_way(seen, record, &why, timing, now_ms);
@@ -213,13 +221,46 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
         }
         Step::Applying => ask(seen, record, Step::Reverting, &why, now_ms),
         // The old layout is there, whatever mig-manager makes of it.
-        _ if is_there => end(seen, record, Step::Undone, &why, now_ms),
+        _ if seen.has(side) => end(seen, record, Step::Undone, &why, now_ms),
         _ => end(seen, record, Step::Stuck, &why, now_ms),
     })
 }
 
-/// Pods that started before schedulers saw the taint finish by themselves; mig-manager is asked
-/// again when they have.
+/// What has become of a layout that was asked for.
+enum Answer {
+    Made,
+    Pending(String),
+    Failed(String),
+}
+
+fn answer(seen: &Seen, record: &Record, side: &Side, timing: &Timing, now_ms: u64) -> Answer {
+    let is_late = now_ms >= record.since_ms + timing.limit_ms;
+    let seconds = timing.limit_ms / 1_000;
+    let offers = || format!("the node offers {}, not {}", words(&seen.offers), side_words(side));
+    match (record.by, seen.state.as_deref().unwrap_or("nothing")) {
+        (Component::DevicePlugin, _) if seen.has(side) => Answer::Made,
+        (Component::MigManager, "success") if seen.has(side) => Answer::Made,
+        (Component::MigManager, "failed") => {
+            Answer::Failed("mig-manager reported `failed`".to_owned())
+        }
+        (Component::MigManager, state) if !is_late => {
+            Answer::Pending(format!("for mig-manager and the device plugin ({state})"))
+        }
+        (Component::DevicePlugin, _) if !is_late => {
+            Answer::Pending(format!("for the device plugin: {}", offers()))
+        }
+        (Component::MigManager, "success") => {
+            Answer::Failed(format!("mig-manager reported `success`, but {}", offers()))
+        }
+        (Component::MigManager, other) => {
+            Answer::Failed(format!("mig-manager reported `{other}` for {seconds} s"))
+        }
+        (Component::DevicePlugin, _) => Answer::Failed(format!("after {seconds} s {}", offers())),
+    }
+}
+
+/// Pods that started before schedulers saw the taint finish by themselves; the change goes on when
+/// they have.
 fn in_the_way(seen: &Seen, record: &Record, why: &str, timing: &Timing, now_ms: u64) -> Next {
     let why = format!("{why}: waiting until {} finish on its GPUs", seen.gpu_pods.join(", "));
     if record.problem == why {
@@ -231,10 +272,10 @@ fn in_the_way(seen: &Seen, record: &Record, why: &str, timing: &Timing, now_ms: 
     Next::Write(Box::new(Write::new(seen, next, changed, now_ms)))
 }
 
-/// Asks mig-manager for a layout.
+/// Asks for a layout.
 fn ask(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> Write {
     let side = if step == Step::Applying { &record.to } else { &record.from };
-    let asked = side.name_besides(seen.config.as_deref());
+    let asked = side.name_besides(record.by, seen.asked(record.by));
     let attempt = record.attempt + u32::from(step == Step::Applying);
     let next = Record {
         step,
@@ -256,9 +297,7 @@ fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> 
     let next = Record { step, since_ms: now_ms, problem: problem.to_owned(), ..record.clone() };
     let seconds = next.seconds();
     let (reason, message, is_warning) = match step {
-        Step::Done => {
-            ("Repartitioned", format!("{} after {seconds} s", record.to.layout.words()), false)
-        }
+        Step::Done => ("Repartitioned", format!("{} after {seconds} s", record.to.words()), false),
         Step::Stuck => (
             "RepartitionStuck",
             format!(
@@ -271,13 +310,19 @@ fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> 
         Step::Abandoned => ("RepartitionAbandoned", format!("{problem}: taint removed"), true),
         _ => (
             "RepartitionUndone",
-            format!("the node has {} as before: {problem}", record.from.layout.words()),
+            format!("the node has {} as before: {problem}", record.from.words()),
             true,
         ),
     };
     let event = Some((reason, message, is_warning));
     let is_tainted = step == Step::Stuck;
     Write::new(seen, next, Changed { is_tainted, asked: None, event }, now_ms)
+}
+
+/// What a layout offers, in words.
+fn side_words(side: &Side) -> String {
+    let method = side.replicas.map(|replicas| format!(" by {}", replicas.method.word()));
+    words(&side.offers()) + method.as_deref().unwrap_or_default()
 }
 
 fn words(offers: &std::collections::BTreeMap<String, i64>) -> String {

@@ -5,7 +5,7 @@ use dovetail_model::MigTable;
 use dovetail_objects::Labels;
 use thiserror::Error;
 
-use crate::policy::SharingPolicy;
+use crate::policy::{Mode, PolicySpec, SharingPolicy};
 
 /// A node with GPUs.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,11 @@ pub enum Problem {
     )]
     ImpossibleLayout { node: String, model: String, profiles: String },
     /// A field that is not applied yet.
-    #[error("spec.{field}: this version does not apply it: remove it (mode: mig is applied)")]
+    #[error("spec.{field}: this version does not apply it: remove it")]
     NotApplied { field: &'static str },
+    /// A field that the mode does not have, or that it needs.
+    #[error("spec.{field}: {why}")]
+    WrongField { field: String, why: String },
     /// An object that cannot be read.
     #[error("{0}")]
     Unreadable(String),
@@ -47,6 +50,7 @@ impl Problem {
             Self::UnknownProfile { .. } => "UnknownProfile",
             Self::ImpossibleLayout { .. } => "ImpossibleLayout",
             Self::NotApplied { .. } => "NotApplied",
+            Self::WrongField { .. } => "WrongField",
             Self::Unreadable(_) => "Unreadable",
         }
     }
@@ -81,15 +85,45 @@ fn overlap(
     all.iter().filter(|other| other.name != policy.name).find_map(|other| both(&other))
 }
 
-fn alone(policy: &SharingPolicy, nodes: &[GpuNode<'_>], tables: &[MigTable]) -> Option<Problem> {
-    let spec = &policy.spec;
+/// What is wrong with a policy by itself, whatever the nodes are.
+pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
     if let Some(field) = spec.not_applied() {
         return Some(Problem::NotApplied { field });
+    }
+    let wrong =
+        |field: &str, why: String| Some(Problem::WrongField { field: field.to_owned(), why });
+    let mode = spec.mode.word();
+    let is_shared = matches!(spec.mode, Mode::TimeSlicing | Mode::Mps);
+    match spec.replicas {
+        None if is_shared => {
+            return wrong("replicas", format!("mode {mode} needs the number of pods on a GPU"));
+        }
+        Some(2..=48) | None => {}
+        Some(count) => return wrong("replicas", format!("{count} is not within 2 to 48")),
+    }
+    if !is_shared && (spec.replicas.is_some() || !spec.classes.is_empty()) {
+        let field = if spec.replicas.is_some() { "replicas" } else { "classes" };
+        return wrong(field, format!("mode {mode} has no replicas: remove it"));
+    }
+    if spec.mode != Mode::Mig && !spec.profiles.is_empty() {
+        return wrong("profiles", format!("mode {mode} has no profiles: remove it"));
     }
     for (place, profile) in spec.profiles.iter().enumerate() {
         if tables.iter().all(|table| table.profile(profile).is_none()) {
             return Some(Problem::UnknownProfile { place, profile: profile.clone() });
         }
+        if spec.profiles[..place].contains(profile) {
+            let why = format!("{profile} is listed twice: remove one");
+            return wrong(&format!("profiles[{place}]"), why);
+        }
+    }
+    None
+}
+
+fn alone(policy: &SharingPolicy, nodes: &[GpuNode<'_>], tables: &[MigTable]) -> Option<Problem> {
+    let spec = &policy.spec;
+    if let Some(problem) = of_spec(spec, tables) {
+        return Some(problem);
     }
     let selected = nodes.iter().filter(|node| spec.selects(|key| node.labels.get(key)));
     let known = selected.filter_map(|node| Some((node, node.table?)));
@@ -146,7 +180,20 @@ mod tests {
         );
         let impossible = &told(&[("x", with("1g.5gb"))])[0];
         assert!(impossible.starts_with("node n-a: A100-80GB has none of the profiles 1g.5gb"));
-        let mps = json!({"mode": "mps"});
-        assert!(told(&[("x", mps)])[0].starts_with("spec.mode: this version does not apply it"));
+        let wrong = |spec: Value, start: &str| {
+            let problem = &told(&[("x", spec)])[0];
+            assert!(problem.starts_with(start), "{problem}");
+        };
+        wrong(json!({"mode": "mps"}), "spec.replicas: mode mps needs");
+        wrong(json!({"mode": "mps", "replicas": 49}), "spec.replicas: 49 is not within");
+        wrong(json!({"mode": "mig", "classes": ["batch"]}), "spec.classes: mode mig has no");
+        wrong(
+            json!({"mode": "time-slicing", "replicas": 4, "profiles": ["1g.10gb"]}),
+            "spec.profiles: mode time-slicing has no",
+        );
+        wrong(json!({"mode": "mig", "moves": "restartable"}), "spec.moves: this version");
+        let twice = json!({"mode": "mig", "profiles": ["1g.10gb", "1g.10gb"]});
+        wrong(twice, "spec.profiles[1]: 1g.10gb is listed twice");
+        assert_eq!(told(&[("x", json!({"mode": "time-slicing", "replicas": 4}))]), [""]);
     }
 }

@@ -1,10 +1,11 @@
 //! A write to a node: taint, label and record in one request, and the event that precedes it.
 
-use dovetail_model::labels::{NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
+use dovetail_model::labels::NVIDIA_MIG_STATE;
 use dovetail_objects::harmless;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::component::Component;
 use crate::names::{RECORD, TAINT};
 use crate::record::Record;
 use crate::seen::Seen;
@@ -29,7 +30,7 @@ pub struct Write {
 pub(crate) struct Changed {
     /// Whether the node is tainted then.
     pub(crate) is_tainted: bool,
-    /// The layout that mig-manager is asked for.
+    /// The layout that is asked for.
     pub(crate) asked: Option<String>,
     /// Reason, message and whether it is a warning.
     pub(crate) event: Option<(&'static str, String, bool)>,
@@ -51,10 +52,13 @@ impl Write {
             "spec": {"taints": taints},
         });
         if let Some(name) = changed.asked {
-            // mig-manager writes `pending` itself when it sees the label. Written here with the
-            // label, the answer to an earlier request cannot be taken for the one to this.
-            patch["metadata"]["labels"] =
-                json!({NVIDIA_MIG_CONFIG: name, NVIDIA_MIG_STATE: "pending"});
+            let mut labels = json!({record.by.label(): name});
+            if record.by == Component::MigManager {
+                // mig-manager writes `pending` itself when it sees the label. Written here with
+                // the label, the answer to an earlier request cannot be taken for the one to this.
+                labels[NVIDIA_MIG_STATE] = json!("pending");
+            }
+            patch["metadata"]["labels"] = labels;
         }
         let event = changed.event.map(|event| self::event(seen, &record, event, now_ms));
         Self { record, patch, event }

@@ -21,6 +21,9 @@ const EVERY: Duration = Duration::from_millis(50);
 
 const LABEL: &str = "nvidia.com/mig.config";
 const STATE: &str = "nvidia.com/mig.config.state";
+const PLUGIN_CONFIG: &str = "nvidia.com/device-plugin.config";
+const REPLICAS: &str = "nvidia.com/gpu.replicas";
+const STRATEGY: &str = "nvidia.com/gpu.sharing-strategy";
 const DEPLOY: &str = "nvidia.com/gpu.deploy.device-plugin";
 
 /// The operator of some nodes: mig-manager, device plugin, feature discovery and the kubelets'
@@ -98,8 +101,8 @@ impl GpuOperator {
             nodes: Arc::clone(&nodes),
             mount,
             begin: Instant::now(),
-            mounts: VecDeque::new(),
-            mounted: Value::Null,
+            layouts: Mount::default(),
+            settings: Mount::default(),
             pods: BTreeSet::new(),
         };
         Self { nodes, task: tokio::spawn(driver.run()) }
@@ -116,11 +119,34 @@ struct Driver {
     nodes: Arc<Mutex<BTreeMap<String, MigNode>>>,
     mount: Duration,
     begin: Instant,
-    /// ConfigMaps that mig-manager does not see yet.
-    mounts: VecDeque<(Instant, Value)>,
-    mounted: Value,
+    /// What mig-manager sees.
+    layouts: Mount,
+    /// What the device plugin sees.
+    settings: Mount,
     /// Pods that kubelets have decided about.
     pods: BTreeSet<String>,
+}
+
+/// A ConfigMap that a kubelet shows to a pod a while after it was written.
+#[derive(Default)]
+struct Mount {
+    coming: VecDeque<(Instant, Value)>,
+    seen: Value,
+}
+
+impl Mount {
+    fn written(&mut self, data: Value, delay: Duration) {
+        if self.coming.back().map_or(&self.seen, |(_, newest)| newest) != &data {
+            self.coming.push_back((Instant::now() + delay, data));
+        }
+        while let Some((_, data)) = self.coming.pop_front_if(|(at, _)| *at <= Instant::now()) {
+            self.seen = data;
+        }
+    }
+
+    fn seen(&self) -> &Value {
+        &self.seen
+    }
 }
 
 impl Driver {
@@ -148,25 +174,16 @@ impl Driver {
         Ok(())
     }
 
-    /// What mig-manager sees of the ConfigMap.
+    /// What mig-manager and the plugin see of their ConfigMaps.
     async fn mount(&mut self) -> Result<(), kube::Error> {
         let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), NAMESPACE);
         if let Some(map) = maps.get_opt("dovetail-mig").await? {
             let text = map.data.and_then(|mut data| data.remove("config.yaml")).unwrap_or_default();
-            let text = Value::String(text);
-            if self.mounts.back().is_none_or(|(_, newest)| *newest != text) {
-                self.mounts.push_back((Instant::now() + self.mount, text));
-            }
+            let config: Value = serde_saphyr::from_str(&text).unwrap_or_default();
+            self.layouts.written(config["mig-configs"].clone(), self.mount);
         }
-        while self.mounts.len() > 1 && self.mounts[1].0 <= Instant::now() {
-            self.mounts.pop_front();
-        }
-        if let Some((at, text)) = self.mounts.front()
-            && *at <= Instant::now()
-        {
-            let config: Value =
-                serde_saphyr::from_str(text.as_str().unwrap_or_default()).unwrap_or_default();
-            self.mounted = config["mig-configs"].clone();
+        if let Some(map) = maps.get_opt("dovetail-sharing").await? {
+            self.settings.written(json!(map.data.unwrap_or_default()), self.mount);
         }
         Ok(())
     }
@@ -180,7 +197,9 @@ impl Driver {
         let report = {
             let mut nodes = lock(&self.nodes);
             let Some(mig) = nodes.get_mut(name) else { return Ok(()) };
-            mig.tick(now_ms, labels.get(LABEL).map(String::as_str), &self.mounted).clone()
+            let label = |key: &str| labels.get(key).map(String::as_str);
+            mig.tick(now_ms, label(LABEL), self.layouts.seen());
+            mig.tick_plugin(now_ms, label(PLUGIN_CONFIG), self.settings.seen()).clone()
         };
         let offered = node.status.and_then(|status| status.allocatable).unwrap_or_default();
         let is_offered = |(resource, count): (&String, &i64)| {
@@ -195,6 +214,8 @@ impl Driver {
         let deployed = if report.is_paused { "paused-for-mig-change" } else { "true" };
         let mut wanted = BTreeMap::from([(DEPLOY, deployed)]);
         wanted.extend(report.state.map(|state| (STATE, state)));
+        let replicas = report.replicas.to_string();
+        wanted.extend([(STRATEGY, report.strategy), (REPLICAS, &*replicas)]);
         if wanted.iter().any(|(key, value)| labels.get(*key).map(String::as_str) != Some(*value)) {
             let patch = Patch::Merge(json!({"metadata": {"labels": wanted}}));
             api.patch(name, &PatchParams::default(), &patch).await?;

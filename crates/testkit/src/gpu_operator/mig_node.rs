@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 
-/// What goes wrong with one change of the label.
+use super::plugin::{Offer, Plugin, Turn, WHOLE};
+
+/// What goes wrong with one change of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// mig-manager fails before it changes anything.
@@ -27,6 +29,14 @@ pub enum Fault {
 struct Device {
     resource: String,
     pod: Option<String>,
+    /// The plugin offers it no more; the pod keeps it.
+    is_gone: bool,
+}
+
+impl Device {
+    fn new(resource: String) -> Self {
+        Self { resource, pod: None, is_gone: false }
+    }
 }
 
 /// What the node's labels and status are to be.
@@ -38,6 +48,10 @@ pub struct Report {
     pub is_paused: bool,
     /// GPUs and instances by resource; zero for those that were offered before.
     pub allocatable: BTreeMap<String, i64>,
+    /// How pods share whole GPUs, as feature discovery writes it.
+    pub strategy: &'static str,
+    /// On each whole GPU.
+    pub replicas: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +74,7 @@ pub struct MigNode {
     pub faults: VecDeque<Option<Fault>>,
     /// Between two stages, in milliseconds.
     pub delay_ms: u64,
+    plugin: Plugin,
     report: Report,
 }
 
@@ -67,13 +82,12 @@ impl MigNode {
     /// A node with these instances on each GPU, by profile and count; none: a whole GPU.
     #[must_use]
     pub fn new(gpus: &[Vec<(&str, u32)>], label: Option<&str>) -> Self {
-        let device = |resource: String| Device { resource, pod: None };
         let gpu = |instances: &Vec<(&str, u32)>| match instances.is_empty() {
-            true => vec![device("nvidia.com/gpu".to_owned())],
+            true => vec![Device::new("nvidia.com/gpu".to_owned())],
             false => instances
                 .iter()
                 .flat_map(|(profile, count)| {
-                    (0..*count).map(move |_| device(format!("nvidia.com/mig-{profile}")))
+                    (0..*count).map(move |_| Device::new(format!("nvidia.com/mig-{profile}")))
                 })
                 .collect(),
         };
@@ -85,10 +99,56 @@ impl MigNode {
             fault: None,
             faults: VecDeque::new(),
             delay_ms: 0,
-            report: Report::default(),
+            plugin: Plugin::new(WHOLE, None),
+            report: Report { strategy: WHOLE.strategy, replicas: 1, ..Report::default() },
         };
         node.offer();
         node
+    }
+
+    /// So many whole GPUs, offered in this way.
+    #[must_use]
+    pub fn sharing(gpus: usize, offer: Offer, label: Option<&str>) -> Self {
+        let mut node = Self::new(&vec![vec![]; gpus], None);
+        node.plugin = Plugin::new(offer, label);
+        node.share(offer, WHOLE);
+        node
+    }
+
+    /// Time passes for the plugin: `label` is `nvidia.com/device-plugin.config` as it is now,
+    /// `settings` the data of the mounted ConfigMap.
+    pub fn tick_plugin(&mut self, now_ms: u64, label: Option<&str>, settings: &Value) -> &Report {
+        let before = self.plugin.offer;
+        match self.plugin.tick(now_ms, self.delay_ms, label, settings, &mut self.faults) {
+            Turn::Nothing => {}
+            Turn::Stopped => {
+                self.report.allocatable.values_mut().for_each(|count| *count = 0);
+            }
+            Turn::Started(offer) => self.share(offer, before),
+        }
+        &self.report
+    }
+
+    fn share(&mut self, offer: Offer, before: Offer) {
+        let ends_clients = before != offer && [before.strategy, offer.strategy].contains(&"mps");
+        for gpu in &mut self.gpus {
+            if gpu.iter().any(|device| device.resource.starts_with("nvidia.com/mig-")) {
+                continue;
+            }
+            let had = std::mem::take(gpu).into_iter();
+            let used = had.filter(|device| device.pod.is_some() && !ends_clients);
+            let (mut kept, mut gone): (Vec<Device>, Vec<Device>) =
+                used.partition(|device| device.resource == offer.resource());
+            gone.iter_mut().for_each(|device| device.is_gone = true);
+            let fresh = (offer.replicas as usize).saturating_sub(kept.len());
+            let device = || Device::new(offer.resource().to_owned());
+            kept.extend(std::iter::repeat_with(device).take(fresh));
+            kept.append(&mut gone);
+            *gpu = kept;
+        }
+        self.report.strategy = offer.strategy;
+        self.report.replicas = offer.replicas;
+        self.offer();
     }
 
     /// Time passes: `label` is `nvidia.com/mig.config` as it is now, `configs` the mounted
@@ -161,7 +221,7 @@ impl MigNode {
                 is_done = false;
                 continue;
             }
-            *gpu = wanted.into_iter().map(|resource| Device { resource, pod: None }).collect();
+            *gpu = wanted.into_iter().map(Device::new).collect();
         }
         is_done
     }
@@ -175,7 +235,7 @@ impl MigNode {
     }
 
     fn devices(&self) -> impl Iterator<Item = &Device> {
-        self.gpus.iter().flatten()
+        self.gpus.iter().flatten().filter(|device| !device.is_gone)
     }
 
     /// A kubelet gives a pod a device; whether there was one.
@@ -198,12 +258,15 @@ impl MigNode {
         if let Some(device) = devices.find(|device| device.pod.as_deref() == Some(pod)) {
             device.pod = None;
         }
+        for gpu in &mut self.gpus {
+            gpu.retain(|device| !device.is_gone || device.pod.is_some());
+        }
     }
 
     /// Whether a pod still has its device.
     #[must_use]
     pub fn has(&self, pod: &str) -> bool {
-        self.devices().any(|device| device.pod.as_deref() == Some(pod))
+        self.gpus.iter().flatten().any(|device| device.pod.as_deref() == Some(pod))
     }
 
     /// What is on the GPUs, whatever the plugin offers.
@@ -217,7 +280,7 @@ impl MigNode {
     /// Whether nothing is under way.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.stage.is_none()
+        self.stage.is_none() && self.plugin.is_at_rest()
     }
 }
 

@@ -3,7 +3,9 @@
 #[cfg(feature = "full")]
 mod driver;
 mod mig_node;
+mod plugin;
 
 #[cfg(feature = "full")]
 pub use driver::GpuOperator;
 pub use mig_node::{Fault, MigNode, Report};
+pub use plugin::{Offer, WHOLE};

@@ -23,6 +23,8 @@ pub struct PolicyRow {
     pub is_ready: bool,
     pub is_applied: bool,
     pub problem: Option<String>,
+    /// Pods that should not share GPUs; a nodeSelector without nodes.
+    pub warnings: Vec<String>,
 }
 
 impl PolicyRow {
@@ -33,6 +35,7 @@ impl PolicyRow {
             is_ready: false,
             is_applied: false,
             problem: Some(plain(problem).to_string()),
+            warnings: Vec::new(),
         }
     }
 }
@@ -45,7 +48,7 @@ pub struct NodeRow {
     pub to: String,
     /// Pods served by profile.
     pub served: BTreeMap<String, u64>,
-    /// Done, Undone, Abandoned or Stuck; planned, refused.
+    /// Done, Undone, Abandoned or Stuck; planned, refused; stays: it should change and cannot now.
     pub outcome: String,
     pub problem: String,
     pub seconds: u64,
@@ -57,8 +60,8 @@ impl NodeRow {
     pub(super) fn of(node: &str, record: &Record, outcome: &str) -> Self {
         Self {
             node: node.to_owned(),
-            from: record.from.layout.words(),
-            to: record.to.layout.words(),
+            from: record.from.words(),
+            to: record.to.words(),
             served: BTreeMap::new(),
             outcome: outcome.to_owned(),
             problem: record.problem.clone(),
@@ -80,6 +83,19 @@ impl NodeRow {
             served: change.served,
             outcome: outcome.to_owned(),
             problem: problem.to_owned(),
+            seconds: 0,
+            is_changed: false,
+        }
+    }
+
+    pub(super) fn stays(node: String, why: String) -> Self {
+        Self {
+            node,
+            from: String::new(),
+            to: String::new(),
+            served: BTreeMap::new(),
+            outcome: "stays".to_owned(),
+            problem: why,
             seconds: 0,
             is_changed: false,
         }
@@ -124,6 +140,9 @@ pub fn text(document: &Document) -> String {
     for row in &document.policies {
         if let Some(problem) = &row.problem {
             text += &wrapped(&format!("policy {} is not ready: {problem}", row.policy), 0);
+        }
+        for warning in &row.warnings {
+            text += &wrapped(&format!("policy {}: {}", row.policy, plain(warning)), 0);
         }
     }
     text

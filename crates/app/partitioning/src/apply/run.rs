@@ -24,8 +24,7 @@ impl Apply<'_> {
     async fn run(&self, node: &str, table: Option<&MigTable>) -> Result<Record> {
         let mut told = String::new();
         loop {
-            let (layouts, _) = self.server.layouts().await?;
-            let seen = self.server.seen(node, &layouts, table, &self.options.timing).await?;
+            let seen = self.server.seen(node, table, &self.options.timing).await?;
             let now_ms = now_ms();
             let record = seen.record.as_ref().context("its record was removed by others")?;
             match next(&seen, &self.options.timing, now_ms) {
@@ -51,10 +50,10 @@ impl Apply<'_> {
     /// Sees to it that both layouts of a change are in the ConfigMap.
     pub(super) async fn write_layouts(&self, record: &Record) -> Result<()> {
         loop {
-            let (mut layouts, is_there) = self.server.layouts().await?;
+            let (mut layouts, is_there) = self.server.layouts(record.by).await?;
             let is_new = layouts.add_both(record, now_ms());
             if !is_new && is_there
-                || self.server.write_layouts(&layouts, is_there, now_ms()).await?
+                || self.server.write_layouts(record.by, &layouts, is_there, now_ms()).await?
             {
                 return Ok(());
             }

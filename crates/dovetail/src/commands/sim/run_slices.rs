@@ -66,7 +66,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         }
         rule => by_rule(&world, rule, slices.moves)?,
     };
-    let document = document(&world, name, &result);
+    let document = document(&world, &slices.model, name, &result);
     match output {
         Output::Json => app.print_json(&document),
         _ => app.print(&document.text(app)),
@@ -93,11 +93,11 @@ fn refuse_empty(world: &SlicesWorld) -> Result<()> {
     Err(UsageError(problem).into())
 }
 
-fn document(world: &SlicesWorld, policy: &str, run: &SlicesRun) -> SlicesDocument {
+fn document(world: &SlicesWorld, gpu: &str, policy: &str, run: &SlicesRun) -> SlicesDocument {
     SlicesDocument {
         protocol: "slices",
         policy: policy.to_owned(),
-        gpu: world.table.name.clone(),
+        gpu: gpu.to_owned(),
         mix: world.mix.name,
         load: world.load,
         seed: world.seed,

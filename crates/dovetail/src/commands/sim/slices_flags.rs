@@ -3,10 +3,12 @@
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use dovetail_model::MigTable;
+use dovetail_model::{MigTable, canonical_gpu_model};
 use dovetail_settings::errors::UsageError;
 use dovetail_sim::slices::{MIXES, Mix, Moves};
 use dovetail_units::duration::parse_duration;
+
+use crate::commands::partition::sizes_of;
 
 /// The mixes, for the command line.
 fn mix_names() -> PossibleValuesParser {
@@ -51,6 +53,8 @@ const MOVE_COST_MS: u64 = 180_000;
 /// The flags, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Slices {
+    /// Model of all GPUs; another one may be cut alike.
+    pub(crate) model: String,
     pub(crate) table: MigTable,
     pub(crate) mix: Mix,
     pub(crate) load: f64,
@@ -76,8 +80,12 @@ impl SlicesFlags {
     pub(crate) fn read(&self) -> Result<Slices> {
         let refuse = |text: String| anyhow::Error::from(UsageError(text));
         let model = self.gpu.as_deref().unwrap_or_default();
+        let tables: Vec<MigTable> = MigTable::all().collect();
+        if let [one, .., other] = &sizes_of(&tables, model)[..] {
+            return Err(refuse(format!("--gpu {model}: name its memory, too: {one} or {other}")));
+        }
         let table = MigTable::of_model(model).ok_or_else(|| {
-            let known: Vec<String> = MigTable::all().map(|table| table.name).collect();
+            let known: Vec<&str> = tables.iter().map(|table| &*table.name).collect();
             refuse(format!("--gpu: {model} is not in the MIG tables; models: {}", known.join(", ")))
         })?;
         let mix = self.mix.as_deref().and_then(Mix::named);
@@ -97,6 +105,7 @@ impl SlicesFlags {
         }
         let cost_ms = self.move_cost.unwrap_or(MOVE_COST_MS);
         let moves = Moves { percent, cost_ms };
-        Ok(Slices { table, mix, load, requests: requests as usize, moves })
+        let model = canonical_gpu_model(model);
+        Ok(Slices { model, table, mix, load, requests: requests as usize, moves })
     }
 }

@@ -33,7 +33,7 @@ const HELD_BY: [&str; 3] = [
 
 /// Labels that say how the GPUs of a node are shared, and among how many pods each.
 const SHARED: [(&str, &str); 2] = [
-    ("nvidia.com/gpu.sharing-strategy", labels::NVIDIA_REPLICAS),
+    (labels::NVIDIA_STRATEGY, labels::NVIDIA_REPLICAS),
     ("cloud.google.com/gke-gpu-sharing-strategy", labels::GKE_SHARED_CLIENTS),
 ];
 

@@ -1,11 +1,12 @@
-//! One node, its ConfigMap, a mig-manager, a scheduler that sees the taint late, and pods.
+//! One node, its ConfigMap, a mig-manager, a device plugin, a scheduler that sees the taint late,
+//! and pods.
 
 use std::collections::BTreeMap;
 
 use dovetail_objects::Pod;
 use dovetail_sharing::config_map::Layouts;
-use dovetail_sharing::{NodeLayout, Seen, Side, Timing, Write, names};
-use dovetail_testkit::gpu_operator::MigNode;
+use dovetail_sharing::{Component, Method, NodeLayout, Replicas, Seen, Side, Timing, Write, names};
+use dovetail_testkit::gpu_operator::{MigNode, Offer};
 use serde_json::{Value, json};
 
 /// One seeded stream of choices.
@@ -33,12 +34,94 @@ impl Chance {
 pub(crate) const TIMING: Timing =
     Timing { settle_ms: 10_000, mount_ms: 120_000, limit_ms: 15 * 60_000 };
 
+/// What changes into what.
+#[derive(Clone)]
+pub(crate) struct Case {
+    pub(crate) by: Component,
+    pub(crate) from: Side,
+    pub(crate) to: Side,
+    /// What pods ask for.
+    resource: &'static str,
+    /// Another layout of the ConfigMap.
+    foreign: &'static str,
+}
+
+impl Case {
+    /// A mixed MIG layout in place of a homogeneous one.
+    pub(crate) fn mig() -> Self {
+        let cut = |profile: &str, count: u32| Some(BTreeMap::from([(profile.to_owned(), count)]));
+        let from = NodeLayout(vec![cut("1g.10gb", 7), cut("1g.10gb", 7)]);
+        let to = NodeLayout(vec![cut("3g.40gb", 2), cut("1g.10gb", 7)]);
+        Self {
+            by: Component::MigManager,
+            from: Side { config: "all-1g.10gb".to_owned(), ..Side::of(from) },
+            to: Side::of(to),
+            resource: "nvidia.com/mig-1g.10gb",
+            foreign: "all-7g.80gb",
+        }
+    }
+
+    /// Four replicas of each GPU in place of whole ones.
+    pub(crate) fn time_slicing() -> Self {
+        let replicas = Replicas { method: Method::TimeSlicing, count: 4 };
+        Self {
+            by: Component::DevicePlugin,
+            from: Side::whole(2, None),
+            to: Side::whole(2, Some(replicas)),
+            resource: "nvidia.com/gpu",
+            foreign: "any",
+        }
+    }
+
+    /// MPS in place of time-slicing, with as many replicas: only feature discovery tells them
+    /// apart.
+    pub(crate) fn mps() -> Self {
+        let replicas = |method| Some(Replicas { method, count: 4 });
+        Self {
+            from: Side::whole(2, replicas(Method::TimeSlicing)),
+            to: Side::whole(2, replicas(Method::Mps)),
+            resource: "nvidia.com/gpu.shared",
+            ..Self::time_slicing()
+        }
+    }
+
+    fn node(&self) -> MigNode {
+        let config = Some(&*self.from.config);
+        match (self.by, self.from.replicas) {
+            (Component::MigManager, _) => {
+                MigNode::new(&[vec![("1g.10gb", 7)], vec![("1g.10gb", 7)]], config)
+            }
+            (_, None) => MigNode::sharing(2, dovetail_testkit::gpu_operator::WHOLE, config),
+            (_, Some(replicas)) => {
+                let offer = Offer {
+                    strategy: replicas.method.word(),
+                    replicas: replicas.count,
+                    is_renamed: true,
+                };
+                MigNode::sharing(2, offer, config)
+            }
+        }
+    }
+
+    /// The ConfigMap before anything changes.
+    fn shipped(&self) -> Value {
+        let layouts = "version: v1\nmig-configs:\n  all-1g.10gb:\n    - {devices: all, mig-enabled: true, \
+                       mig-devices: {\"1g.10gb\": 7}}\n";
+        let mut map = json!({"metadata": {}, "data": {"any": "version: v1\n"}});
+        if self.by == Component::MigManager {
+            map["data"] = json!({names::CONFIG_KEY: layouts});
+        }
+        map
+    }
+}
+
 pub(crate) struct World {
+    pub(crate) case: Case,
     pub(crate) now_ms: u64,
     pub(crate) node: Value,
     version: u64,
     pub(crate) events: BTreeMap<String, Value>,
-    /// The ConfigMap on the server; what mig-manager sees of it, with the time of each change.
+    /// The ConfigMap on the server; what its component sees of it, with the time of each change.
     pub(crate) layouts: Layouts,
     mounts: Vec<(u64, Value)>,
     mounted: Value,
@@ -52,40 +135,32 @@ pub(crate) struct World {
     made: u32,
 }
 
-pub(crate) fn cut(profile: &str, count: u32) -> Option<BTreeMap<String, u32>> {
-    Some(BTreeMap::from([(profile.to_owned(), count)]))
-}
-
-pub(crate) fn from() -> NodeLayout {
-    NodeLayout(vec![cut("1g.10gb", 7), cut("1g.10gb", 7)])
-}
-
-pub(crate) fn to() -> NodeLayout {
-    NodeLayout(vec![cut("3g.40gb", 2), cut("1g.10gb", 7)])
-}
-
 impl World {
-    pub(crate) fn new(lag_ms: u64) -> Self {
-        let mig = MigNode::new(&[vec![("1g.10gb", 7)], vec![("1g.10gb", 7)]], Some("all-1g.10gb"));
-        let node = json!({
+    pub(crate) fn new(case: Case, lag_ms: u64) -> Self {
+        let mut node = json!({
             "metadata": {"name": "n", "uid": "u", "resourceVersion": "1",
-                "labels": {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.config.state": "success"}},
+                "labels": {case.by.label(): case.from.config}},
             "spec": {"taints": [{"key": "other", "effect": "NoSchedule"}]},
-            "status": {"allocatable": {"cpu": "8", "nvidia.com/mig-1g.10gb": "14"}},
+            "status": {"allocatable": {"cpu": "8"}},
         });
-        let shipped = "version: v1\nmig-configs:\n  all-1g.10gb:\n    - {devices: all, mig-enabled: true, \
-                       mig-devices: {\"1g.10gb\": 7}}\n";
-        let map = json!({"metadata": {}, "data": {names::CONFIG_KEY: shipped}});
+        if case.by == Component::MigManager {
+            node["metadata"]["labels"]["nvidia.com/mig.config.state"] = json!("success");
+        }
+        let mut layouts = Layouts::read(case.by, &case.shipped()).expect("layouts");
+        if case.by == Component::DevicePlugin {
+            layouts.add(&case.from, 0);
+        }
         let mut world = Self {
+            mig: case.node(),
+            case,
             now_ms: 1_000_000,
             node,
             version: 1,
             events: BTreeMap::new(),
-            layouts: Layouts::read(&map).expect("layouts"),
+            layouts,
             mounts: Vec::new(),
             mounted: Value::Null,
             mount_ms: 60_000,
-            mig,
             pods: BTreeMap::new(),
             untainted_ms: 0,
             lag_ms,
@@ -93,15 +168,15 @@ impl World {
         };
         world.mounted = world.configs();
         world.mig.delay_ms = 20_000;
+        world.one();
         world
-    }
-
-    pub(crate) fn side(&self) -> Side {
-        Side { config: "all-1g.10gb".to_owned(), layout: from() }
     }
 
     fn configs(&self) -> Value {
         let object = self.layouts.object("gpu-operator", self.now_ms);
+        if self.case.by == Component::DevicePlugin {
+            return object["data"].clone();
+        }
         let text = object["data"][names::CONFIG_KEY].as_str().expect("a text");
         let config: Value = serde_saphyr::from_str(text).expect("YAML");
         config["mig-configs"].clone()
@@ -116,13 +191,13 @@ impl World {
         let pod = |name: &String| -> Pod {
             let object = json!({"metadata": {"name": name, "namespace": "team"},
                 "spec": {"nodeName": "n", "containers": [{"name": "c", "resources":
-                    {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]},
+                    {"limits": {self.case.resource: "1"}}}]},
                 "status": {"phase": "Running"}});
             serde_json::from_value(object).expect("a pod")
         };
         let pods: Vec<Pod> = self.pods.keys().map(pod).collect();
-        let read = Seen::read(&self.node, &pods, &self.layouts, None, TIMING.mount_ms);
-        read.expect("a node that can be read")
+        let read = Seen::read(&self.node, &pods, None).expect("a node that can be read");
+        read.with(&self.layouts, TIMING.mount_ms)
     }
 
     /// The server takes a write, unless the node has changed since it was read.
@@ -153,8 +228,8 @@ impl World {
         self.node["metadata"]["resourceVersion"] = json!(self.version.to_string());
     }
 
-    pub(crate) fn label_by_others(&mut self, name: &str) {
-        self.node["metadata"]["labels"]["nvidia.com/mig.config"] = json!(name);
+    pub(crate) fn label_by_others(&mut self) {
+        self.node["metadata"]["labels"][self.case.by.label()] = json!(self.case.foreign);
         self.changed();
     }
 
@@ -189,8 +264,11 @@ impl World {
         while self.mounts.first().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
             self.mounted = self.mounts.remove(0).1;
         }
-        let label = self.node["metadata"]["labels"]["nvidia.com/mig.config"].as_str();
-        let report = self.mig.tick(now_ms, label, &self.mounted).clone();
+        let label = self.node["metadata"]["labels"][self.case.by.label()].as_str();
+        let report = match self.case.by {
+            Component::MigManager => self.mig.tick(now_ms, label, &self.mounted).clone(),
+            Component::DevicePlugin => self.mig.tick_plugin(now_ms, label, &self.mounted).clone(),
+        };
         let allocatable: serde_json::Map<String, Value> = report
             .allocatable
             .iter()
@@ -200,6 +278,8 @@ impl World {
         if let Some(state) = report.state {
             self.node["metadata"]["labels"]["nvidia.com/mig.config.state"] = json!(state);
         }
+        self.node["metadata"]["labels"][dovetail_objects::labels::NVIDIA_STRATEGY] =
+            json!(report.strategy);
         self.node["status"]["allocatable"] = Value::Object(allocatable);
         if self.node != before {
             self.changed();
@@ -218,7 +298,7 @@ impl World {
     pub(crate) fn bind_whatever(&mut self, runs_ms: u64) {
         self.made += 1;
         let name = format!("p{}", self.made);
-        let is_running = self.mig.admit(&name, "nvidia.com/mig-1g.10gb");
+        let is_running = self.mig.admit(&name, self.case.resource);
         // A pod that the kubelet rejects has failed: it holds nothing.
         if is_running {
             self.pods.insert(name, (self.now_ms + runs_ms, true));

@@ -1,0 +1,211 @@
+//! Modes time-slicing, mps and whole: which nodes do not offer their GPUs as a policy says.
+
+use std::collections::BTreeMap;
+
+use dovetail_cluster::gpus::{GpuUnits, node_gpus};
+use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_REPLICAS};
+use dovetail_objects::Pod;
+use dovetail_objects::labels::NVIDIA_STRATEGY;
+use dovetail_sharing::{
+    Component, Method, NodeLayout, PolicySpec, Replicas, Side, mixed, shared_resource,
+};
+
+use crate::changes::{NodeChange, present};
+use crate::cluster::{is_pending, selects_none};
+use crate::eligible::holders;
+use crate::fleet::Fleet;
+use crate::objects::{Objects, SeenNode};
+use crate::stays::stays;
+
+/// How a node offers its GPUs.
+pub(crate) enum Offered {
+    /// Whole GPUs, or replicas of them.
+    Whole(Side),
+    /// MIG instances, at least of one GPU.
+    Cut,
+    /// In a way that dovetail does not change, with the reason.
+    Other(String),
+}
+
+/// How a node offers its GPUs; `None` if it has none.
+pub(crate) fn offered(seen: &SeenNode) -> Option<Offered> {
+    let gpus = node_gpus(&seen.node, seen.hami())?;
+    let units: Vec<&GpuUnits> = gpus.units.iter().filter(|units| units.built_in > 0).collect();
+    let count = usize::try_from(gpus.count.gpus).unwrap_or(0);
+    let other = |why: &str| Some(Offered::Other(why.to_owned()));
+    if units.iter().any(|units| units.resource.starts_with(NVIDIA_MIG)) {
+        return Some(Offered::Cut);
+    }
+    let [units] = units[..] else {
+        return other("its GPUs are offered under several names");
+    };
+    let label = |key: &str| seen.node.meta.labels.get(key);
+    let replicas = || {
+        let method = Method::named(label(NVIDIA_STRATEGY)?)?;
+        let count = label(NVIDIA_REPLICAS)?.parse().ok()?;
+        Some(Replicas { method, count })
+    };
+    let replicas = match &*units.resource {
+        NVIDIA_GPU if !units.is_shared => None,
+        NVIDIA_GPU => {
+            return other(
+                "its GPUs are shared under the name of whole GPUs, which dovetail does not do",
+            );
+        }
+        resource if resource == shared_resource() => match replicas() {
+            Some(replicas) => Some(replicas),
+            None => return other("no label says how its GPUs are shared"),
+        },
+        resource => {
+            return other(&format!(
+                "{resource} is not of NVIDIA's device plugin: nothing else is changed"
+            ));
+        }
+    };
+    let side = Side::whole(count, replicas);
+    let is_all = gpus.missing == 0 && units.usable == units.built_in;
+    match is_all && side.offers().get(&units.resource) == Some(&units.usable) {
+        true => Some(Offered::Whole(side)),
+        false => other("GPUs are missing"),
+    }
+}
+
+/// What a policy of these modes wants.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    /// Nodes that can change now.
+    pub(crate) changes: Vec<NodeChange>,
+    /// Nodes that should change and cannot now, with the reason.
+    pub(crate) stays: Vec<(String, String)>,
+}
+
+/// The nodes that offer their GPUs otherwise than a policy says. `fleet`: its nodes as MIG cuts
+/// them.
+pub(crate) fn wanted(objects: &Objects, policy: &PolicySpec, fleet: &Fleet, now_ms: u64) -> Wanted {
+    let (holders, layouts) = (holders(objects), present(fleet));
+    let mut wanted = Wanted::default();
+    let mut room = Room::of(objects, policy, &holders);
+    for (name, seen) in &objects.nodes {
+        if !policy.selects(|key| seen.node.meta.labels.get(key)) {
+            continue;
+        }
+        let Some(offered) = offered(seen) else { continue };
+        let pods = holders.get(&**name).map_or(&[][..], Vec::as_slice);
+        let change = match change(name, offered, layouts.get(name), policy) {
+            Ok(Some(change)) => change,
+            Ok(None) => continue,
+            Err(why) => {
+                wanted.stays.push((name.clone(), why));
+                continue;
+            }
+        };
+        let why = stays(name, seen, pods, objects, policy, now_ms)
+            .or_else(|| room.refuses(seen, &change));
+        match why {
+            Some(why) => wanted.stays.push((name.clone(), why)),
+            None => wanted.changes.push(change),
+        }
+    }
+    wanted
+}
+
+/// The change that a node needs, or why it can have none.
+fn change(
+    node: &str,
+    offered: Offered,
+    layout: Option<&NodeLayout>,
+    policy: &PolicySpec,
+) -> Result<Option<NodeChange>, String> {
+    let change = |by, from, to| {
+        Ok(Some(NodeChange { node: node.to_owned(), by, from, to, served: BTreeMap::new() }))
+    };
+    match offered {
+        Offered::Other(why) => Err(why),
+        Offered::Whole(from) => {
+            let to = Side::whole(from.layout.0.len(), policy.sharing());
+            if from == to {
+                return Ok(None);
+            }
+            change(Component::DevicePlugin, from, to)
+        }
+        Offered::Cut if policy.sharing().is_some() => {
+            Err("its GPUs are cut by MIG: a policy of mode whole makes them whole first".to_owned())
+        }
+        Offered::Cut if !policy.allow_mode_change => {
+            Err("its GPUs are cut by MIG: the policy does not set allowModeChange".to_owned())
+        }
+        Offered::Cut => match layout {
+            None => Err("its GPUs are cut by MIG in a way that is not known".to_owned()),
+            Some(layout) => {
+                let to = NodeLayout(vec![None; layout.0.len()]);
+                change(Component::MigManager, Side::of(layout.clone()), Side::of(to))
+            }
+        },
+    }
+}
+
+/// Free whole GPUs by model, and how many must stay.
+struct Room {
+    free: BTreeMap<String, i64>,
+    kept: i64,
+}
+
+impl Room {
+    fn of(objects: &Objects, policy: &PolicySpec, holders: &BTreeMap<&str, Vec<&Pod>>) -> Self {
+        let whole = |pod: &Pod| pod.holds().extended.get(NVIDIA_GPU).copied().unwrap_or(0);
+        let mut free: BTreeMap<String, i64> = BTreeMap::new();
+        for (name, seen) in &objects.nodes {
+            if !policy.selects(|key| seen.node.meta.labels.get(key)) {
+                continue;
+            }
+            let Some(Offered::Whole(side)) = offered(seen) else { continue };
+            if side.replicas.is_none() {
+                let pods = holders.get(&**name).into_iter().flatten();
+                let used: i64 = pods.map(|pod| whole(pod)).sum();
+                *free.entry(model(seen)).or_default() += side.layout.0.len() as i64 - used;
+            }
+        }
+        let pending = objects.pods.values().filter(|pod| is_pending(pod));
+        let asked: i64 =
+            pending.map(|pod| pod.requests.extended.get(NVIDIA_GPU).copied().unwrap_or(0)).sum();
+        Self { free, kept: i64::from(policy.keep_whole).saturating_add(asked) }
+    }
+
+    /// Takes the GPUs of a node that is to be shared, or says why they stay whole.
+    fn refuses(&mut self, seen: &SeenNode, change: &NodeChange) -> Option<String> {
+        if change.to.replicas.is_none() || change.from.replicas.is_some() {
+            return None;
+        }
+        let free = self.free.entry(model(seen)).or_default();
+        let left = *free - change.from.layout.0.len() as i64;
+        if left < self.kept && self.kept > 0 {
+            return Some(format!(
+                "{} free GPUs of its model stay whole: keepWhole, and those that pending pods ask for",
+                self.kept
+            ));
+        }
+        *free = left;
+        None
+    }
+}
+
+fn model(seen: &SeenNode) -> String {
+    node_gpus(&seen.node, seen.hami()).and_then(|gpus| gpus.model).unwrap_or_default()
+}
+
+/// What is odd about a policy: it selects nothing, or pods that should not share GPUs do.
+pub(crate) fn warnings(objects: &Objects, policy: &PolicySpec) -> Vec<String> {
+    if selects_none(objects, policy) {
+        return vec!["its nodeSelector selects no node with GPUs".to_owned()];
+    }
+    let holders = holders(objects);
+    let nodes = objects.nodes.iter().filter(|(_, seen)| {
+        policy.selects(|key| seen.node.meta.labels.get(key))
+            && matches!(offered(seen), Some(Offered::Whole(side)) if side.replicas.is_some())
+    });
+    let warning = |(name, _): (&String, &SeenNode)| {
+        let why = mixed(policy, holders.get(&**name)?)?;
+        Some(format!("node {name}: {why}"))
+    };
+    nodes.filter_map(warning).collect()
+}
