@@ -201,9 +201,12 @@ impl Placing<'_> {
         let profile = table.and_then(|t| t.profiles.iter().find(|p| p.name == profile));
         profile.is_some_and(|profile| {
             let width = u32::from(profile.memory_slices);
-            let start = amount.slice_mask.trailing_zeros();
-            amount.slice_mask.count_ones() == width
-                && u32::from(amount.slice_mask) == ((1u32 << width) - 1) << start
+            // The highest bit stands for the media engines.
+            let (media, mask) = (amount.slice_mask >> 15, amount.slice_mask & 0x7fff);
+            let start = mask.trailing_zeros();
+            mask.count_ones() == width
+                && u32::from(mask) == ((1u32 << width) - 1) << start
+                && (media == 1) == profile.has_media()
                 && profile.starts.iter().any(|legal| u32::from(*legal) == start)
         })
     }

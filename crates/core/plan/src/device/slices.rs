@@ -10,6 +10,15 @@ use dovetail_model::{DeviceAmount, MigProfile, MigTable, Mode};
 
 use crate::device::cell::{Cell, Kind};
 
+/// The media engines, of which a device has one set: a bit beyond those of its memory slices, of
+/// which it has at most 15.
+const MEDIA: u16 = 1 << 15;
+
+/// What an instance takes of a device: its memory slices, and the media engines if it has them.
+fn taken_at(profile: &MigProfile, start: u8) -> u16 {
+    profile.mask_at(start) | if profile.has_media() { MEDIA } else { 0 }
+}
+
 /// All profiles weigh the same.
 pub(crate) fn alike(_: &MigProfile) -> i64 {
     1
@@ -32,10 +41,11 @@ pub(crate) fn best_slice(
         return None;
     }
     let before = room(table, cell.slice_mask, cell.compute_slices_left, &weight);
-    let free_starts = profile.starts.iter().filter(|s| cell.slice_mask & profile.mask_at(**s) == 0);
+    let free_starts =
+        profile.starts.iter().filter(|s| cell.slice_mask & taken_at(profile, **s) == 0);
     free_starts
         .map(|start| {
-            let mask = profile.mask_at(*start);
+            let mask = taken_at(profile, *start);
             let left = cell.compute_slices_left - i16::from(profile.compute_slices);
             let cost = before - room(table, cell.slice_mask | mask, left, &weight);
             (cost, *start, amount(profile, mask))
@@ -54,7 +64,7 @@ fn amount(profile: &MigProfile, mask: u16) -> DeviceAmount {
 }
 
 /// Σ over profiles of weight × compute slices × how many fit one after another from the lowest
-/// start.
+/// start. The media engines are left out: room is about slices.
 fn room(
     table: &MigTable,
     mask: u16,

@@ -7,8 +7,8 @@ use dovetail_check::Judge;
 use dovetail_model::job::EstimateSource;
 use dovetail_model::{
     Action, Condition, Device, DeviceAmount, DeviceRequest, Estimate, Event, HeldDevices, Holding,
-    HoldingId, Job, JobId, Knowledge, Mode, Node, Owner, PendingReason, Phase, Plan, PodSet,
-    Requirement, ReservationId, Resources, Snapshot, Taint, TaintEffect, Toleration,
+    HoldingId, Job, JobId, Knowledge, MigTable, Mode, Node, Owner, PendingReason, Phase, Plan,
+    PodSet, Requirement, ReservationId, Resources, Snapshot, Taint, TaintEffect, Toleration,
     TopologyRequest,
 };
 use dovetail_plan::engine::EngineConfig;
@@ -150,6 +150,23 @@ fn mig_slices_leave_room_for_the_others() {
     // Device 0 is empty once the 4g has gone too: the whole-device job starts there.
     let freed = placed(&world.end(2));
     assert_eq!(freed, [(0, "n".to_owned(), vec![(0, DeviceAmount::share(1000, 40))])]);
+}
+
+#[test]
+fn a_gpu_gives_its_media_engines_once() {
+    let table = MigTable::of_model("A100-40GB").expect("a table");
+    let cut = Device { mig_table: Some(table.name.clone()), ..Device::plain("A", 40) };
+    let nodes = vec![node("n", vec![cut; 2])];
+    let snapshot = Snapshot { nodes, mig_tables: vec![table], ..Snapshot::default() };
+    let mut world = World::of(&snapshot);
+    let slice = |profile: &str| DeviceRequest::Slice { profile: profile.into() };
+    let device = |held: Option<HeldDevices>| held.map(|held| held[0].0);
+    let first = device(world.start(slice("1g.5gb+me"))).expect("room");
+    let second = device(world.start(slice("1g.5gb+me"))).expect("room");
+    assert_ne!(first, second);
+    assert_eq!(device(world.start(slice("1g.5gb+me"))), None);
+    // What has none is not kept off.
+    assert!(world.start(slice("1g.5gb")).is_some());
 }
 
 #[test]
