@@ -19,7 +19,8 @@ use dovetail_sim::baseline::{BaselineEvent, BaselineOrder, StartOverheads, repla
 use dovetail_sim::timed::cluster_events::ClusterEvent;
 use dovetail_sim::timed::{
     Calibration, Estimates, FaultModel, Observer, QueueFigures, QueueWatch, Simulation,
-    StartEstimate, StartWatch, TimedConfig, TimedError, TimedMetrics, TimedWorld, lost_percent,
+    StartEstimate, StartWatch, TimedConfig, TimedError, TimedMetrics, TimedWorld, impossible_jobs,
+    lost_percent,
 };
 use dovetail_sim::timeline::{Series, Timeline};
 use dovetail_trace::{Cluster, StopCosts, Trace};
@@ -234,7 +235,11 @@ fn by_engine(
     baseline::check_times(trace, baseline::TIMED)?;
     let queues = queues(trace, plan, config)?;
     let gpus = cluster.total_gpus();
-    let queue_watch = watch_queues(&queues, gpus, files);
+    let queue_watch = match files.from_checkpoint {
+        None => watch_queues(&queues, trace, cluster)?,
+        // It has not seen what they held before.
+        Some(_) => None,
+    };
     let world = TimedWorld {
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
@@ -293,10 +298,17 @@ fn by_engine(
     Ok(figures)
 }
 
-/// Watches what queues get; a run that goes on from a pause has not seen what they held before.
-fn watch_queues(queues: &[Queue], gpus: u64, files: Files<'_>) -> Option<QueueWatch> {
-    let sees_all = !queues.is_empty() && files.from_checkpoint.is_none();
-    sees_all.then(|| QueueWatch::new(queues, gpus))
+/// Watches what queues get. Jobs without a queue are one more, without a name.
+fn watch_queues(queues: &[Queue], trace: &Trace, cluster: &Cluster) -> Result<Option<QueueWatch>> {
+    if queues.is_empty() {
+        return Ok(None);
+    }
+    let has_nameless = trace.jobs.iter().any(|job| job.queue.is_none());
+    let nameless = has_nameless.then(|| Queue::named(""));
+    let queues: Vec<Queue> = queues.iter().cloned().chain(nameless).collect();
+    let impossible = impossible_jobs(&cluster.nodes, &trace.jobs)?;
+    let ignored = impossible.into_iter().map(|job| job.job).collect();
+    Ok(Some(QueueWatch::new(&queues, cluster.total_gpus(), ignored)))
 }
 
 /// Refuses a pause at a time that has passed.

@@ -312,11 +312,9 @@ fn host() -> String {
     named.unwrap_or_else(|| "unnamed".to_owned())
 }
 
-/// The weights of a preset. No quota is reclaimed on a cluster yet: no test on a real server has
-/// shown that yet.
+/// The weights of a preset.
 fn turns(preset: Option<&str>) -> Turns {
-    let preset = preset.unwrap_or(PRESETS[0].0);
-    Turns { reclaims: false, ..Turns::preset(preset).unwrap_or_default() }
+    Turns::preset(preset.unwrap_or(PRESETS[0].0)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -72,11 +72,16 @@ checkpoint_interval = '10m'
     assert_eq!((&starts["worst_p50_error_s"], &starts["unknown"]), (&0.0.into(), &0.into()));
     assert!(starts["jobs"].as_u64() > Some(5), "{starts}");
     for (file, from, to, expected) in [
-        ("line", "load = 0.8", "load = 'much'", "line.toml:4: "),
-        ("key", "gpus =", "gpu =", "key.toml:7: unknown field `gpu`"),
-        ("load", "load = 0.8", "load = 0", "load.toml: stream.load: expected a number above 0"),
-        ("range", "'10m', '4h'", "'4h', '10m'", "range.toml:8: the first duration must be above 0"),
-        ("nodes", "2x8", "0x8", "nodes.toml: world.nodes: no machine"),
+        ("line", "load = 0.8", "load = 'much'", "line.toml:4: stream.load: "),
+        ("key", "gpus =", "gpu =", "key.toml:7: stream.jobs.gpu: unknown field `gpu`"),
+        ("load", "load = 0.8", "load = 0", "load.toml:4: stream.load: expected a number above 0"),
+        (
+            "range",
+            "'10m', '4h'",
+            "'4h', '10m'",
+            "range.toml:8: stream.jobs.run_time: the first duration must be above 0",
+        ),
+        ("nodes", "2x8", "0x8", "nodes.toml:2: world.nodes: no machine"),
     ] {
         folder.write(&format!("{file}.toml"), &good.replace(from, to));
         let told =

@@ -41,6 +41,11 @@ pub fn is_about_identity(bytes: &[u8]) -> bool {
     causes.into_iter().flatten().any(|cause| cause["field"] == "metadata.uid")
 }
 
+/// Whether 409 says that the object has another UID or version than was stated.
+pub fn is_about_precondition(bytes: &[u8]) -> bool {
+    message(bytes).contains("recondition")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -148,6 +148,8 @@ pub const CHECKPOINT_INTERVAL: &str = "dovetail.dev/checkpoint-interval";
 pub const CLASS: &str = "dovetail.dev/class";
 /// Checks of the audit that an owner wants ignored, with reasons.
 pub const IGNORE: &str = "dovetail.dev/ignore";
+/// How long a workload runs at least before a queue that wants its quota back may stop it.
+pub const MIN_RUNTIME: &str = "dovetail.dev/min-runtime";
 /// How long a workload is expected to run.
 pub const RUNTIME: &str = "dovetail.dev/runtime";
 /// Queue of a pod or of a namespace.

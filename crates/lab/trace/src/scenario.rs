@@ -128,38 +128,43 @@ impl Range {
 /// A stream of more jobs than this is taken for a mistake.
 const MOST_JOBS: usize = 1_000_000;
 
+/// What is wrong with a scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub field: &'static str,
+    /// Of several tables of one name, which, from 0.
+    pub table: usize,
+    pub what: &'static str,
+}
+
 impl Scenario {
-    /// What no stream can be drawn from.
-    ///
-    /// # Errors
-    /// The key, and what is wrong with it.
-    pub fn check(&self) -> Result<(), String> {
+    /// What no stream can be drawn from, if anything.
+    pub fn problem(&self) -> Option<Problem> {
         let Stream { load, length, jobs } = &self.stream;
-        let is_share = |share: f64| (0.0..=1.0).contains(&share);
-        let kind_is_good = |kind: &Kind| {
-            kind.weight.is_finite()
-                && kind.weight > 0.0
-                && !kind.gpus.is_empty()
-                && kind.gpus.iter().all(|gpus| *gpus > 0)
-                && kind.run_time.from_ms > 0
-        };
-        let problems = [
-            (!(load.is_finite() && *load > 0.0), "stream.load: expected a number above 0"),
-            (length.0 == 0, "stream.length: expected a duration above 0"),
-            (jobs.is_empty(), "stream.jobs: expected at least one kind of jobs"),
-            (
-                !jobs.iter().all(kind_is_good),
-                "stream.jobs: expected a weight, GPUs and a run time above 0",
-            ),
-            (
-                !self.overlays.iter().all(|overlay| is_share(overlay.share)),
-                "overlays.share: expected a number from 0 to 1",
-            ),
-        ];
-        match problems.iter().find(|(is_wrong, _)| *is_wrong) {
-            Some((_, problem)) => Err((*problem).to_owned()),
-            None => Ok(()),
+        let at = |field, table, what| Some(Problem { field, table, what });
+        if !(load.is_finite() && *load > 0.0) {
+            return at("stream.load", 0, "expected a number above 0");
         }
+        if length.0 == 0 {
+            return at("stream.length", 0, "expected a duration above 0");
+        }
+        if jobs.is_empty() {
+            return at("stream.jobs", 0, "expected at least one kind of jobs");
+        }
+        for (table, kind) in jobs.iter().enumerate() {
+            if !(kind.weight.is_finite() && kind.weight > 0.0) {
+                return at("stream.jobs.weight", table, "expected a number above 0");
+            }
+            if kind.gpus.is_empty() || kind.gpus.contains(&0) {
+                return at("stream.jobs.gpus", table, "expected numbers of GPUs above 0");
+            }
+            if kind.run_time.from_ms == 0 {
+                return at("stream.jobs.run_time", table, "expected a duration above 0");
+            }
+        }
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        let table = self.overlays.iter().position(|overlay| !is_share(overlay.share))?;
+        at("overlays.share", table, "expected a number from 0 to 1")
     }
 
     /// The jobs of a seed on so many GPUs, in order of submission.
@@ -167,7 +172,9 @@ impl Scenario {
     /// # Errors
     /// A sentence that says why there is no such stream.
     pub fn jobs(&self, seed: u64, cluster_gpus: u64) -> Result<Vec<TraceJob>, String> {
-        self.check()?;
+        if let Some(Problem { field, what, .. }) = self.problem() {
+            return Err(format!("{field}: {what}"));
+        }
         let length_ms = self.stream.length.0;
         let wanted = self.stream.load * cluster_gpus as f64 * length_ms as f64;
         let mut shapes = Random::new(seed, Purpose::Shapes);

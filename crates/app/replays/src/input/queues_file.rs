@@ -1,10 +1,11 @@
 //! Queues and what they have used, from files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use dovetail_console::app::App;
 use dovetail_model::{Bounds, Queue, QueueUsage};
 use dovetail_sim::timed::TimedWorld;
 use dovetail_trace::TraceJob;
@@ -13,6 +14,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::input::toml_file::TomlFile;
+
+/// Of queues one above the other, no more than these.
+const MOST_LEVELS: usize = 64;
 
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
@@ -44,6 +48,18 @@ impl QueueFlags {
         let others: Vec<Queue> = named.filter(|queue| !known(&queue.name)).collect();
         queues.extend(others);
         Ok(queues)
+    }
+
+    /// Tells which queues of the file are neither that of a job nor above one that is: often a name
+    /// is misspelt.
+    pub fn tell_unused(&self, app: &App, jobs: &[TraceJob]) -> Result<()> {
+        let Some(path) = &self.queues else { return Ok(()) };
+        let unused = unused(&read_queues(&TomlFile::read(path)?)?, jobs);
+        if !unused.is_empty() {
+            let names = unused.join(", ");
+            app.note(&format!("{}: queues without jobs: {names}", path.display()));
+        }
+        Ok(())
     }
 
     /// What these queues had used when the first job was submitted, on a cluster of so many GPUs.
@@ -111,6 +127,10 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
                     let what = "the queue would be above itself: choose another parent";
                     return Err(at("parent", start, what).into());
                 }
+                if steps >= MOST_LEVELS {
+                    let what = format!("more than {MOST_LEVELS} queues are one above the other");
+                    return Err(at("parent", start, &what).into());
+                }
                 above = *next;
             }
         }
@@ -148,6 +168,20 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
         });
     }
     Ok(queues)
+}
+
+fn unused(queues: &[Queue], jobs: &[TraceJob]) -> Vec<String> {
+    let parents: BTreeMap<&str, Option<&str>> =
+        queues.iter().map(|queue| (&*queue.name, queue.parent.as_deref())).collect();
+    let mut used: BTreeSet<&str> = BTreeSet::new();
+    for job in jobs {
+        let mut at = job.queue.as_deref();
+        while let Some(name) = at.filter(|name| used.insert(name)) {
+            at = parents.get(name).copied().flatten();
+        }
+    }
+    let unused = queues.iter().filter(|queue| !used.contains(&*queue.name));
+    unused.map(|queue| queue.name.clone()).collect()
 }
 
 /// GPUs in thousandths; nothing has more than a million.
@@ -211,11 +245,27 @@ mod tests {
             ("\"all\"", "\"none\"", "q.toml:6: queues.research.parent: there is no queue `none`"),
             ("\"all\"", "\"research\"", "q.toml:6: queues.research.parent: the queue would be"),
             ("\"7d\"", "\"7 days\"", "q.toml:7: queues.research.halfLife: `7 days` is not a"),
-            ("halfLife", "half_life", "q.toml:7: queues: unknown field `half_life`"),
+            ("halfLife", "half_life", "q.toml:7: queues.research.half_life: unknown field"),
+            ("weight = 2", "weight = -1", "q.toml:5: queues.research.weight: invalid value"),
+            ("8.5", "\"x\"", "q.toml:4: queues.research.limit: invalid type: string \"x\""),
         ] {
             let error = queues(&text.replace(from, to)).expect_err(told);
             assert!(error.starts_with(told), "{error}");
         }
+    }
+
+    #[test]
+    fn queues_that_nobody_uses_are_told_and_long_chains_refused() {
+        let text = "[queues.top]\n[queues.a]\nparent = \"top\"\n[queues.reserch]\n";
+        let job = TraceJob { queue: Some("a".to_owned()), ..TraceJob::default() };
+        assert_eq!(unused(&queues(text).expect("queues"), &[job]), ["reserch"]);
+        let chain = |depth: usize| {
+            let below = (1..depth).map(|at| format!("[queues.q{at}]\nparent = \"q{}\"\n", at - 1));
+            format!("[queues.q0]\n{}", below.collect::<String>())
+        };
+        assert_eq!(queues(&chain(MOST_LEVELS)).map(|queues| queues.len()), Ok(MOST_LEVELS));
+        let error = queues(&chain(MOST_LEVELS + 1)).expect_err("too long");
+        assert!(error.contains("parent: more than 64 queues are one above the other"), "{error}");
     }
 
     #[test]

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use dovetail_settings::errors::BadInput;
 use dovetail_trace::scenario::Scenario;
 use dovetail_trace::{Known, Trace};
 
 use crate::input::cluster::NodesFlag;
+use crate::input::toml_file::TomlFile;
 
 /// What a scenario file says.
 pub struct ScenarioFile<'p> {
     path: &'p Path,
+    file: TomlFile,
     scenario: Scenario,
 }
 
@@ -19,23 +21,21 @@ impl<'p> ScenarioFile<'p> {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// Names the file, and the line of what is no scenario.
+    /// Names the file, and line and field of what is no scenario.
     pub fn read(path: &'p Path) -> Result<Self> {
-        let file = path.display();
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
-        let scenario: Scenario = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            BadInput(format!("{file}:{line}: {}", error.message()))
-        })?;
-        scenario.check().map_err(|problem| BadInput(format!("{file}: {problem}")))?;
-        Ok(Self { path, scenario })
+        let file = TomlFile::read(path)?;
+        let scenario: Scenario = file.parse("scenario")?;
+        if let Some(problem) = scenario.problem() {
+            return Err(file.error_in(problem.field, problem.table, problem.what).into());
+        }
+        Ok(Self { path, file, scenario })
     }
 
     /// The machines, as `--nodes` would say them.
     pub fn nodes(&self) -> Result<NodesFlag> {
         let nodes: Result<NodesFlag, String> = self.scenario.world.nodes.parse();
-        let file = self.path.display();
-        Ok(nodes.map_err(|problem| BadInput(format!("{file}: world.nodes: {problem}")))?)
+        let told = |problem: String| self.file.error_in("world.nodes", 0, &problem);
+        Ok(nodes.map_err(told)?)
     }
 
     /// The jobs of a seed.

@@ -135,10 +135,10 @@ mod tests {
             ("latency", "quick", "w.toml:1: preset: `quick`: expected fair, throughput"),
             ("0.05", "-1", "w.toml:2: age: -1: expected a number from 0"),
             ("2.5", "0.5", "w.toml:3: advantage: 0.5: expected a number from 1"),
-            ("fair-tree", "tree", "w.toml:4: weights: unknown variant `tree`"),
+            ("fair-tree", "tree", "w.toml:4: queues: unknown variant `tree`"),
             ("\"1d\"", "\"1\"", "w.toml:5: halfLife: `1` is not a duration"),
             ("\"8h\"", "\"8\"", "w.toml:6: respite: `8` is not a duration"),
-            ("\nage", "\nold", "w.toml:2: weights: unknown field `old`"),
+            ("\nage", "\nold", "w.toml:2: old: unknown field `old`"),
         ] {
             let error = of(&text.replace(from, to)).expect_err(told);
             assert!(error.starts_with(told), "{error}");

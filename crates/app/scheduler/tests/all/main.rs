@@ -27,6 +27,7 @@ mod preempt_orders;
 mod promises;
 mod queue_objects;
 mod queues;
+mod reclaim;
 mod refused;
 mod replaced;
 mod rights;

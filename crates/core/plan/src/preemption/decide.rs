@@ -308,7 +308,13 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
         return Lendable::default();
     }
     let (state, jobs) = (&books.placement.state, &books.jobs);
-    Lendable::of((&books.quota, &jobs.records[&job].job.queue), (state, jobs), leaving)
+    // order-free: a set.
+    let held = jobs.records.values().map(|record| (&record.job, &record.counted));
+    let leaving = leaving.iter().filter_map(|id| {
+        let Owner::Pod(pod) = state.holdings.get(*id).owner else { return None };
+        jobs.charge_of(state, pod).map(|(record, charge)| (&record.job, charge))
+    });
+    Lendable::of(&books.quota, &jobs.records[&job].job.queue, held, leaving)
 }
 
 /// Who leaves, and all that is kept: by claims, for the job alone (`own`), for others (`rooms`).

@@ -2,19 +2,16 @@
 //!
 //! Between two queues it counts what stands right below the lowest queue that is above both: a
 //! queue that would hold no more than its quota even with a job may get back for it what another
-//! holds beyond its own. A queue without a quota holds everything beyond it, and so does every queue
-//! whose quota a job exceeds alone: all that such a job holds is borrowed.
+//! holds beyond its own. A queue without a quota holds everything beyond it, and all that a job
+//! holds is borrowed that exceeds the quota of its queue alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use dovetail_model::{Axis, Charge, HoldingId, Job, JobId, Owner, Queue, QueueName};
+use dovetail_model::{Axis, Charge, Job, JobId, Queue, QueueName};
 use smallvec::SmallVec;
 
-use crate::engine::Jobs;
-
 use crate::queue::quota::{Beside, Level, Quota};
-use crate::state::State;
 
 /// Two queues, seen from the lowest queue above both.
 pub(super) struct Between<'e> {
@@ -117,14 +114,17 @@ impl LendableParts {
 pub(super) type Takes = SmallVec<[(u16, i64); 1]>;
 
 impl Lendable {
-    /// What queues may lose for a job of this queue once `leaving` have left.
-    pub(super) fn of(
-        (quota, preemptor): (&Quota, &str),
-        (state, jobs): (&State, &Jobs),
-        leaving: &[HoldingId],
+    /// What queues may lose for a job of the preemptor's. Jobs come with what they hold; of those
+    /// that leave, pod by pod, also with what leaves.
+    pub(super) fn of<'j>(
+        quota: &Quota,
+        preemptor: &str,
+        held: impl Iterator<Item = (&'j Job, &'j Charge)>,
+        leaving: impl Iterator<Item = (&'j Job, &'j Charge)>,
     ) -> Self {
-        let larger = larger(quota, jobs);
-        let aside = aside(quota, (state, jobs), leaving, &larger);
+        let larger = larger(quota, held);
+        let aside = aside(quota, leaving, &larger);
+        let larger = larger.into_keys().collect();
         let mut all = Self { larger, ..Self::default() };
         let mut amounts = Vec::new();
         for (queue, of_queue) in quota.all().zip(0..) {
@@ -174,9 +174,12 @@ impl Lendable {
     }
 }
 
-/// Jobs that hold something and exceed the quota of a queue of theirs even at their smallest size.
-/// Where the whole cluster is divided, queues lose whole jobs anyway.
-fn larger(quota: &Quota, jobs: &Jobs) -> BTreeSet<(JobId, QueueName)> {
+/// Jobs that hold something and exceed the quota of a queue of theirs even at their smallest size,
+/// with what they hold. Where the whole cluster is divided, queues lose whole jobs anyway.
+fn larger<'j>(
+    quota: &Quota,
+    held: impl Iterator<Item = (&'j Job, &'j Charge)>,
+) -> BTreeMap<(JobId, QueueName), &'j Charge> {
     let mut smallest: BTreeMap<Axis, i64> = BTreeMap::new();
     if quota.shares.is_none() {
         for (axis, amount) in quota.queues().flat_map(|queue| queue.guaranteed.iter()) {
@@ -184,42 +187,37 @@ fn larger(quota: &Quota, jobs: &Jobs) -> BTreeSet<(JobId, QueueName)> {
             *least = amount.min(*least);
         }
     }
-    // Few hold more than the smallest of all quotas. order-free: a set.
-    let suspects = jobs
-        .records
-        .values()
-        .filter(|record| smallest.iter().any(|(axis, quota)| record.counted.get(axis) > *quota));
-    let mut larger = BTreeSet::new();
-    for job in suspects.map(|record| &record.job) {
+    // Few hold more than the smallest of all quotas.
+    let suspects =
+        held.filter(|(_, counted)| smallest.iter().any(|(axis, quota)| counted.get(axis) > *quota));
+    let mut larger = BTreeMap::new();
+    for (job, counted) in suspects {
         let asks = Charge::of_smallest(job);
         let exceeds =
             |queue: &&Queue| queue.guaranteed.iter().any(|(axis, quota)| asks.get(&axis) > quota);
         let queues = quota.way_up(&job.queue).filter(exceeds);
-        larger.extend(queues.map(|queue| (job.id, queue.name.clone())));
+        larger.extend(queues.map(|queue| ((job.id, queue.name.clone()), counted)));
     }
     larger
 }
 
 /// What queues hold and cannot lose within their quota: what is about to leave, and what jobs hold
 /// that exceed it.
-fn aside(
+fn aside<'j>(
     quota: &Quota,
-    (state, jobs): (&State, &Jobs),
-    leaving: &[HoldingId],
-    larger: &BTreeSet<(JobId, QueueName)>,
+    leaving: impl Iterator<Item = (&'j Job, &'j Charge)>,
+    larger: &BTreeMap<(JobId, QueueName), &Charge>,
 ) -> Beside {
     let mut aside = Beside::default();
-    for id in leaving {
-        let Owner::Pod(pod) = state.holdings.get(*id).owner else { continue };
-        let Some((record, charge)) = jobs.charge_of(state, pod) else { continue };
-        for up in quota.way_up(&record.job.queue) {
-            if !larger.contains(&(pod.job, up.name.clone())) {
+    for (job, charge) in leaving {
+        for up in quota.way_up(&job.queue) {
+            if !larger.contains_key(&(job.id, up.name.clone())) {
                 aside.entry(up.name.clone()).or_default().add_times(charge, 1);
             }
         }
     }
-    for (job, queue) in larger {
-        aside.entry(queue.clone()).or_default().add_times(&jobs.records[job].counted, 1);
+    for ((_, queue), counted) in larger {
+        aside.entry(queue.clone()).or_default().add_times(counted, 1);
     }
     aside
 }

@@ -10,7 +10,7 @@ use dovetail_model::{
     PodSet, Queue, Requirement, Resources, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Batch, Engine, Order, QuotaBlock};
+use dovetail_plan::{Batch, Engine, Order, PreemptionConfig, QuotaBlock};
 use proptest::prelude::*;
 
 use crate::by_hand::{World, asks, placed, whole};
@@ -71,6 +71,31 @@ fn a_queue_holds_what_it_is_guaranteed_and_borrows_only_if_it_may_and_up_to_its_
     // Without the queue nothing bounds its jobs.
     let gone = world.step(Event::QueueRemoved { name: "team".to_owned() });
     assert_eq!(placed(&gone).len(), 2);
+}
+
+/// Found by a rehearsal: while a job of its queue could be preempted, one that waited for its quota
+/// waited for room, too, and was then tried only where something was freed.
+#[test]
+fn a_job_that_waited_for_its_quota_starts_where_room_was_all_the_time() {
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    let small = Node::plain("small", 100_000, 1 << 40, 2, "T4");
+    let guaranteed = Bounds::gpus(Some(8_000));
+    let team = Queue { guaranteed, borrows: false, ..queue("team", None, None) };
+    let nodes = vec![node(100, 8), small];
+    let start = Snapshot { nodes, queues: vec![team], ..Snapshot::default() };
+    let mut world = World::with(&start, preemption);
+    let of_team = |priority: i32| {
+        move |job: &mut Job| (job.queue, job.priority) = ("team".to_owned(), priority)
+    };
+    let mut on_small = asks(whole(1));
+    on_small.gpu_models = ["T4".to_owned()].into();
+    for priority in [10, 0] {
+        assert_eq!(placed(&world.submit(of_team(priority), on_small.clone())).len(), 1);
+    }
+    let plan = world.submit(of_team(5), asks(whole(8)));
+    assert_eq!(waits(&plan), Some(PendingReason::WaitingForQuota));
+    assert_eq!(placed(&world.end(2)).len(), 0, "its queue still holds one");
+    assert_eq!(placed(&world.end(1)).len(), 1, "on the node that was free");
 }
 
 #[test]

@@ -92,6 +92,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
         false => Impossible::of(&trace.jobs, &cluster)?,
     };
     impossible.tell(app, &trace.source);
+    plan.queues.tell_unused(app, &trace.jobs)?;
     let progress = Progress::new("jobs", trace.jobs.len() as u64);
     let files = Files {
         record: flags.record.as_deref(),

@@ -27,7 +27,8 @@ pub struct Clients {
     pub binds: Client,
     /// Conditions and events of pods. It retries nothing: what was to be said may be out of date.
     pub announcements: Client,
-    /// Everything else: reads of single objects, evictions.
+    /// Everything else: reads of single objects, evictions. It retries nothing: who asks counts the
+    /// tries, and must see that a disruption budget keeps a pod (429).
     pub rest: Client,
     /// The lease alone. It retries nothing: the leadership counts time itself.
     pub lease: Client,
@@ -87,7 +88,7 @@ impl Clients {
             watches: with(config, true, None)?,
             binds: with(config, false, None)?,
             announcements: with(config, false, None)?,
-            rest: with(config, true, READ_TIMEOUT)?,
+            rest: with(config, false, READ_TIMEOUT)?,
             lease: with(config, false, None)?,
         })
     }

@@ -1,8 +1,9 @@
 //! Who may be stopped for whom.
 
 use dovetail_model::PreemptionRules;
-
 use dovetail_objects::Pod;
+
+use super::run_time::said_min_run_ms;
 
 /// What a job of these pods may do to others, and others to it: what any of its pods forbids, all
 /// do.
@@ -14,6 +15,7 @@ pub fn preemption_rules<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Preempti
         rules.is_protected |= says.is_protected;
         let grace_ms = 1_000 * u64::from(says.grace_s);
         rules.grace_ms = rules.grace_ms.max(Some(grace_ms));
+        rules.min_run_ms = rules.min_run_ms.max(said_min_run_ms(pod));
     }
     rules
 }

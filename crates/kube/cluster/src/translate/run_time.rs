@@ -13,10 +13,18 @@ pub fn said_run_time<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Option<Esti
     Some(Estimate { p50_ms: run_ms, p90_ms: run_ms, source: EstimateSource::User })
 }
 
-/// What is wrong with the annotation of a pod, if it cannot be read.
+/// How long a pod is to run before a queue that wants its quota back may stop it (annotation
+/// `dovetail.dev/min-runtime`).
+pub(super) fn said_min_run_ms(pod: &Pod) -> Option<u64> {
+    parse_duration(pod.meta.annotations.get(labels::MIN_RUNTIME)?).ok()
+}
+
+/// What is wrong with the first annotation of a pod about run times that cannot be read.
 pub fn unreadable_run_time(pod: &Pod) -> Option<String> {
-    let said = pod.meta.annotations.get(labels::RUNTIME)?;
-    parse_duration(said).err().map(|problem| format!("{}: {problem}", labels::RUNTIME))
+    [labels::RUNTIME, labels::MIN_RUNTIME].into_iter().find_map(|name| {
+        let problem = parse_duration(pod.meta.annotations.get(name)?).err()?;
+        Some(format!("{name}: {problem}"))
+    })
 }
 
 /// Since when a pod that runs has had its node, as far as it says.
@@ -29,8 +37,12 @@ mod tests {
     use super::*;
 
     fn pod(runtime: &str) -> Pod {
+        annotated("dovetail.dev/runtime", runtime)
+    }
+
+    fn annotated(name: &str, value: &str) -> Pod {
         let text = serde_json::json!({
-            "metadata": { "name": "p", "annotations": { "dovetail.dev/runtime": runtime } }
+            "metadata": { "name": "p", "annotations": { name: value } }
         });
         serde_json::from_value(text).expect("a pod")
     }
@@ -44,5 +56,10 @@ mod tests {
         assert_eq!(unreadable_run_time(&pods[0]), None);
         let problem = unreadable_run_time(&pods[2]).expect("not a duration");
         assert!(problem.starts_with("dovetail.dev/runtime: `soon` is not a duration"), "{problem}");
+        let least = ["20m", "1h", "soon"].map(|text| annotated("dovetail.dev/min-runtime", text));
+        let rules = crate::translate::preemption_rules(&least);
+        assert_eq!(rules.min_run_ms, Some(3_600_000));
+        let problem = unreadable_run_time(&least[2]).expect("not a duration");
+        assert!(problem.starts_with("dovetail.dev/min-runtime: `soon`"), "{problem}");
     }
 }

@@ -214,7 +214,7 @@ pub enum Report {
         is_repeat: bool,
     },
     /// How long a pod of ours runs cannot be read: it is placed as if it did not say.
-    #[error("pod {pod}: {problem}: it is placed as if it did not say how long it runs")]
+    #[error("pod {pod}: {problem}: it is placed as if it had no such annotation")]
     RunTimeUnreadable {
         pod: PodKey,
         /// What is wrong, with the name of the annotation.

@@ -228,7 +228,7 @@ impl Note {
     /// How long a pod runs cannot be read.
     pub fn run_time_unreadable(about: PodKey, problem: &str, at_ms: u64) -> Self {
         let (reason, action) = ("UnreadableRunTime", "Scheduling");
-        let text = format!("{problem}: the pod is placed as if it did not say how long it runs");
+        let text = format!("{problem}: the pod is placed as if it had no such annotation");
         let (kind, is_warning, tag) = (Kind::Pod, true, problem.to_owned());
         Self { kind, about, is_warning, reason, action, text, at_ms, tag }
     }

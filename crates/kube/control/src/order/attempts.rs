@@ -85,7 +85,7 @@ impl Attempts {
         let next = match answered {
             // What was read of a pod that has got a node, or is another one.
             Ok((200, ..)) if attempt.nomination == Nomination::Reading => Next::End(OrderEnd::Gone),
-            Ok((code, _, body)) => judge(*code, body),
+            Ok((code, _, body)) => judge(&attempt.step, *code, body),
             Err(NoAnswer { error, .. }) => Next::Again(None, error.clone()),
         };
         attempt.tried += 1;
@@ -96,6 +96,8 @@ impl Attempts {
             Next::Again(Some(code @ (429 | 500)), message) if is_last => {
                 OrderEnd::Refused { code, message }
             }
+            // It has another UID after all.
+            Next::Again(Some(409), _) if is_last => OrderEnd::Gone,
             Next::Again(code, problem) => {
                 let says = code.map(|code| format!("the server says {code}: "));
                 let problem = format!("{}{problem}", says.unwrap_or_default());

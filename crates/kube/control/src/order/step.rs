@@ -7,7 +7,7 @@ use dovetail_model::PreemptReason;
 use super::eviction::{EvictionCause, Leaves, NotEvicted};
 use super::kinds::OrderEnd;
 use crate::announce::Condition;
-use crate::answer::{is_about_identity, message};
+use crate::answer::{is_about_identity, is_about_precondition, message};
 
 /// One write about a pod or a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,11 @@ impl Step {
             | Self::Nominate(pod, ..) => (&pod.namespace, &pod.name),
             Self::SelectNode(claim, ..) => (&claim.namespace, &claim.name),
         }
+    }
+
+    /// Whether it states the version of what it changes, and not just its UID.
+    fn states_version(&self) -> bool {
+        matches!(self, Self::Nominate(..) | Self::SelectNode(..))
     }
 
     /// Whether nothing is done by it.
@@ -104,13 +109,15 @@ impl Step {
     }
 }
 
-/// 404 and 409 say that the object, or the one with that UID or of that version, is gone; so does
-/// 422 about its identity. Every other 4xx is a refusal: of a validating policy it is 422 unless it
-/// says otherwise.
-pub(super) fn judge(code: u16, body: &[u8]) -> Next {
+/// 404 says that the object is gone; so does 409 about its UID or version, and 422 about its
+/// identity. Any other 409 was a race that the server lost against another write. Every other 4xx
+/// is a refusal: of a validating policy it is 422 unless it says otherwise.
+pub(super) fn judge(step: &Step, code: u16, body: &[u8]) -> Next {
     match code {
         200..=299 => Next::End(OrderEnd::Done),
-        404 | 409 => Next::End(OrderEnd::Gone),
+        404 => Next::End(OrderEnd::Gone),
+        409 if step.states_version() || is_about_precondition(body) => Next::End(OrderEnd::Gone),
+        409 => Next::Again(Some(code), message(body)),
         422 if is_about_identity(body) => Next::End(OrderEnd::Gone),
         429 | 500..=599 => Next::Again(Some(code), message(body)),
         _ => Next::End(OrderEnd::Refused { code, message: message(body) }),
@@ -121,23 +128,37 @@ pub(super) fn judge(code: u16, body: &[u8]) -> Next {
 mod tests {
     use super::*;
 
+    fn leave() -> Step {
+        let pod = PodKey { namespace: "n".into(), name: "p".into(), uid: "u".into() };
+        Step::Leave(pod, Leaves::Deleted)
+    }
+
     #[test]
     fn what_the_server_may_do_later_is_asked_again() {
         let done = Next::End(OrderEnd::Done);
-        assert!([200, 202].iter().all(|code| judge(*code, b"") == done));
-        let busy = judge(503, br#"{"message": "busy"}"#);
+        assert!([200, 202].iter().all(|code| judge(&leave(), *code, b"") == done));
+        let busy = judge(&leave(), 503, br#"{"message": "busy"}"#);
         assert!(matches!(busy, Next::Again(Some(503), problem) if problem == "busy"));
+        let lost_race = br#"{"message": "the object has been modified"}"#;
+        assert!(matches!(judge(&leave(), 409, lost_race), Next::Again(Some(409), _)));
     }
 
     #[test]
     fn what_is_refused_is_told_from_what_is_gone() {
         let gone = Next::End(OrderEnd::Gone);
-        assert!([404, 409].iter().all(|code| judge(*code, b"") == gone));
+        assert_eq!(judge(&leave(), 404, b""), gone);
+        for message in [
+            "the UID in the precondition (u) does not match the UID in record (v)",
+            "Precondition failed: UID in precondition: u, UID in object meta: v",
+        ] {
+            let body = format!(r#"{{"message": "{message}"}}"#);
+            assert_eq!(judge(&leave(), 409, body.as_bytes()), gone);
+        }
         let other = br#"{"message": "m", "details": {"causes": [{"field": "metadata.uid"}]}}"#;
-        assert_eq!(judge(422, other), gone);
+        assert_eq!(judge(&leave(), 422, other), gone);
         for code in [400, 403, 422] {
             let refused = OrderEnd::Refused { code, message: "no".to_owned() };
-            assert_eq!(judge(code, br#"{"message": "no"}"#), Next::End(refused));
+            assert_eq!(judge(&leave(), code, br#"{"message": "no"}"#), Next::End(refused));
         }
     }
 }

@@ -325,6 +325,11 @@ impl Preempting {
         !self.jobs_waiting_for(world, pod).is_empty() || self.evictions.are_open_for(pod)
     }
 
+    /// Whether a pod is to be evicted, or is, and the objects may not say so yet.
+    pub(super) fn leaves(&self, world: &World, pod: &PodKey) -> bool {
+        self.is_to_be_evicted(world, pod) || self.evictions.done.contains(pod)
+    }
+
     /// The jobs for which a pod is to be evicted.
     pub(super) fn jobs_waiting_for(&self, world: &World, victim: &PodKey) -> Vec<JobId> {
         let Some(id) = world.pods().id_of(victim) else { return Vec::new() };

@@ -199,10 +199,10 @@ impl Known {
     }
 
     /// Compares engine and world now and then, when nothing is on its way from one to the other.
-    /// Which pods are to be evicted the engine knows before the objects say it.
-    pub(super) fn compare(&mut self, is_to_be_evicted: impl Fn(&World, &PodKey) -> bool) {
+    /// Which pods leave the engine knows before the objects say it.
+    pub(super) fn compare(&mut self, leaves: impl Fn(&World, &PodKey) -> bool) {
         if !self.is_changed && self.comparisons.is_due(self.now_ms) {
-            let differences = self.differences(is_to_be_evicted);
+            let differences = self.differences(leaves);
             if !differences.is_empty() {
                 self.news.push(News::Differs(differences));
             }
@@ -210,12 +210,12 @@ impl Known {
     }
 
     /// Where the engine knows something else than the world says, in words.
-    fn differences(&mut self, is_to_be_evicted: impl Fn(&World, &PodKey) -> bool) -> Vec<String> {
+    fn differences(&mut self, leaves: impl Fn(&World, &PodKey) -> bool) -> Vec<String> {
         let Some(engine) = &self.engine else { return Vec::new() };
         let said = self.world.snapshot(self.now_ms);
         let goes = |pod: PodId| {
             let pod = self.world.pods().pod_of(pod).map(PodKey::of);
-            pod.is_some_and(|pod| is_to_be_evicted(&self.world, &pod))
+            pod.is_some_and(|pod| leaves(&self.world, &pod))
         };
         differences(engine, &said, goes)
     }

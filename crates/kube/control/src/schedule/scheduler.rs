@@ -180,7 +180,7 @@ impl Scheduler {
         self.settle();
         self.known.report_the_rest();
         let preempting = &self.preempting;
-        self.known.compare(|world, pod| preempting.is_to_be_evicted(world, pod));
+        self.known.compare(|world, pod| preempting.leaves(world, pod));
         self.known.forget_what_is_gone();
     }
 

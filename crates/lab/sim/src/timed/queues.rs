@@ -1,7 +1,7 @@
 //! How queues fared: what they held against what they should have held, week by week, and how much
 //! later their jobs ended than on a part of the cluster of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Action, Event, JobId, Plan, Queue};
 use dovetail_plan::Engine;
@@ -71,6 +71,8 @@ pub struct QueueWatch {
     queues: Vec<Queue>,
     tree: Tree,
     jobs: BTreeMap<JobId, Asking>,
+    /// Names of jobs that can never start: nobody owes their queue anything for them.
+    ignored: BTreeSet<String>,
     /// By queue: milli-GPU held, and asked for by those that wait, with how many wait by size.
     held: Vec<i64>,
     waiting: Vec<BTreeMap<i64, u64>>,
@@ -81,14 +83,16 @@ pub struct QueueWatch {
 }
 
 impl QueueWatch {
-    /// A watch over these queues of a cluster with so many GPUs; jobs of others are not looked at.
-    pub fn new(queues: &[Queue], gpus: u64) -> Self {
+    /// A watch over these queues of a cluster with so many GPUs; jobs of others are not looked at,
+    /// nor are those of these names, which can never start.
+    pub fn new(queues: &[Queue], gpus: u64, ignored: BTreeSet<String>) -> Self {
         let count = queues.len();
         Self {
             names: queues.iter().enumerate().map(|(at, q)| (q.name.clone(), at)).collect(),
             queues: queues.to_vec(),
             tree: Tree::of(queues),
             jobs: BTreeMap::new(),
+            ignored,
             held: vec![0; count],
             waiting: vec![BTreeMap::new(); count],
             begun_ms: None,
@@ -167,7 +171,7 @@ impl QueueWatch {
         let outcomes: Vec<JobView<'_>> = outcomes.collect();
         let mut finish_times = self.finish_times(&outcomes);
         let jobs_of = |name: &str| {
-            let jobs = outcomes.iter().filter(|view| view.job.queue.as_deref() == Some(name));
+            let jobs = outcomes.iter().filter(|view| queue_of(view) == name);
             jobs.count() as u64
         };
         let queues = self.queues.iter().enumerate();
@@ -188,15 +192,17 @@ impl QueueWatch {
     /// By queue, for each job that ended: its time over that on the queue's own part.
     fn finish_times(&self, outcomes: &[JobView<'_>]) -> Vec<Vec<f64>> {
         let (gpus, count) = (self.gpus, self.queues.len());
-        // Everybody asks for everything: what each is given then is its own part.
-        let parts = self.tree.shares(gpus, &vec![gpus; count]);
+        let can_start = |view: &&JobView<'_>| !self.ignored.contains(&view.job.id);
+        let known = outcomes.iter().filter(can_start);
+        let known = known.filter_map(|view| Some((view, self.names.get(queue_of(view))?)));
+        // Everybody who has jobs asks for everything: what each is given then is its own part.
+        let mut asked = vec![0.0; count];
+        known.clone().for_each(|(_, at)| asked[*at] = gpus);
+        let parts = self.tree.shares(gpus, &asked);
         let mut ratios = vec![Vec::new(); count];
         // Of each queue, when its own part would have done all that came before.
         let mut free_s = vec![0.0_f64; count];
-        for view in outcomes {
-            let Some(at) = view.job.queue.as_ref().and_then(|name| self.names.get(name)) else {
-                continue;
-            };
+        for (view, at) in known {
             let (Some(run_ms), submit_ms) = (view.job.duration_ms, view.outcome.submit_ms) else {
                 continue;
             };
@@ -214,6 +220,11 @@ impl QueueWatch {
         }
         ratios
     }
+}
+
+/// The name of a job's queue; that of those without one is empty.
+fn queue_of<'j>(view: &JobView<'j>) -> &'j str {
+    view.job.queue.as_deref().unwrap_or_default()
 }
 
 impl FinishTimes {
@@ -242,6 +253,9 @@ impl Observer for QueueWatch {
             match event {
                 Event::Submitted(job) => {
                     self.begun_ms.get_or_insert(now_ms);
+                    if self.ignored.contains(&job.name) {
+                        continue;
+                    }
                     let Some(queue) = self.names.get(&job.queue).copied() else { continue };
                     let gpu_milli = job.min_gpu_milli();
                     self.jobs.insert(job.id, Asking { queue, gpu_milli, runs: false });

@@ -1,6 +1,8 @@
 //! Preset `fair`: what queues hold over weeks, against their weights, and against what each should
 //! hold at every moment.
 
+use std::collections::BTreeSet;
+
 use dovetail_check::Judge;
 use dovetail_model::{Bounds, Event, Plan, Queue};
 use dovetail_plan::order::Turns;
@@ -88,7 +90,7 @@ fn run(
     let world = TimedWorld { nodes, jobs, queues: queues.clone(), ..TimedWorld::default() };
     let mut simulation = Simulation::new(world, config(order, half_life_s)).expect("a good world");
     let judge = Judge::new(&simulation.engine.snapshot());
-    let queues = QueueWatch::new(&queues, GPUS);
+    let queues = QueueWatch::new(&queues, GPUS, BTreeSet::new());
     let mut watched = Watched { queues, judge, problems: Vec::new() };
     simulation.run(Some(until_h * HOUR_MS), &mut watched).expect("runs");
     assert_eq!(watched.problems, Vec::<String>::new());
