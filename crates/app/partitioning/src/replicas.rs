@@ -209,3 +209,79 @@ pub(crate) fn warnings(objects: &Objects, policy: &PolicySpec) -> Vec<String> {
     };
     nodes.filter_map(warning).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cluster::{Age, fleet};
+
+    /// A node with labels and GPUs that it offers.
+    fn node(name: &str, labels: Value, gpus: &Value) -> (String, SeenNode) {
+        let mut all = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+            "nvidia.com/gpu.count": "2", "nvidia.com/gpu.memory": "81920"});
+        for (key, value) in labels.as_object().expect("labels") {
+            all[key] = value.clone();
+        }
+        let object = json!({"metadata": {"name": name, "labels": all},
+            "status": {"allocatable": gpus, "capacity": gpus}});
+        let node = serde_json::from_value(object).expect("a node");
+        (name.to_owned(), SeenNode { node, annotations: BTreeMap::new() })
+    }
+
+    fn told(objects: &Objects, spec: Value) -> Vec<String> {
+        let policy: PolicySpec = serde_json::from_value(spec).expect("a policy");
+        let tables: Vec<dovetail_model::MigTable> = dovetail_model::MigTable::all().collect();
+        let fleet = fleet(objects, &policy, &tables, Age { now_ms: 0, young_ms: 0 });
+        let wanted = wanted(objects, &policy, &fleet, 0);
+        let changes = wanted.changes.iter().map(|change| {
+            format!("{}: {} → {}", change.node, change.from.words(), change.to.words())
+        });
+        let stays = wanted.stays.iter().map(|(node, why)| format!("{node}: {why}"));
+        changes.chain(stays).collect()
+    }
+
+    #[test]
+    fn nodes_change_to_what_the_policy_says_and_the_others_say_why_not() {
+        let shared = json!({"nvidia.com/gpu.sharing-strategy": "time-slicing",
+            "nvidia.com/gpu.replicas": "4"});
+        let nodes = [
+            node("a", json!({}), &json!({"nvidia.com/gpu": "2"})),
+            node("b", json!({}), &json!({"nvidia.com/gpu": "2"})),
+            node("cut", json!({}), &json!({"nvidia.com/mig-3g.40gb": "4"})),
+            node("named", shared.clone(), &json!({"nvidia.com/gpu": "8"})),
+            node("shared", shared, &json!({"nvidia.com/gpu.shared": "8", "nvidia.com/gpu": "0"})),
+        ];
+        let objects = Objects { nodes: nodes.into_iter().collect(), ..Objects::default() };
+        let named = "named: its GPUs are shared under the name of whole GPUs, which dovetail does \
+                     not do";
+        let sliced = json!({"mode": "time-slicing", "replicas": 4, "keepWhole": 2});
+        assert_eq!(
+            told(&objects, sliced),
+            [
+                "a: 2 × whole → 2 × 4 replicas (time-slicing)",
+                "b: 2 free GPUs of its model stay whole: keepWhole, and those that pending pods ask for",
+                "cut: its GPUs are cut by MIG: a policy of mode whole makes them whole first",
+                named,
+            ]
+        );
+        let whole = |allow: bool| json!({"mode": "whole", "allowModeChange": allow});
+        assert_eq!(
+            told(&objects, whole(true)),
+            [
+                "cut: 2 × [3g.40gb][3g.40gb] → 2 × whole",
+                "shared: 2 × 4 replicas (time-slicing) → 2 × whole",
+                named,
+            ]
+        );
+        let refused = &told(&objects, whole(false))[1];
+        assert_eq!(
+            refused,
+            "cut: its GPUs are cut by MIG: the policy does not set allowModeChange"
+        );
+        let none = json!({"mode": "whole", "nodeSelector": {"pool": "none"}});
+        let none: PolicySpec = serde_json::from_value(none).expect("a policy");
+        assert_eq!(warnings(&objects, &none), ["its nodeSelector selects no node with GPUs"]);
+    }
+}

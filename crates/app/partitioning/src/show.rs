@@ -174,6 +174,24 @@ pub fn text(document: &Document) -> String {
     text
 }
 
+/// Longest line of a pod's name.
+const NAME_LINE: usize = 26;
+
+/// A long name in lines that end at its separators: a table would break it within words.
+fn in_lines(name: &str) -> String {
+    let (mut text, mut line) = (String::new(), 0);
+    for part in name.split_inclusive(['/', '-', '.']) {
+        let length = part.chars().count();
+        if line > 0 && line + length > NAME_LINE {
+            text.push('\n');
+            line = 0;
+        }
+        text += part;
+        line += length;
+    }
+    text
+}
+
 fn node_rows(node: &NodeRow) -> Vec<Vec<String>> {
     // First and last GPU, layout, in use.
     let mut groups: Vec<(usize, usize, String, String)> = Vec::new();
@@ -195,7 +213,7 @@ fn node_rows(node: &NodeRow) -> Vec<Vec<String>> {
     }
     if groups.is_empty() {
         let last = usize::try_from(node.gpu_count - 1).unwrap_or(0);
-        let layout = node.sharing.clone().unwrap_or_else(|| "not cut by MIG".to_owned());
+        let layout = node.sharing.clone().unwrap_or_else(|| "no MIG".to_owned());
         groups.push((0, last, layout, String::new()));
     }
     let model = node.model.as_deref().unwrap_or("unknown");
@@ -212,7 +230,7 @@ fn node_rows(node: &NodeRow) -> Vec<Vec<String>> {
             }
             None => Default::default(),
         };
-        let pod = pods.get(place).copied().unwrap_or_default().to_owned();
+        let pod = in_lines(pods.get(place).copied().unwrap_or_default());
         let (name, model) = match place {
             0 => (node.node.clone(), model.to_owned()),
             _ => Default::default(),
