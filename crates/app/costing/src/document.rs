@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::account::{Account, Basis};
 use super::billed::BillOut;
 use super::dimension::{Dimension, UNKNOWN};
+use super::known;
 use super::resolution::DayOut;
 use super::statement::{Statement, StatementRow};
 use super::too_recent::{SoFarOut, TooRecent};
@@ -183,15 +184,19 @@ impl Document {
             true => format!(", {} too recent to extrapolate", percent(head.too_recent_share)),
             false => String::new(),
         };
-        format!(
-            "Cost: {}{per}, of it {} for wasted GPU-time; {} of the GPU-time is waste, {} is unmeasured{too_recent}. \
-             Method {}{range}.{unused}",
-            usd(head.cost_usd_micros),
-            usd(head.waste_usd_micros),
-            percent(head.waste_share),
-            percent(head.blind_share),
-            self.method
-        )
+        let (cost, blind) = (usd(head.cost_usd_micros), percent(head.blind_share));
+        let is_unknown = head.waste_usd_micros.is_none() && head.waste_share == 0.0;
+        let waste = match is_unknown && head.cost_usd_micros.is_some() {
+            true => format!(
+                "; whether any of it is waste is unknown: {blind} of the GPU-time is unmeasured"
+            ),
+            false => format!(
+                ", of it {} for wasted GPU-time; {} of the GPU-time is waste, {blind} is unmeasured",
+                usd(head.waste_usd_micros),
+                percent(head.waste_share),
+            ),
+        };
+        format!("Cost: {cost}{per}{waste}{too_recent}. Method {}{range}.{unused}", self.method)
     }
 
     /// What the figures are and are not.
@@ -268,7 +273,7 @@ impl HeadlineOut {
         let range = statement.waste.filter(Headline::differs);
         Self {
             cost_usd_micros: micros(total.cost()),
-            waste_usd_micros: micros(total.known(total.waste)),
+            waste_usd_micros: micros(known::waste(total)),
             waste_share: share(total.waste_gpu_milli_ms, total.gpu_milli_ms),
             blind_share: share(total.blind_gpu_milli_ms - open_gpu_milli_ms, total.gpu_milli_ms),
             too_recent_share: share(open_gpu_milli_ms, total.gpu_milli_ms),
@@ -307,8 +312,8 @@ impl RowOut {
             waste_gpu_hours: hours(sum.waste_gpu_milli_ms),
             blind_gpu_hours: hours(sum.blind_gpu_milli_ms),
             cost_usd_micros: micros(sum.cost()),
-            waste_usd_micros: micros(sum.known(sum.waste)),
-            idle_usd_micros: micros(sum.known(sum.idle)),
+            waste_usd_micros: micros(known::waste(sum)),
+            idle_usd_micros: micros(known::idle(sum)),
             lowest_usd_micros: micros(range.map(|range| range.0)),
             highest_usd_micros: micros(range.map(|range| range.1)),
             is_partly_unpriced: sum.has_unpriced(),

@@ -14,6 +14,7 @@ pub mod from_objects;
 pub mod from_prometheus;
 pub mod from_store;
 pub mod job;
+pub mod known;
 mod levels;
 pub mod names;
 pub mod parts_told;

@@ -58,7 +58,8 @@ pub use hang::Hang;
 pub use measured_use::{Matched, measure};
 pub use moment::{
     Demand, DeviceStates, Gang, GpuTimes, Held, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
-    NodeStates, Part, Recent, Started, Units, Untold, device_states, gpu_times, node_parts, recent,
+    NodeStates, Part, PodName, Recent, Started, Units, Untold, device_states, gpu_times,
+    node_parts, recent,
 };
 pub use patch::{
     Edited, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, Source, Tool, patches,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::facts::Facts;
 use crate::moment::{HeldState, Moment};
-use crate::usage::{UsagePeriod, UsesOfPods};
+use crate::usage::{GpuUse, UsagePeriod, UsesOfPods};
 
 /// What became of the uses that were handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub fn measure(
     uses: &UsesOfPods,
 ) -> Matched {
     let mut matched = BTreeSet::new();
-    let uses = &of_each_pod(facts, moment, uses);
+    let uses = &of_each_pod(facts, moment, &of_sharers(moment, uses));
     facts.usage = Some(period);
     for workload in &mut facts.workloads {
         let namespace = workload.owner.namespace.clone();
@@ -46,6 +46,21 @@ pub fn measure(
         }
     }
     Matched { pods: matched.len(), others: uses.len() - matched.len() }
+}
+
+/// The same with what a reserved GPU did under the names of those who share it.
+fn of_sharers(moment: &Moment, uses: &UsesOfPods) -> UsesOfPods {
+    let mut found = uses.clone();
+    for (reserves, sharers) in &moment.sharers {
+        let Some(uses) = found.remove(reserves) else { continue };
+        let is_alone = sharers.len() == 1;
+        let of_each =
+            |used: &GpuUse| if is_alone { used.clone() } else { used.clone().of_each_holder() };
+        for sharer in sharers {
+            found.entry(sharer.clone()).or_insert_with(|| uses.iter().map(of_each).collect());
+        }
+    }
+    found
 }
 
 /// What each pod did. Pods that hold shares of devices on one node have one together where both

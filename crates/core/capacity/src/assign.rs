@@ -3,22 +3,22 @@
 use dovetail_model::FreeCause;
 
 use crate::cause::CAUSES;
-use crate::verdicts::{FITS, OpenPiece};
+use crate::verdicts::{ANSWERS, FITS, OpenPiece};
 
 /// Milli-GPU by number of the cause.
 pub(crate) type ByCause = [i64; CAUSES];
 
-/// What keeps one shape off each piece, as numbers of causes or [`FITS`].
+/// What keeps one shape off each piece, as the numbers of `Verdicts::row`.
 #[derive(Clone, Debug)]
 pub(crate) struct ShapeAnswers {
     answers: Vec<u8>,
     /// Which numbers are among the answers.
-    seen: [bool; CAUSES + 1],
+    seen: [bool; ANSWERS],
 }
 
 impl ShapeAnswers {
     pub(crate) fn new(answers: Vec<u8>) -> Self {
-        let mut seen = [false; CAUSES + 1];
+        let mut seen = [false; ANSWERS];
         answers.iter().for_each(|answer| seen[usize::from(*answer)] = true);
         Self { answers, seen }
     }

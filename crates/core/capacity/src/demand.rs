@@ -1,17 +1,19 @@
 //! What waits: pods with devices, and why their jobs do not start where a pod would fit.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use dovetail_model::{DeviceRequest, FreeCause, JobId};
+use dovetail_model::{DeviceRequest, FreeCause, JobId, Requirement};
 use dovetail_plan::engine::supply::{Levels, WaitingSet};
 use dovetail_plan::{Engine, ShapeId};
 
 use crate::weight;
 
 /// Pods of one shape of jobs that ask for the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingPods {
     pub(crate) shape: ShapeId,
+    pub(crate) requirement: Arc<Requirement>,
     /// Depth of the level they must share.
     pub(crate) level: Option<usize>,
     /// Of all of them together.
@@ -58,7 +60,13 @@ impl DemandReader {
                 let weigh = || weight::waiting_milli(engine, requirement);
                 let each = *self.weights.entry(set.shape).or_insert_with(weigh);
                 let gpu_milli = each * i64::from(set.pods) * class.jobs as i64;
-                pods.push(WaitingPods { shape: set.shape, level: set.level, gpu_milli });
+                let requirement = Arc::clone(requirement);
+                pods.push(WaitingPods {
+                    shape: set.shape,
+                    requirement,
+                    level: set.level,
+                    gpu_milli,
+                });
             }
             if pods.is_empty() {
                 continue;

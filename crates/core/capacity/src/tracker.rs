@@ -21,7 +21,7 @@ use crate::cause::CAUSES;
 use crate::demand::DemandReader;
 use crate::states::States;
 use crate::survey::{Account, Survey, Surveyor};
-use crate::verdicts::{OpenPiece, Verdicts};
+use crate::verdicts::{NO_DEMAND, OpenPiece, TYPE_MISMATCH, Verdicts};
 use crate::weight;
 
 /// What is free and why, from nothing. `turned_away` is demand that does not wait in the engine, as
@@ -251,7 +251,8 @@ impl FreeTracker {
             let mut own = Vec::with_capacity(jobs.pods.len());
             for pods in &jobs.pods {
                 let row = *row_of.entry((pods.shape, pods.level)).or_insert_with(|| {
-                    let mut answers = self.verdicts.row(engine, pods.shape, pieces);
+                    let asked = (pods.shape, &*pods.requirement);
+                    let mut answers = self.verdicts.row(engine, asked, pieces);
                     keep_off_outside(engine, &mut answers, pods.level, pieces);
                     rows.push(ShapeAnswers::new(answers));
                     rows.len() - 1
@@ -264,7 +265,8 @@ impl FreeTracker {
         }
         for (shape, requirement, pods) in &self.turned_away {
             let row = *row_of.entry((*shape, None)).or_insert_with(|| {
-                rows.push(ShapeAnswers::new(self.verdicts.row(engine, *shape, pieces)));
+                let answers = self.verdicts.row(engine, (*shape, requirement), pieces);
+                rows.push(ShapeAnswers::new(answers));
                 rows.len() - 1
             });
             add(row, None, weight::waiting_milli(engine, requirement) * *pods as i64);
@@ -283,12 +285,16 @@ impl FreeTracker {
     }
 }
 
-/// A piece outside of every domain of a level that must be shared is out of reach, whatever it has.
+/// A piece outside of every domain of a level that must be shared is out of reach, whatever it has
+/// and of whatever type it is.
 fn keep_off_outside(engine: &Engine, row: &mut [u8], level: Option<usize>, pieces: &[OpenPiece]) {
     let Some(depth) = level else { return };
     for (answer, open) in row.iter_mut().zip(pieces) {
         if !engine.supply().is_in_level(open.node, depth) {
-            *answer = (*answer).min(FreeCause::Topology as u8);
+            *answer = match *answer {
+                TYPE_MISMATCH | NO_DEMAND => NO_DEMAND,
+                answer => answer.min(FreeCause::Topology as u8),
+            };
         }
     }
 }

@@ -1,11 +1,16 @@
 //! What keeps each waiting shape off each free piece, asked of the engine and remembered.
 //!
+//! That a piece is of another type explains it only where nothing else is in the way: the shape is
+//! asked about again, as one that takes any type.
+//!
 //! An answer for a node holds until the node changes; one for a device state holds forever. Answers
 //! are kept per shape that waits, within [`MAX_KEPT`]; beyond that they are asked anew each time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use dovetail_model::{FreeCause, NodeId};
+use dovetail_model::requirement::ConditionCause;
+use dovetail_model::{FreeCause, NodeId, Requirement};
 use dovetail_plan::engine::supply::PodProbe;
 use dovetail_plan::{Engine, ShapeId};
 
@@ -17,6 +22,14 @@ const MAX_KEPT: usize = 1 << 22;
 
 /// The shape could use the piece: stands behind every cause.
 pub(crate) const FITS: u8 = CAUSES as u8;
+
+/// The shape could not use the piece whatever its type were: it does not explain the piece.
+pub(crate) const NO_DEMAND: u8 = FITS + 1;
+
+/// Numbers of answers.
+pub(crate) const ANSWERS: usize = NO_DEMAND as usize + 1;
+
+pub(crate) const TYPE_MISMATCH: u8 = FreeCause::TypeMismatch as u8;
 
 const UNKNOWN: u8 = u8::MAX;
 
@@ -43,6 +56,8 @@ struct Column {
     by_node: Vec<u64>,
     /// Per number of a device state.
     by_device: Vec<u8>,
+    /// The shape that takes any type, once it was asked for.
+    of_any_type: Option<ShapeId>,
     last_use: u64,
 }
 
@@ -52,9 +67,30 @@ impl Verdicts {
         self.round += 1;
     }
 
-    /// Per piece the first cause, as its number, that keeps the shape off it; [`FITS`] if none
-    /// does.
+    /// Per piece the first cause, as its number, that keeps a shape with this requirement off it;
+    /// [`FITS`] if none does. A piece that it could not use whatever its type were has none of the
+    /// numbers of causes.
     pub(crate) fn row(
+        &mut self,
+        engine: &mut Engine,
+        (shape, requirement): (ShapeId, &Requirement),
+        pieces: &[OpenPiece],
+    ) -> Vec<u8> {
+        let mut row = self.first_obstacles(engine, shape, pieces);
+        if row.contains(&TYPE_MISMATCH) {
+            let any_type = self.of_any_type(engine, shape, requirement);
+            let otherwise = self.first_obstacles(engine, any_type, pieces);
+            for (answer, otherwise) in row.iter_mut().zip(otherwise) {
+                // A kind of device that it cannot use in any way stays another type.
+                if *answer == TYPE_MISMATCH && ![FITS, TYPE_MISMATCH].contains(&otherwise) {
+                    *answer = NO_DEMAND;
+                }
+            }
+        }
+        row
+    }
+
+    fn first_obstacles(
         &mut self,
         engine: &mut Engine,
         shape: ShapeId,
@@ -64,6 +100,7 @@ impl Verdicts {
             probe: PodProbe::new(engine, shape),
             by_node: Vec::new(),
             by_device: Vec::new(),
+            of_any_type: None,
             last_use: 0,
         });
         column.last_use = self.round;
@@ -77,6 +114,23 @@ impl Verdicts {
         let row = pieces.iter().map(answer).collect();
         self.keep(shape, column, engine.supply().node_slots());
         row
+    }
+
+    fn of_any_type(
+        &mut self,
+        engine: &mut Engine,
+        shape: ShapeId,
+        requirement: &Requirement,
+    ) -> ShapeId {
+        let mut kept = self.columns.get_mut(&shape);
+        if let Some(known) = kept.as_ref().and_then(|column| column.of_any_type) {
+            return known;
+        }
+        let any_type = engine.ask().shape_of(&Arc::new(of_any_type(requirement)));
+        if let Some(column) = &mut kept {
+            column.of_any_type = Some(any_type);
+        }
+        any_type
     }
 
     fn keep(&mut self, shape: ShapeId, column: Column, slots: usize) {
@@ -116,6 +170,16 @@ impl Column {
         }
         self.by_device[place]
     }
+}
+
+/// The same without what picks a type of GPU: models, memory, and the names and labels of nodes.
+fn of_any_type(requirement: &Requirement) -> Requirement {
+    let mut any = requirement.clone();
+    any.gpu_models.clear();
+    any.min_device_memory_bytes = 0;
+    any.node_names.clear();
+    any.node_conditions.retain(|condition| condition.cause != ConditionCause::NodeAffinity);
+    any
 }
 
 fn number(cause: Option<FreeCause>) -> u8 {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::dimension::UNKNOWN;
 use crate::document::{hours, share};
 use crate::from_store::Ledger;
+use crate::known;
 use crate::same_names::names_of_several;
 use crate::teams::Teams;
 
@@ -208,7 +209,7 @@ fn idle_jobs(jobs: &BTreeMap<JobKey, CostSum>) -> Vec<JobOut> {
         job: name(key),
         gpu_hours: hours(sum.allocated_gpu_milli_ms),
         idle_gpu_hours: hours(sum.idle_gpu_milli_ms),
-        idle_usd_micros: sum.known(sum.idle).map(|cost| cost.usd_micros),
+        idle_usd_micros: known::idle(sum).map(|cost| cost.usd_micros),
         is_partly_unpriced: sum.has_unpriced(),
     };
     idle.into_iter().take(MOST_JOBS).map(job).collect()
@@ -216,17 +217,17 @@ fn idle_jobs(jobs: &BTreeMap<JobKey, CostSum>) -> Vec<JobOut> {
 
 impl WeekOut {
     fn of(sum: &CostSum) -> Self {
-        let known = sum.active_gpu_milli_ms + sum.idle_gpu_milli_ms;
+        let measured = sum.active_gpu_milli_ms + sum.idle_gpu_milli_ms;
         Self {
             gpu_hours: hours(sum.allocated_gpu_milli_ms),
             active_gpu_hours: hours(sum.active_gpu_milli_ms),
             idle_gpu_hours: hours(sum.idle_gpu_milli_ms),
             unknown_gpu_hours: hours(sum.blind_gpu_milli_ms),
             cost_usd_micros: sum.cost().map(|cost| cost.usd_micros),
-            idle_usd_micros: sum.known(sum.idle).map(|cost| cost.usd_micros),
+            idle_usd_micros: known::idle(sum).map(|cost| cost.usd_micros),
             unpriced_gpu_hours: hours(sum.gpu_milli_ms - sum.priced_gpu_milli_ms),
             is_partly_unpriced: sum.has_unpriced(),
-            active_share: (known > 0).then(|| share(sum.active_gpu_milli_ms, known)),
+            active_share: (measured > 0).then(|| share(sum.active_gpu_milli_ms, measured)),
         }
     }
 }

@@ -17,6 +17,7 @@ use super::name::Name;
 use crate::account::CostPod;
 use crate::dimension::UNKNOWN;
 use crate::document::{hours, share, share_of_any};
+use crate::known;
 use crate::statement::NodeCharges;
 
 /// So many workloads are named.
@@ -64,7 +65,7 @@ pub fn top(asked: &Asked) -> Answer {
             ("job", Cell::Text(plain(job))),
             ("team", Cell::Text(plain(team))),
             ("waste_gpu_hours", gpu_hours(sum.waste_gpu_milli_ms)),
-            ("waste_usd_micros", micros(sum.known(sum.waste))),
+            ("waste_usd_micros", micros(known::waste(sum))),
             (
                 "waste_share",
                 Cell::Share(Some(share(sum.waste_gpu_milli_ms, sum.allocated_gpu_milli_ms))),
@@ -131,17 +132,16 @@ pub fn idle(asked: &Asked) -> Answer {
     sums.values().for_each(|sum| all += sum);
     let row = |team: &str, sum: &CostSum| {
         // Where nothing is known of what they did, no idle time is not none.
-        let known = |cell: Cell, unknown: Cell| match sum.blind_gpu_milli_ms {
-            blind if blind == sum.allocated_gpu_milli_ms && blind > 0 => unknown,
-            _ => cell,
+        let known = |cell: Cell, unknown: Cell| match known::is_any_measured(sum) {
+            true => cell,
+            false => unknown,
         };
         let idle_share = share_of_any(sum.idle_gpu_milli_ms, sum.allocated_gpu_milli_ms);
         let idle_hours = gpu_hours(sum.idle_gpu_milli_ms);
-        let idle_usd = micros(sum.known(sum.idle));
         AnswerRow(vec![
             ("team", Cell::Text(plain(team))),
             ("idle_gpu_hours", known(idle_hours, Cell::Hours(None))),
-            ("idle_usd_micros", known(idle_usd, Cell::UsdMicros(None))),
+            ("idle_usd_micros", micros(known::idle(sum))),
             ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
             ("idle_share", known(Cell::Share(idle_share), Cell::Share(None))),
             ("unknown_gpu_hours", gpu_hours(sum.blind_gpu_milli_ms)),

@@ -14,7 +14,8 @@ use super::asked::{Asked, HeldLevels, Sampled};
 use super::by_charge::{blind_reason, gpu_hours, nobody_held};
 use super::name::Name;
 use crate::dimension::UNKNOWN;
-use crate::document::{share, share_of_any};
+use crate::document::{hours, share, share_of_any};
+use crate::known;
 
 /// So many pods are named.
 const MOST_NAMED: usize = 50;
@@ -47,14 +48,13 @@ pub fn teams(asked: &Asked) -> Answer {
         |team: &str, sum: &CostSum, busy: Option<&Utilisation>, fair: Option<&Utilisation>| {
             let mean = fair.and_then(Utilisation::mean_micro_percent).map(ratio);
             let bounds = busy.and_then(Utilisation::bounds_micro_percent);
+            let active = known::is_any_measured(sum).then_some(sum.active_gpu_milli_ms);
+            let active_share = active.and_then(|ms| share_of_any(ms, sum.allocated_gpu_milli_ms));
             AnswerRow(vec![
                 ("team", Cell::Text(plain(team))),
                 ("allocated_gpu_hours", gpu_hours(sum.allocated_gpu_milli_ms)),
-                ("active_gpu_hours", gpu_hours(sum.active_gpu_milli_ms)),
-                (
-                    "active_share",
-                    Cell::Share(share_of_any(sum.active_gpu_milli_ms, sum.allocated_gpu_milli_ms)),
-                ),
+                ("active_gpu_hours", Cell::Hours(active.map(hours))),
+                ("active_share", Cell::Share(active_share)),
                 ("utilisation", Cell::Share(mean)),
                 ("utilisation_at_least", Cell::Share(bounds.map(|bounds| ratio(bounds.0)))),
                 ("utilisation_at_most", Cell::Share(bounds.map(|bounds| ratio(bounds.1)))),

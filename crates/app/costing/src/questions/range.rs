@@ -14,6 +14,7 @@ use super::name::Name;
 use super::{by_charge, by_request, by_run};
 use crate::document::by_method;
 use crate::flags::Terms;
+use crate::known;
 use crate::statement::{NodeCharges, all_charges, methods};
 
 /// What an answer comes to, with its range over the methods.
@@ -126,11 +127,11 @@ fn figure(name: Name, asked: &Asked, charges: &NodeCharges) -> Option<Money> {
     match name {
         Name::Top => {
             let sum = held();
-            sum.known(sum.waste)
+            known::waste(&sum)
         }
         Name::Idle => {
             let sum = held();
-            sum.known(sum.idle)
+            known::idle(&sum)
         }
         Name::Beside => by_charge::cost_beside(asked, charges),
         Name::Spot => all(by_charge::of_training(asked, charges).into_values().collect()),

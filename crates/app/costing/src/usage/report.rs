@@ -177,8 +177,8 @@ impl<'a> GpuUsage<'a> {
             vec![
                 row.name.clone(),
                 number(Some(row.allocated_gpu_hours)),
-                number(Some(row.active_gpu_hours)),
-                number(Some(row.idle_gpu_hours)),
+                number(row.measured(row.active_gpu_hours)),
+                number(row.measured(row.idle_gpu_hours)),
                 number(Some(row.unknown_gpu_hours)),
                 of_known(row.active_percent),
                 row.idle_usd.map_or_else(|| "-".to_owned(), |usd| number(Some(usd))),
@@ -238,6 +238,11 @@ impl<'a> GpuUsage<'a> {
 }
 
 impl UsageRow {
+    /// Hours in a state, unless nothing is known of what allocated GPUs did.
+    fn measured(&self, hours: f64) -> Option<f64> {
+        (self.active_percent.is_some() || self.allocated_gpu_hours == 0.0).then_some(hours)
+    }
+
     fn of(name: &str, time: &DeviceTime<Amount>) -> Self {
         let gpu_hours = |amount: Amount| hours(amount.gpu_milli_ms);
         let dollars = |amount: Amount| amount.usd_micros().map(|micros| micros as f64 / 1e6);
@@ -256,7 +261,8 @@ impl UsageRow {
             free_gpu_hours: gpu_hours(sum(|state| matches!(state, DeviceState::Free(_)))),
             active_percent: (known > 0.0).then(|| 100.0 * gpu_hours(active) / known),
             allocated_usd: dollars(time.allocated()),
-            idle_usd: dollars(idle),
+            idle_usd: dollars(idle)
+                .filter(|_| known > 0.0 || time.allocated() == Amount::default()),
             priced_percent: (seen > 0).then(|| 100.0 * priced as f64 / seen as f64),
         }
     }

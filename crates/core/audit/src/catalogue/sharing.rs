@@ -102,4 +102,20 @@ pub(super) const CHECKS: &[Check] = &[
         is_inferred: false,
         reach: Reach::Nodes(LAYOUT_REST),
     },
+    Check {
+        id: "SHR-08",
+        severity: Severity::Warning,
+        title: "pending pods ask for MIG instances that no layout gives",
+        explanation: "Too few instances of this profile are free on the nodes that the pods may use: their GPUs are cut into \
+                      others. GPUs of the model can be cut so that they have them; `dovetail partition plan` \
+                      computes which GPUs, for all pending pods together. It changes only nodes without pods that use \
+                      GPUs.",
+        evidence: "profile and free instances, a node that could give them, the layout of one of its GPUs",
+        fix: FixKind::NodePool,
+        fix_example: "dovetail partition plan  # then dovetail partition apply, or the label nvidia.com/mig.config",
+        layer: Layer::Share,
+        worth: Worth::Risk,
+        is_inferred: false,
+        reach: Reach::Nothing,
+    },
 ];

@@ -12,6 +12,7 @@ mod models;
 mod pending;
 mod request;
 mod scheduling;
+mod shapes;
 mod sharing;
 mod spare;
 mod spot;

@@ -114,8 +114,9 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
     }
 }
 
-/// SCH-08 for jobs whose pods do not exist yet: with quota they would start if each pod took its
-/// GPUs one by one, so enough are free, but not on one node.
+/// SCH-08 for jobs whose pods do not exist yet: they would start if each pod took its GPUs one by
+/// one, so enough are free, but not on one node. One that quota alone would start lacks quota and
+/// nothing else.
 pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     for (demand, starts_now) in worlds(view) {
         let mut world = demand.world.clone();
@@ -123,6 +124,11 @@ pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<
         let to_come = |job: &&mut Job| owner(view, job).kind == "Namespace";
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
+        let starts_with_quota: BTreeSet<JobId> = match demand.world.queues.is_empty() {
+            true => BTreeSet::new(),
+            false => binds(&world).into_iter().map(|(job, _)| job).collect(),
+        };
+        let waits = |job: &&mut Job| waits(job) && !starts_with_quota.contains(&job.id);
         let split: BTreeSet<JobId> = (world.jobs.iter_mut().filter(waits).filter(to_come))
             .filter_map(|job| split_by_gpu(job).then_some(job.id))
             .collect();
@@ -140,6 +146,9 @@ pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<
             let (namespace, name) = place_of(job);
             let object = ObjectRef::new("Namespace", "", namespace);
             let nodes: BTreeSet<&str> = bound.iter().copied().collect();
+            if nodes.len() < 2 {
+                continue;
+            }
             let free = format!("{} on {} nodes", bound.len(), nodes.len());
             let mut finding = Finding::new(check, &object)
                 .with("pending", format!("{name} asks for {}", demand.resource))

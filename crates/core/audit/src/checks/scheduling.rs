@@ -359,7 +359,10 @@ fn class_of(workload: &Workload) -> Option<&str> {
 }
 
 /// Nodes in a condition with free GPUs, by resource.
-fn free_gpus<'a>(view: &View<'a>, condition: Condition) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
+pub(super) fn free_gpus<'a>(
+    view: &View<'a>,
+    condition: Condition,
+) -> BTreeMap<&'a str, Vec<(&'a Node, i64)>> {
     let offered = view.facts.nodes.iter().filter(|node| node.node.condition == condition);
     let offered = offered.flat_map(|node| {
         let gpus = node.gpus.iter();

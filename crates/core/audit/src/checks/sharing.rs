@@ -5,7 +5,7 @@ use dovetail_model::FreeCause;
 use dovetail_model::labels;
 use dovetail_units::amount::gpu_count;
 
-use super::{Run, View, claims_on, measured, mend, node_ref, pods_of};
+use super::{Run, View, claims_on, measured, mend, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
 use crate::facts::{Class, Node};
 use crate::finding::Finding;
@@ -18,6 +18,7 @@ pub(super) const RUNS: &[Run] = &[
     ("SHR-05", measured::shared_memory_is_full),
     ("SHR-06", training_on_parts),
     ("SHR-07", left_over_by_layout),
+    ("SHR-08", shapes::instances_of_no_layout),
 ];
 
 /// Labels of NVIDIA's GPU feature discovery and MIG manager.

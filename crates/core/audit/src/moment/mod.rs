@@ -41,9 +41,15 @@ pub struct Moment {
     pub nodes: Vec<NodeGpus>,
     /// What pods hold.
     pub held: Vec<Held>,
+    /// Pods that share a GPU which another one reserves for them, by that one: what is measured
+    /// under its name is of all of them.
+    pub sharers: BTreeMap<PodName, Vec<PodName>>,
     /// What waits, one world for each resource.
     pub demand: Vec<Demand>,
 }
+
+/// Namespace and name of a pod.
+pub type PodName = (String, String);
 
 /// GPUs of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +93,7 @@ pub struct Held {
     /// Place of the workload in [`Facts::workloads`].
     pub workload: usize,
     pub pod: String,
-    /// Units of the resource.
+    /// Units of the resource; 0 if it shares those of another pod.
     pub units: i64,
     /// How much of the node's GPUs that is, in milli-GPU, where it is not what so many units are.
     pub gpu_milli: Option<i64>,

@@ -139,6 +139,10 @@ fn parts_of_held<'m>(
         },
     };
     // What a gang waits for shows in its state; else each unit that was measured is for itself.
+    if held.units == 0 {
+        let used = held.uses.first().filter(|_| state == DeviceState::Unknown);
+        return vec![held_by(first, first, used)];
+    }
     let uses = held.uses.iter().take(usize::try_from(held.units).unwrap_or(0));
     let is_each = overdue_ms.is_some() || state == DeviceState::Unknown;
     let mut taken = first;

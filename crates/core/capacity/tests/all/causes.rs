@@ -9,9 +9,9 @@ use dovetail_model::requirement::Toleration;
 use dovetail_model::topology::Level;
 use dovetail_model::{
     Bounds, Condition, CounterRule, CounterScope, Device, DeviceAmount, DeviceRequest, Event,
-    FreeCause, Holding, HoldingId, JobId, MigProfile, MigTable, Mode, NodeCondition, Owner, Phase,
-    Queue, Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm, Snapshot,
-    Taint, TaintEffect, Topology, TopologyRequest,
+    FreeCause, Holding, HoldingId, JobId, MigProfile, MigTable, Mode, Node, NodeCondition, Owner,
+    Phase, Queue, Requirement, ReservationId, Resources, RuleCause, RuleKind, SelectorTerm,
+    Snapshot, Taint, TaintEffect, Topology, TopologyRequest,
 };
 
 use crate::world::{cluster, engine, free, free_of, gang, node, share, submit, whole};
@@ -131,7 +131,7 @@ fn the_wrong_model_is_told_per_device() {
     let mut mixed = node("mixed", 3);
     mixed.devices[2].model = "b".to_owned();
     let mut engine = cluster(vec![mixed]);
-    let mut needs_a = whole(4);
+    let mut needs_a = whole(3);
     needs_a.gpu_models.insert("a".to_owned());
     submit(&mut engine, gang(1, needs_a, 1));
     assert_eq!(free(&mut engine), is(&[(TypeMismatch, 1_000), (Fragmented, 2_000)]));
@@ -143,6 +143,31 @@ fn the_wrong_model_is_told_per_device() {
     needs_memory.min_device_memory_bytes = 1;
     submit(&mut engine, gang(1, needs_memory, 1));
     assert_eq!(free(&mut engine), is(&[(TypeMismatch, 1_000)]));
+}
+
+/// A node of another model explains nothing where the pod would not fit on it anyway; one where it
+/// would does, whatever their order.
+#[test]
+fn the_wrong_model_is_a_cause_only_where_the_pod_would_fit_otherwise() {
+    let of_model = |name: &str, gpus: usize| Node::plain(name, 96_000, 1_000, gpus, "b");
+    let needs_a = |change: fn(&mut Requirement)| {
+        let mut requirement = whole(8);
+        requirement.gpu_models.insert("a".to_owned());
+        change(&mut requirement);
+        requirement
+    };
+    let pods: [(Requirement, &[(FreeCause, i64)]); 4] = [
+        (needs_a(|_| {}), &[(TypeMismatch, 8_000), (NoDemand, 4_000)]),
+        (needs_a(|pod| pod.resources.cpu_milli = 96_001), &[(NoDemand, 12_000)]),
+        (needs_a(|pod| pod.device = whole(4).device), &[(TypeMismatch, 4_000), (NoDemand, 8_000)]),
+        // No node holds so many.
+        (needs_a(|pod| pod.device = whole(9).device), &[(NoDemand, 12_000)]),
+    ];
+    for (pod, expected) in pods {
+        let mut engine = cluster(vec![of_model("a-small", 4), of_model("b-large", 8)]);
+        submit(&mut engine, gang(1, pod, 1));
+        assert_eq!(free(&mut engine), is(expected));
+    }
 }
 
 fn labelled(name: &str, gpus: usize, rack: &str) -> dovetail_model::Node {

@@ -191,8 +191,30 @@ fn requirement_of<'w>(world: &'w Snapshot, pod: PodId, queue: &str) -> Option<&'
     Some(&job.pod_sets[usize::from(pod.pod_set)].requirement)
 }
 
-/// The first thing that keeps a pod off a piece of a ready node.
+/// The first thing that keeps a pod off a piece of a ready node; where that is the type and not
+/// that alone, there is no demand for the piece.
 fn obstacle(
+    world: &Snapshot,
+    pod: &Requirement,
+    level: Option<usize>,
+    piece: &Piece<'_>,
+) -> Option<FreeCause> {
+    let first = first_obstacle(world, pod, level, piece);
+    if first != Some(FreeCause::TypeMismatch) {
+        return first;
+    }
+    let mut any = pod.clone();
+    any.gpu_models.clear();
+    any.min_device_memory_bytes = 0;
+    any.node_names.clear();
+    any.node_conditions.clear();
+    match first_obstacle(world, &any, level, piece) {
+        None => first,
+        Some(_) => Some(FreeCause::NoDemand),
+    }
+}
+
+fn first_obstacle(
     world: &Snapshot,
     pod: &Requirement,
     level: Option<usize>,

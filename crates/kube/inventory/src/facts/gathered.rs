@@ -20,6 +20,7 @@ use super::lives::{PodLife, lives, not_yet_created};
 use super::node::{leave_to_claims, leave_to_slices};
 use super::pods::{Pods, REVISION_LABELS, same_but_labels};
 use super::share::by_cores;
+use super::sharers::share_out;
 use super::source::Sources;
 use super::template::owned;
 use super::tenant::{Tenant, tenants};
@@ -132,6 +133,8 @@ impl Inventory {
         }
         let unknown_gpus = unread.unknown_gpus(&self.pods, &self.nodes, &mut gpus);
         clamped.extend(beyond);
+        let (held, sharers) =
+            share_out(held, (&self.pods.list, &of_group), &facts.workloads, &gpus);
         let made_ms = self.made_ms(&facts, &held);
         self.mark_empty(&mut facts.nodes, &held);
         let tenants = tenant_labels.map(|labels| tenants(&self, &of_group, labels));
@@ -148,7 +151,7 @@ impl Inventory {
         let resources = resources(&gpus);
         let (mut demand, unjudged) = worlds(self, &facts.nodes, &untold);
         unread.may_want(&mut demand);
-        let moment = Moment { nodes: gpus, held, demand };
+        let moment = Moment { nodes: gpus, held, sharers, demand };
         Gathered {
             facts,
             moment,

@@ -10,6 +10,8 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Pod;
 
+use super::sharers::fraction_milli;
+
 /// Resources of which a unit is a whole device.
 const WHOLE: [&str; 4] =
     [labels::NVIDIA_GPU, labels::AMD_GPU, labels::HABANA_GAUDI, labels::GOOGLE_TPU];
@@ -35,11 +37,12 @@ pub(super) fn note(
     ended_ms: Option<u64>,
 ) {
     let asked = || pod.requests.extended.iter().filter(|(_, count)| **count > 0);
-    let asks = asked().any(|(name, _)| is_gpu_resource(name));
+    let fraction = labels::FRACTION.iter().any(|key| pod.meta.annotations.get(key).is_some());
+    let asks = fraction || asked().any(|(name, _)| is_gpu_resource(name));
     if !asks && !pod.has_resource_claims && asked().next().is_none() {
         return;
     }
-    let mut gpu_milli = Some(0i64);
+    let mut gpu_milli = if fraction { fraction_milli(pod) } else { Some(0) };
     for (name, count) in asked().filter(|(name, _)| is_gpu_resource(name)) {
         let whole = WHOLE.contains(&&**name).then(|| count.saturating_mul(WHOLE_DEVICE_MILLI));
         gpu_milli = gpu_milli.zip(whole).map(|(sum, more)| sum.saturating_add(more));

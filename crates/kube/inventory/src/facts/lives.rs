@@ -9,6 +9,7 @@ use dovetail_objects::Phase;
 use super::inventory::Inventory;
 use super::life::LifeRecord;
 use super::pods::REVISION_LABELS;
+use super::sharers::reserves_for_others;
 use super::unmade::{Fate, UnmadePod};
 
 /// Owners that make others by a timetable: each of those is for itself.
@@ -80,7 +81,8 @@ pub(super) fn lives(inventory: &Inventory, labels: &BTreeSet<String>) -> Vec<Pod
             labels: kept.collect(),
         }
     };
-    inventory.pods.lives.iter().map(life).collect()
+    let asks_for_itself = |(_, record): &(_, &LifeRecord)| !reserves_for_others(&record.pod);
+    inventory.pods.lives.iter().filter(asks_for_itself).map(life).collect()
 }
 
 /// Pods that wait for a quota and are not created yet, since what makes them was.

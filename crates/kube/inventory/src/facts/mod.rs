@@ -24,6 +24,7 @@ mod owner;
 mod pods;
 mod read_pod;
 mod share;
+mod sharers;
 mod shown_by;
 mod source;
 mod template;

@@ -150,3 +150,40 @@ fn a_node_with_less_than_no_gpus_is_left_out_and_named() {
     assert_eq!(told, [("Node bad", "status.capacity.nvidia.com/gpu", problem)]);
     assert_eq!((found.skipped_count, found.moment.nodes.len()), (1, 1));
 }
+
+/// KAI and Run:ai: one pod takes the GPU off the device plugin, and those who share it pay for it.
+#[test]
+fn a_reserved_gpu_is_held_by_the_pods_that_share_it() {
+    let shares = |name: &str, fraction: &str, group: &str| {
+        let mut pod = pod(name, "", 0, "g1");
+        pod["metadata"]["annotations"] = json!({"gpu-fraction": fraction});
+        pod["metadata"]["labels"] = json!({"runai-gpu-group": group});
+        pod["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+        pod
+    };
+    let reserves = |name: &str, group: &str| {
+        let mut pod = pod(name, "", 1, "g1");
+        pod["metadata"]["labels"] = json!({"runai-gpu-group": group});
+        pod
+    };
+    let objects = [
+        node("g1", 8),
+        reserves("r1", "one"),
+        reserves("r2", "two"),
+        shares("a", "0.25", "one"),
+        shares("b", "0.5", "one"),
+    ];
+    let found = gathered(&objects);
+    let held = found.moment.held.iter();
+    let mut held: Vec<_> = held.map(|of| (&*of.pod, of.units, of.gpu_milli)).collect();
+    held.sort_unstable();
+    // Nobody shares the second.
+    assert_eq!(held, [("a", 1, Some(333)), ("b", 0, Some(667)), ("r2", 1, None)]);
+    let sharers = found.moment.sharers.values().flatten().map(|(_, pod)| &**pod);
+    assert_eq!(sharers.collect::<Vec<_>>(), ["a", "b"]);
+    expect(&states(found), &[("unknown", 2000), ("free_no_demand", 6000)]);
+    let lives =
+        inventory(&objects).facts_and_tenants(BTreeSet::new(), Some(&BTreeSet::new())).lives;
+    let lives: Vec<_> = lives.iter().map(|life| (&*life.pod, life.gpu_milli)).collect();
+    assert_eq!(lives, [("a", Some(250)), ("b", Some(500))]);
+}

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Bounds, DeviceRequest, Job, JobId, Queue, Requirement, Resources, Snapshot};
+use dovetail_model::{
+    Bounds, DeviceAmount, DeviceRequest, Holding, HoldingId, Job, JobId, Owner, Phase, Queue,
+    Requirement, Resources, Snapshot,
+};
 
 use super::*;
 use crate::moment::{Demand, Gang, Held, HeldState};
 
 /// Checks that read pending pods.
-pub(super) const OF_PENDING: [&str; 4] = ["SCH-13", "SCH-14", "SCH-15", "GOV-05"];
+pub(super) const OF_PENDING: [&str; 5] = ["SCH-13", "SCH-14", "SCH-15", "SHR-08", "GOV-05"];
 
 /// Some nodes of eight H100s, and one pending job of so many pods of eight GPUs.
 fn found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
@@ -107,4 +110,89 @@ fn a_gang_below_its_minimum_is_found_while_pods_of_it_are_pending() {
     assert!(short[0].claims.iter().all(|claim| claim.holder == Some(TRAIN as u32)));
     // The other two have ended, or more than the minimum are wanted.
     assert_eq!((told(&found((4, 2, 0))), told(&found((2, 2, 2)))), (vec![], vec![]));
+}
+
+/// Quota alone would start the job: it does not lack GPUs on one node, whatever its quota is.
+#[test]
+fn a_job_that_lacks_only_quota_is_not_one_whose_gpus_are_on_different_nodes() {
+    let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
+    facts.period = Span { from_ms: 0, to_ms: NOW_MS };
+    let mut world = Snapshot::default();
+    for (name, held) in [("g0", 6), ("g1", 4)] {
+        let mut node = gpu_node(name, "H100");
+        node.node.taints.clear();
+        world.nodes.push(node.node.clone());
+        facts.nodes.push(node);
+        let holding = |device| Holding {
+            id: HoldingId(0),
+            node: name.into(),
+            owner: Owner::Foreign(format!("ml/{name}-{device}")),
+            phase: Phase::Held { expected_end_ms: None },
+            reservation: None,
+            resources: Resources::pod(0, 0),
+            devices: vec![(device, DeviceAmount::share(1_000, 0))],
+            counts_into: Default::default(),
+            attachments: Default::default(),
+        };
+        world.holdings.extend((0..held).map(holding));
+    }
+    for (holding, number) in world.holdings.iter_mut().zip(0..) {
+        holding.id = HoldingId(number);
+    }
+    let found = |gpus: u16, has_quota: bool| {
+        let device = DeviceRequest::Whole { count: gpus, same_island: false };
+        let requirement = Requirement { device, ..Requirement::default() };
+        let mut job = Job::single(JobId(1), "ml/run", 0, Arc::new(requirement));
+        let mut world = world.clone();
+        if !has_quota {
+            job.queue = "research".to_owned();
+            let limit = Bounds::gpus(Some(0));
+            world.queues.push(Queue { limit, ..Queue::named("research") });
+        }
+        world.jobs.push(job);
+        let demand = Demand { resource: GPU.to_owned(), world, ..Demand::default() };
+        let moment = Moment { demand: vec![demand], ..Moment::default() };
+        let found = audit_at(&facts, &moment);
+        let ids = found.iter().map(|finding| finding.check.id);
+        ids.filter(|id| ["SCH-08", "GOV-05"].contains(id)).collect::<Vec<_>>()
+    };
+    // Two and four are free.
+    assert_eq!(found(4, false), ["GOV-05"]);
+    assert_eq!(found(6, false), ["SCH-08"]);
+    assert_eq!(found(6, true), ["SCH-08"]);
+    assert_eq!(found(7, true), [""; 0]);
+}
+
+#[test]
+fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serve_them() {
+    let found = |resource: &str, free: i64, is_tainted: bool| {
+        let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
+        let mut node = gpu_node("m1", "NVIDIA-A100-SXM4-80GB");
+        node.node.taints.clear();
+        if is_tainted {
+            node.node.taints.push(taint("team"));
+        }
+        let instances = |count| Gpus { built_in: count, allocatable: count, ..Gpus::default() };
+        let model = Some("NVIDIA-A100-SXM4-80GB".to_owned());
+        node.gpus = map(&[
+            ("nvidia.com/mig-3g.40gb", Gpus { model, ..instances(16) }),
+            ("nvidia.com/mig-2g.20gb", instances(free)),
+        ]);
+        facts.nodes.push(node);
+        let mut asks = workload(ObjectRef::new("Deployment", "prod", "rank"), 0, 2, "m1");
+        asks.template.containers[0].limits = map(&[(resource, 1)]);
+        asks.pods.iter_mut().for_each(|pod| pod.node = None);
+        facts.workloads.push(asks);
+        let mut found = audit(&facts);
+        found.retain(|finding| finding.check.id == "SHR-08");
+        let evidence = found.iter().flat_map(|finding| &finding.evidence);
+        evidence.map(|of| of.value.clone()).collect::<Vec<_>>()
+    };
+    let asked = |free| format!("2 that ask for nvidia.com/mig-2g.20gb, {free} free");
+    let layout = "1 × 1g.10gb, 3 × 2g.20gb";
+    assert_eq!(found("nvidia.com/mig-2g.20gb", 1, false), [&asked(1), "m1", layout, "0"]);
+    assert_eq!(found("nvidia.com/mig-2g.20gb", 2, false), [""; 0]);
+    let none = "none: no GPU here that they may use has that profile";
+    assert_eq!(found("nvidia.com/mig-2g.20gb", 0, true), [&asked(0), none]);
+    assert_eq!(found("nvidia.com/gpu", 0, false), [""; 0]);
 }

@@ -1,0 +1,109 @@
+//! SHR-08: pending pods ask for MIG instances of which too few are free, and another layout of a
+//! GPU has them.
+
+use std::collections::BTreeMap;
+
+use dovetail_model::{Condition, MigTable, labels};
+
+use super::scheduling::free_gpus;
+use super::taints::{keeping_away, tolerates};
+use super::{View, pod_ref};
+use crate::catalogue::Check;
+use crate::facts::{Node, Workload};
+use crate::finding::Finding;
+
+pub(super) fn instances_of_no_layout(
+    view: &View<'_>,
+    check: &'static Check,
+    found: &mut Vec<Finding>,
+) {
+    let free = free_gpus(view, Condition::Ready);
+    let mut layouts = Layouts::default();
+    for workload in view.gpu_workloads() {
+        let pending: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
+        if pending.is_empty() {
+            continue;
+        }
+        for (resource, count) in workload.gpus_per_pod() {
+            let Some(profile) = resource.strip_prefix(labels::NVIDIA_MIG) else { continue };
+            let of_resource = free.get(resource).into_iter().flatten();
+            let of_resource = of_resource.filter(|(node, _)| may_use(workload, node));
+            let free: i64 = of_resource.map(|(_, free)| *free).sum();
+            let wanted = count.saturating_mul(pending.len() as i64);
+            if free >= wanted {
+                continue;
+            }
+            let asked = format!("{} that ask for {resource}, {free} free", pending.len());
+            let mut finding = Finding::new(check, &workload.owner)
+                .with("pending pods", asked)
+                .affecting(pending.iter().map(|pod| pod_ref(workload, pod)));
+            finding = match node_for(view, workload, profile, &mut layouts) {
+                Some((node, layout, pods)) => finding
+                    .with("node that could give them", &node.node.name)
+                    .with("layout of one of its GPUs", layout)
+                    .with("pods with GPUs on that node", pods),
+                None => {
+                    let none = "none: no GPU here that they may use has that profile";
+                    finding.with("node that could give them", none)
+                }
+            };
+            found.push(finding);
+        }
+    }
+}
+
+/// The layout with the most instances of a profile, by model and profile.
+#[derive(Default)]
+struct Layouts<'f>(BTreeMap<(&'f str, String), Option<String>>);
+
+impl<'f> Layouts<'f> {
+    fn with_most(&mut self, model: &'f str, profile: &str) -> Option<String> {
+        let known = self.0.entry((model, profile.to_owned()));
+        known.or_insert_with(|| with_most(&MigTable::of_model(model)?, profile)).clone()
+    }
+}
+
+fn with_most(table: &MigTable, profile: &str) -> Option<String> {
+    let place = table.profile(profile)?;
+    let layouts = table.fullest_layouts().into_iter().filter(|layout| layout[place] > 0);
+    let best = layouts.max_by_key(|layout| (layout[place], table.compute_of(layout)))?;
+    let of_profile = table.profiles.iter().zip(best).filter(|(_, count)| *count > 0);
+    let texts = of_profile.map(|(profile, count)| format!("{count} × {}", profile.name));
+    Some(texts.collect::<Vec<_>>().join(", "))
+}
+
+/// The node that could be cut so with the fewest pods in the way, the layout, and how many pods
+/// have GPUs there.
+fn node_for<'f>(
+    view: &View<'f>,
+    workload: &Workload,
+    profile: &str,
+    layouts: &mut Layouts<'f>,
+) -> Option<(&'f Node, String, usize)> {
+    let mut pods: BTreeMap<&str, usize> = BTreeMap::new();
+    for pod in view.gpu_workloads().flat_map(|workload| &workload.pods) {
+        if let Some(node) = pod.node.as_deref() {
+            *pods.entry(node).or_default() += 1;
+        }
+    }
+    let of_node = view.facts.nodes.iter().filter(|node| is_cut(node) && may_use(workload, node));
+    let able = of_node.filter_map(|node| {
+        let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref())?;
+        let layout = layouts.with_most(model, profile)?;
+        Some((node, layout, pods.get(&*node.node.name).copied().unwrap_or(0)))
+    });
+    able.min_by_key(|(node, _, pods)| (*pods, &*node.node.name))
+}
+
+/// Whether GPUs of a node are in MIG mode, as far as its resources and labels say.
+fn is_cut(node: &Node) -> bool {
+    let has_instances = node.gpus.keys().any(|name| name.starts_with(labels::NVIDIA_MIG));
+    let is_ready = node.node.condition == Condition::Ready;
+    is_ready && (has_instances || node.node.labels.contains_key(labels::NVIDIA_MIG_CONFIG))
+}
+
+fn may_use(workload: &Workload, node: &Node) -> bool {
+    let conditions = &workload.template.node_conditions;
+    conditions.iter().all(|condition| condition.accepts(&node.node))
+        && keeping_away(node).all(|taint| tolerates(workload, taint))
+}
