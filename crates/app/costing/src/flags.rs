@@ -165,7 +165,7 @@ impl AccountFlags {
     }
 
     fn read_objects(&self, app: &App) -> Result<Read> {
-        self.objects.read(app)
+        Ok(self.objects.read(app)?.noting_its_only_namespace(app))
     }
 
     /// Objects, and where they were read, with what somebody saw of their GPUs.

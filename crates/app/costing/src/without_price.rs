@@ -8,7 +8,6 @@ use dovetail_store::SumRow;
 use dovetail_units::amount::tenths;
 
 use super::account::Account;
-use super::dimension::UNKNOWN;
 use super::document::hours;
 
 /// Nodes without a price, and what would give them one.
@@ -75,9 +74,11 @@ pub(crate) fn is_unpriced(row: &SumRow) -> bool {
 }
 
 fn of_model(amount: &str, model: &str, when: &str) -> String {
-    let named = if model.is_empty() { UNKNOWN.to_owned() } else { plain(model) };
-    let flag = if model.is_empty() { "*" } else { &named };
+    let (of_model, flag) = match model.is_empty() {
+        true => ("of unknown model".to_owned(), "*".to_owned()),
+        false => (format!("of model {}", plain(model)), plain(model)),
+    };
     format!(
-        "{amount} of model {named}: no price, in no amount; give one with --gpu-price {flag}=USD_PER_HOUR{when}"
+        "{amount} {of_model}: no price, in no amount; give one with --gpu-price {flag}=USD_PER_HOUR{when}"
     )
 }

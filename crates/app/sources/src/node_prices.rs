@@ -361,9 +361,13 @@ fn estimated_in_words(([model, source], gpus): (&[String; 2], &i64)) -> String {
 }
 
 fn homeless_in_words((model, gpus): (&String, &i64)) -> String {
+    let of_model = match model.as_str() {
+        "*" => "of unknown model".to_owned(),
+        model => format!("of model {model}"),
+    };
     plain_sentence(&format!(
-        "{} of model {model} on nodes without a known cloud provider have no price: amounts leave them out; \
-         --gpu-price MODEL=USD or --gpu-price RESOURCE=USD (amd.com/gpu=2.10) sets their hourly price",
+        "{} {of_model} on nodes without a known cloud provider have no price: amounts leave them out; \
+         --gpu-price {model}=USD, or by resource, such as --gpu-price amd.com/gpu=2.10, sets their hourly price",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
     ))
 }

@@ -44,11 +44,26 @@ pub struct ObjectFlags {
 pub struct Read {
     pub inventory: Inventory,
     pub sources: Vec<String>,
+    is_file: bool,
     /// The kinds of nodes and pods, where the credentials do not allow to list them.
     hidden: Vec<&'static str>,
 }
 
 impl Read {
+    /// Says so where pods of one namespace alone were read from files; an audit says it in its first
+    /// sentence.
+    #[must_use]
+    pub fn noting_its_only_namespace(self, app: &App) -> Self {
+        if let Some(namespace) = self.inventory.only_namespace().filter(|_| self.is_file) {
+            app.note(&format!(
+                "all pods of the input are in namespace {namespace}: if others have pods (kubectl get pods -A), GPUs \
+                 that those have look free here",
+                namespace = plain(namespace)
+            ));
+        }
+        self
+    }
+
     /// # Errors
     /// When the credentials hide nodes or pods: what is left would look like a cluster without
     /// GPUs, or like free GPUs.
@@ -113,16 +128,9 @@ impl ObjectFlags {
             );
             return Err(BadInput(text).into());
         }
-        if let Some(namespace) = inventory.only_namespace().filter(|_| is_file) {
-            app.note(&format!(
-                "all pods of the input are in namespace {namespace}: if others have pods (kubectl get pods -A), GPUs \
-                 that those have look free here",
-                namespace = plain(namespace)
-            ));
-        }
         let is_hidden = |kind: &&str| self.server().is_some() && !complete.contains(kind);
         let hidden = ["Node", "Pod"].into_iter().filter(is_hidden).collect();
-        Ok(Read { inventory, sources: self.sources(), hidden })
+        Ok(Read { inventory, sources: self.sources(), is_file, hidden })
     }
 
     /// The moment of the objects, in ms since 1970.

@@ -6,7 +6,9 @@ use crate::finding::Finding;
 
 /// The risks of a change that fixes a finding.
 pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<String> {
-    let workload = facts.workloads.iter().find(|workload| workload.owner == finding.object);
+    let needs_workload = matches!(change, Change::Gpus { .. } | Change::Stop);
+    let mut workloads = facts.workloads.iter().filter(|_| needs_workload);
+    let workload = workloads.find(|workload| workload.owner == finding.object);
     let risk: Option<String> = match change {
         Change::Uncordon => Some(
             "find out why the nodes were cordoned first: `kubectl describe node NAME` shows taints, conditions and events"

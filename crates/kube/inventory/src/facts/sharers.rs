@@ -93,7 +93,7 @@ pub(super) fn reserves_for_others(pod: &Pod) -> bool {
 pub(super) fn fraction_milli(pod: &Pod) -> Option<i64> {
     let fraction: f64 = pod.meta.annotations.get(labels::FRACTION[0])?.parse().ok()?;
     let milli = (fraction * 1000.0).round();
-    (milli >= 1.0 && milli <= 1000.0).then_some(milli as i64)
+    (1.0..=1000.0).contains(&milli).then_some(milli as i64)
 }
 
 /// Groups of pods that share a GPU, to which a pod belongs. One with fractions of several GPUs is

@@ -1,14 +1,15 @@
 //! Patches tried one after the other on the nodes and pods that were read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_audit::{NodeChange, ObjectRef, Patch};
 use dovetail_cluster::translate::pod as requirement_of;
-use dovetail_model::{Event, Node, Requirement, Resources, Snapshot};
+use dovetail_model::{Event, Node, NodeId, Requirement, Resources, Snapshot};
 use dovetail_objects::Pod;
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Batch, Engine};
+use dovetail_plan::engine::supply::PodProbe;
+use dovetail_plan::{Batch, Cause, Engine};
 
 use super::reach::{PodGroup, Reach, rules};
 use super::rollout::used;
@@ -27,6 +28,12 @@ pub(super) struct Trial<'r> {
     pub(super) reach: &'r Reach,
     /// `None` where the engine does not take the nodes: then nothing is known to be harmless.
     engine: Option<Engine>,
+    /// The engine's number of each node.
+    numbers: Vec<Option<NodeId>>,
+    /// What was asked about last: each pod is held against many nodes.
+    probe: Option<(Arc<Requirement>, PodProbe)>,
+    /// Groups of pods by their owner.
+    groups_of: BTreeMap<&'r ObjectRef, Vec<usize>>,
     pub(super) nodes: Vec<Node>,
     pub(super) closed: Vec<bool>,
     /// What pods hold of each node.
@@ -42,9 +49,17 @@ pub(super) struct Trial<'r> {
 impl<'r> Trial<'r> {
     pub(super) fn new(reach: &'r Reach) -> Self {
         let snapshot = Snapshot { nodes: reach.nodes.clone(), ..Snapshot::default() };
+        let engine = Engine::new(EngineConfig::default(), &snapshot).ok();
+        let mut groups_of: BTreeMap<&ObjectRef, Vec<usize>> = BTreeMap::new();
+        for (place, group) in reach.groups.iter().enumerate() {
+            groups_of.entry(&group.owner).or_default().push(place);
+        }
         Self {
             reach,
-            engine: Engine::new(EngineConfig::default(), &snapshot).ok(),
+            numbers: numbers(engine.as_ref(), &reach.nodes),
+            engine,
+            probe: None,
+            groups_of,
             nodes: reach.nodes.clone(),
             closed: reach.closed.clone(),
             used: used(reach),
@@ -85,9 +100,9 @@ impl<'r> Trial<'r> {
     /// What the patch changes of the templates that groups of pods are made from.
     pub(super) fn template_changes(&self, patch: &Patch) -> Vec<(usize, Change)> {
         let Some(edited) = &patch.edited else { return Vec::new() };
-        let of_owner = |(_, group): &(usize, &PodGroup)| group.owner == patch.object;
+        let places = self.groups_of.get(&patch.object).into_iter().flatten();
         let groups: Vec<(usize, &PodGroup)> =
-            self.reach.groups.iter().enumerate().filter(of_owner).collect();
+            places.map(|place| (*place, &self.reach.groups[*place])).collect();
         let found = changes(patch, edited).into_iter().flat_map(|change| {
             let is_made_from = |(_, group): &&(usize, &PodGroup)| {
                 change.containers.iter().all(|name| group.containers.contains(name))
@@ -119,7 +134,8 @@ impl<'r> Trial<'r> {
     fn harmed_by_nodes(&mut self, change: &NodeChange) -> Vec<Harmed> {
         let changed = self.places_of(change);
         let before: Vec<(usize, usize, Vec<[bool; 2]>)> = self.at_stake(&changed);
-        let (nodes, closed) = (self.nodes.clone(), self.closed.clone());
+        let as_before = |place: &usize| (*place, self.nodes[*place].clone(), self.closed[*place]);
+        let as_before: Vec<(usize, Node, bool)> = changed.iter().map(as_before).collect();
         self.change_nodes(change);
         let mut harmed = Vec::new();
         for (place, variant, before) in before {
@@ -128,7 +144,10 @@ impl<'r> Trial<'r> {
             let after = self.usable(group, &pod, Some(&changed)).0;
             harmed.extend(of_group(group, &lost(&before, &after)));
         }
-        self.restore(&changed, nodes, closed);
+        for (place, node, closed) in as_before {
+            (self.nodes[place], self.closed[place]) = (node, closed);
+            self.tell(place);
+        }
         harmed
     }
 
@@ -206,10 +225,18 @@ impl<'r> Trial<'r> {
     }
 
     pub(super) fn fits(&mut self, requirement: &Arc<Requirement>, node: usize) -> bool {
-        let name = &self.nodes[node].name;
-        let Some(engine) = &mut self.engine else { return false };
-        let refusals = engine.ask().refusals(requirement, name);
-        refusals.is_some_and(|refusals| refusals.is_empty())
+        let (Some(engine), Some(number)) = (&mut self.engine, self.numbers[node]) else {
+            return false;
+        };
+        let known = self.probe.take().filter(|(of, _)| Arc::ptr_eq(of, requirement));
+        let (of, mut probe) = known.unwrap_or_else(|| {
+            let shape = engine.ask().shape_of(requirement);
+            (Arc::clone(requirement), PodProbe::new(engine, shape))
+        });
+        probe.refresh(engine);
+        let obstacle = probe.obstacle(engine, number);
+        self.probe = Some((of, probe));
+        obstacle == Cause::None
     }
 
     fn places_of(&self, change: &NodeChange) -> BTreeSet<usize> {
@@ -231,11 +258,6 @@ impl<'r> Trial<'r> {
         }
     }
 
-    fn restore(&mut self, changed: &BTreeSet<usize>, nodes: Vec<Node>, closed: Vec<bool>) {
-        (self.nodes, self.closed) = (nodes, closed);
-        changed.iter().for_each(|place| self.tell(*place));
-    }
-
     fn tell(&mut self, place: usize) {
         let event = Event::NodeChanged(Box::new(self.nodes[place].clone()));
         if let Some(engine) = &mut self.engine
@@ -244,6 +266,15 @@ impl<'r> Trial<'r> {
             self.engine = None;
         }
     }
+}
+
+/// The engine's number of each node.
+fn numbers(engine: Option<&Engine>, nodes: &[Node]) -> Vec<Option<NodeId>> {
+    let Some(engine) = engine else { return vec![None; nodes.len()] };
+    let slots = (0..engine.supply().node_slots()).map(|slot| NodeId(slot as u32));
+    let named = slots.filter_map(|slot| Some((&*engine.supply().node(slot)?.name, slot)));
+    let named: BTreeMap<&str, NodeId> = named.collect();
+    nodes.iter().map(|node| named.get(&*node.name).copied()).collect()
 }
 
 /// Pods, by their place in the group, that could use a node and cannot any more.
