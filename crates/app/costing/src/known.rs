@@ -21,7 +21,8 @@ pub fn is_any_measured(sum: &CostSum) -> bool {
 }
 
 fn known(sum: &CostSum, (cost, time): (Money, i128), of_time: i128) -> Option<Money> {
-    let is_blind = time == 0 && of_time > 0 && sum.blind_gpu_milli_ms >= of_time;
+    let is_none = time == 0 && cost == Money::ZERO;
+    let is_blind = is_none && of_time > 0 && sum.blind_gpu_milli_ms >= of_time;
     let is_unpriced = time > 0 && cost == Money::ZERO && sum.has_unpriced();
     if is_blind || is_unpriced { None } else { sum.known(cost) }
 }
