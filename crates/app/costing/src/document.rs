@@ -185,7 +185,8 @@ impl Document {
             false => String::new(),
         };
         let (cost, blind) = (usd(head.cost_usd_micros), percent(head.blind_share));
-        let is_unknown = head.waste_usd_micros.is_none() && head.waste_share == 0.0;
+        let is_unknown =
+            head.waste_usd_micros == Some(0) && head.blind_share + head.too_recent_share > 0.999;
         let waste = match is_unknown && head.cost_usd_micros.is_some() {
             true => format!(
                 "; whether any of it is waste is unknown: {blind} of the GPU-time is unmeasured"
@@ -273,7 +274,7 @@ impl HeadlineOut {
         let range = statement.waste.filter(Headline::differs);
         Self {
             cost_usd_micros: micros(total.cost()),
-            waste_usd_micros: micros(known::waste(total)),
+            waste_usd_micros: micros(total.known(total.waste)),
             waste_share: share(total.waste_gpu_milli_ms, total.gpu_milli_ms),
             blind_share: share(total.blind_gpu_milli_ms - open_gpu_milli_ms, total.gpu_milli_ms),
             too_recent_share: share(open_gpu_milli_ms, total.gpu_milli_ms),
