@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::device_time::DeviceState;
 
 use super::amounts::Times;
-use super::needed::closed;
+use super::needed::needed;
 use super::room::{Freed, waiting_work_takes};
 use crate::attribution::Taken;
 use crate::catalogue::Worth;
@@ -76,7 +76,7 @@ pub(super) fn brought(
     let freed = freed(states, &mended, &unexplained);
     let mut room = waiting_work_takes(facts, moment, &states.started, &freed);
     let mut all_returned = Times::new();
-    let closed = closed(moment, findings);
+    let needed = needed(moment);
     let stays = stays(facts, findings);
     for taken in mended {
         let waste = &taken.waste;
@@ -87,9 +87,9 @@ pub(super) fn brought(
         let is_verified = !findings[taken.finding].moves.is_empty();
         let name = &moment.nodes[node].node;
         let is_empty = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
-        let can_go = is_empty && !stays.contains(&**name) && !closed.awaited.contains(name);
+        let can_go = is_empty && !stays.contains(&**name);
         // Pending pods get a node that they need, and it stays.
-        let is_needed = closed.needed.contains(name);
+        let is_needed = needed.contains(name);
         let wanted = wanted_by_pending_pods(waste);
         let is_wanted = holder.is_none() && wanted > 0;
         let is_removed = is_verified || can_go && !is_needed && !is_wanted;
