@@ -235,11 +235,7 @@ fn by_engine(
     baseline::check_times(trace, baseline::TIMED)?;
     let queues = queues(trace, plan, config)?;
     let gpus = cluster.total_gpus();
-    let queue_watch = match files.from_checkpoint {
-        None => watch_queues(&queues, trace, cluster)?,
-        // It has not seen what they held before.
-        Some(_) => None,
-    };
+    let queue_watch = watch_queues(&queues, trace, cluster, files)?;
     let world = TimedWorld {
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
@@ -298,9 +294,15 @@ fn by_engine(
     Ok(figures)
 }
 
-/// Watches what queues get. Jobs without a queue are one more, without a name.
-fn watch_queues(queues: &[Queue], trace: &Trace, cluster: &Cluster) -> Result<Option<QueueWatch>> {
-    if queues.is_empty() {
+/// Watches what queues get; a run that goes on from a pause has not seen what they held before. Jobs
+/// without a queue are one more, without a name.
+fn watch_queues(
+    queues: &[Queue],
+    trace: &Trace,
+    cluster: &Cluster,
+    files: Files<'_>,
+) -> Result<Option<QueueWatch>> {
+    if queues.is_empty() || files.from_checkpoint.is_some() {
         return Ok(None);
     }
     let has_nameless = trace.jobs.iter().any(|job| job.queue.is_none());

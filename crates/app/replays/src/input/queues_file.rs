@@ -114,24 +114,9 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
             return Err(file.error(name.span().start, "queues: a queue needs a name").into());
         }
         if let Some(parent) = &entry.parent {
-            let start = parent.span().start;
-            let mut above = Some(parent.get_ref().as_str());
-            let mut steps = 0;
-            while let Some(name) = above {
-                let Some(next) = parents.get(name) else {
-                    let what = format!("there is no queue `{name}`: write a table for it");
-                    return Err(at("parent", start, &what).into());
-                };
-                steps += 1;
-                if name == own || steps > parents.len() {
-                    let what = "the queue would be above itself: choose another parent";
-                    return Err(at("parent", start, what).into());
-                }
-                if steps >= MOST_LEVELS {
-                    let what = format!("more than {MOST_LEVELS} queues are one above the other");
-                    return Err(at("parent", start, &what).into());
-                }
-                above = *next;
+            let above = (own.as_str(), parent.get_ref().as_str());
+            if let Some(what) = wrong_parent(&parents, above) {
+                return Err(at("parent", parent.span().start, &what).into());
             }
         }
         let weight = entry.weight.as_ref();
@@ -168,6 +153,29 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
         });
     }
     Ok(queues)
+}
+
+/// What is wrong with a queue that has this parent, if anything.
+fn wrong_parent(
+    parents: &BTreeMap<&str, Option<&str>>,
+    (own, parent): (&str, &str),
+) -> Option<String> {
+    let mut above = Some(parent);
+    let mut steps = 0;
+    while let Some(name) = above {
+        let Some(next) = parents.get(name) else {
+            return Some(format!("there is no queue `{name}`: write a table for it"));
+        };
+        steps += 1;
+        if name == own || steps > parents.len() {
+            return Some("the queue would be above itself: choose another parent".to_owned());
+        }
+        if steps >= MOST_LEVELS {
+            return Some(format!("more than {MOST_LEVELS} queues are one above the other"));
+        }
+        above = *next;
+    }
+    None
 }
 
 fn unused(queues: &[Queue], jobs: &[TraceJob]) -> Vec<String> {

@@ -105,6 +105,33 @@ fn condition(pod: &Pod) -> Option<Value> {
     Some(json!({"status": target.status, "reason": target.reason}))
 }
 
+/// Two pods were evicted for a queue, and two say a run time that cannot be read.
+async fn events_say_why(events: &Api<Event>) {
+    until("two events", async || {
+        let reclaimed = ListParams::default().fields("reason=Reclaimed");
+        let told = events.list(&reclaimed).await.expect("events").items;
+        told.len() == 2
+            && told.iter().all(|event| {
+                let text = event.message.as_deref().unwrap_or_default();
+                text.contains("its queue holds less than it is guaranteed")
+            })
+    })
+    .await;
+    until("events about run times", async || {
+        let unreadable = ListParams::default().fields("reason=UnreadableRunTime");
+        let told = events.list(&unreadable).await.expect("events").items;
+        let is_told = |name: &str| {
+            told.iter().any(|event| {
+                let text = event.message.as_deref().unwrap_or_default();
+                event.involved_object.name.as_deref() == Some(name)
+                    && text.contains("dovetail.dev/runtime: `soon` is not a duration")
+            })
+        };
+        is_told("ours-0") && is_told("ours-1")
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_queue_gets_its_guarantee_back_as_far_as_disruption_budgets_allow() {
     let options = cluster::Options { controller_manager: true, ..cluster::Options::default() };
@@ -155,29 +182,7 @@ async fn a_queue_gets_its_guarantee_back_as_far_as_disruption_budgets_allow() {
     until("both of ours", async || running(&pods, "ours").await.len() == 2).await;
     assert_eq!(running(&pods, "lent").await.len(), 2, "what it is guaranteed itself");
     let events = Api::<Event>::default_namespaced(client);
-    until("two events", async || {
-        let reclaimed = ListParams::default().fields("reason=Reclaimed");
-        let told = events.list(&reclaimed).await.expect("events").items;
-        told.len() == 2
-            && told.iter().all(|event| {
-                let text = event.message.as_deref().unwrap_or_default();
-                text.contains("its queue holds less than it is guaranteed")
-            })
-    })
-    .await;
-    until("events about run times", async || {
-        let unreadable = ListParams::default().fields("reason=UnreadableRunTime");
-        let told = events.list(&unreadable).await.expect("events").items;
-        let is_told = |name: &str| {
-            told.iter().any(|event| {
-                let text = event.message.as_deref().unwrap_or_default();
-                event.involved_object.name.as_deref() == Some(name)
-                    && text.contains("dovetail.dev/runtime: `soon` is not a duration")
-            })
-        };
-        is_told("ours-0") && is_told("ours-1")
-    })
-    .await;
+    events_say_why(&events).await;
     for name in running(&pods, "lent").await {
         let target = condition(&pods.get(&name).await.expect("a pod"));
         assert!(target.is_none_or(|target| target["status"] == "False"), "{name} stays");

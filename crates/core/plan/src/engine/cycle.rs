@@ -101,9 +101,8 @@ impl Engine {
         }
         let might_preempt = first.is_some_and(|record| books.might_preempt(record));
         let sleep = books.jobs.pending.asleep(class);
-        let for_quota = sleep.is_some_and(|sleep| sleep.reason == PendingReason::WaitingForQuota);
         // Room may have been there all the time, on any node.
-        if for_quota && !might_preempt {
+        if !might_preempt && sleep.is_some_and(|it| it.reason == PendingReason::WaitingForQuota) {
             let asked = key.gang.smallest(&books.placement.state);
             return books.quota.blocked_by(&key.queue, &asked, &Beside::default()).is_none();
         }
