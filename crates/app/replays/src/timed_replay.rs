@@ -294,8 +294,8 @@ fn by_engine(
     Ok(figures)
 }
 
-/// Watches what queues get; a run that goes on from a pause has not seen what they held before. Jobs
-/// without a queue are one more, without a name.
+/// Watches what queues get; a run that goes on from a pause has not seen what they held before.
+/// Jobs without a queue are one more, without a name.
 fn watch_queues(
     queues: &[Queue],
     trace: &Trace,
