@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
 use dovetail_model::{Event, Plan, Queue};
-use dovetail_plan::order::{QueueTurns, Turns};
+use dovetail_order::{QueueTurns, Turns};
 use dovetail_plan::{
     Engine, EngineConfig, EstimatesConfig, Foresight, Learnt, Order, PolicySpec, PreemptionConfig,
     ReserveConfig,

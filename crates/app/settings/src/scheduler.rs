@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use dovetail_cluster::translate::levels::{LevelLabels, Levels};
 use dovetail_cluster::world::{Patience, VolumePatience};
+use dovetail_order::PRESETS;
 use dovetail_plan::Order;
-use dovetail_plan::order::PRESETS;
 use dovetail_plan::policy::named::POLICIES;
 use serde::Deserialize;
 

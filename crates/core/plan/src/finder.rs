@@ -3,20 +3,11 @@
 
 use dovetail_model::NodeId;
 
-use crate::cause::{Cause, CauseCounts};
 use crate::policy::Policy;
-use crate::state::State;
-use crate::state::domains::DomainId;
-use crate::state::shapes::ShapeId;
-
-/// Nodes that are searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    Everywhere,
-    /// One domain above the node.
-    Domain(DomainId),
-    Node(NodeId),
-}
+use dovetail_state::State;
+use dovetail_state::cause::CauseCounts;
+use dovetail_state::scope::Scope;
+use dovetail_state::shapes::ShapeId;
 
 /// Answers about single pods.
 pub(crate) trait Finder {
@@ -49,17 +40,4 @@ pub(crate) trait Finder {
 
     /// Forgets random picks beyond so many.
     fn set_draws(&mut self, draws: u64);
-}
-
-impl State {
-    /// Whether one pod fits on a node, rules included, judged from scratch.
-    pub(crate) fn fits(&mut self, shape: ShapeId, node: NodeId) -> bool {
-        let demand = self.shapes.get(shape).demand.clone();
-        self.obstacle(&demand, node) == Cause::None
-    }
-
-    pub(crate) fn shape_capacity(&mut self, shape: ShapeId, node: NodeId) -> u64 {
-        let demand = self.shapes.get(shape).demand.clone();
-        u64::from(self.node_capacity(&demand, node))
-    }
 }

@@ -12,7 +12,7 @@ use dovetail_control::lead::Terms;
 use dovetail_control::record::Recording;
 use dovetail_live::comparison;
 use dovetail_live::recording::LiveRecording;
-use dovetail_plan::order::{PRESETS, Turns};
+use dovetail_order::{PRESETS, Turns};
 use dovetail_plan::{EngineConfig, PreemptionConfig, ReserveConfig};
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use dovetail_plan::order::{PRESETS, QueueTurns, Turns};
+use dovetail_order::{PRESETS, QueueTurns, Turns};
 use dovetail_units::duration::parse_duration;
 use serde::Deserialize;
 use toml::Spanned;

@@ -2,9 +2,9 @@
 
 use dovetail_cluster::queues::patch;
 use dovetail_objects::{Kind, Object};
+use dovetail_order::Turns;
 use dovetail_plan::Order;
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::order::Turns;
 use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, node, pod};

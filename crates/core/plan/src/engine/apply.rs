@@ -7,8 +7,8 @@ use dovetail_model::{Action, Event, JobId, Node, NodeName, Owner, Phase, Plan};
 use super::Engine;
 use super::error::EngineError;
 use super::placement::Search;
-use crate::cause::Help;
 use crate::policy::named::{self, PolicySpec};
+use dovetail_state::cause::Help;
 
 impl Engine {
     /// Takes an event into the state, or refuses it and changes nothing.

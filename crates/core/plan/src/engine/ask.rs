@@ -15,9 +15,9 @@ use crate::gang::{Gang, Placer};
 use crate::index::Index;
 use crate::policy::first_fit::FirstFit;
 use crate::policy::{Pick, whole_score};
-use crate::queue::quota::Beside;
-use crate::state::shapes::ShapeId;
-use crate::view::View;
+use dovetail_order::queues::quota::Beside;
+use dovetail_state::shapes::ShapeId;
+use dovetail_state::view::View;
 
 /// Where one pod of a job in question would go.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,15 +14,15 @@ use super::jobs::{JobRecord, Jobs};
 use super::models::charge_there;
 use super::placement::Placement;
 use super::queues::Capacity;
-use crate::cause::Help;
-use crate::estimate::{RunTimes, bucket_ms};
 use crate::gang::{Gang, PlacedPod};
-use crate::order::TurnBook;
+use crate::pending::{ClassKey, OrderKey};
 use crate::preemption::{Bounded, Kept, Preemptor, Relation, Survey, reclaims};
-use crate::queue::quota::{Quota, Rank};
-use crate::queue::usage::Usage;
-use crate::queue::{ClassKey, OrderKey};
-use crate::view::View;
+use dovetail_order::book::TurnBook;
+use dovetail_order::estimate::{RunTimes, bucket_ms};
+use dovetail_order::queues::quota::{Quota, Rank};
+use dovetail_order::queues::usage::Usage;
+use dovetail_state::cause::Help;
+use dovetail_state::view::View;
 
 /// All that decisions rest on.
 pub(crate) struct Books {

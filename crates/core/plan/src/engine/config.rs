@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::EstimatesConfig;
-use crate::order::Turns;
 use crate::policy::named::PolicySpec;
 use crate::preemption::PreemptionConfig;
-use crate::queue::Order;
 use crate::reserve::ReserveConfig;
+use dovetail_order::Order;
+use dovetail_order::Turns;
+use dovetail_order::estimate::EstimatesConfig;
 
 /// Policy, order, and what else decisions follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

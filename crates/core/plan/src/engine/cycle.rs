@@ -8,14 +8,14 @@ use dovetail_model::{JobId, NodeId, PendingReason, Plan};
 
 use super::models::{self, Models};
 use super::{Books, Engine, dividing, overdue, turning};
-use crate::cause::{Cause, Help};
 use crate::explain::DecisionRecord;
-use crate::finder::Scope;
 use crate::gang::Gang;
+use crate::pending::{OrderKey, Sleep};
 use crate::preemption::{PreemptOutcome, might_clear};
-use crate::queue::quota::Beside;
-use crate::queue::{OrderKey, Sleep};
 use crate::reserve;
+use dovetail_order::queues::quota::Beside;
+use dovetail_state::cause::{Cause, Help};
+use dovetail_state::scope::Scope;
 
 /// Why a job that was tried has not started.
 enum Tried {

@@ -7,9 +7,9 @@ use dovetail_model::{Charge, JobId, QueueName};
 use super::books::Books;
 use super::jobs::Jobs;
 use super::queues::Capacity;
-use crate::queue::kai::FairShares;
-use crate::queue::quota::Quota;
-use crate::state::State;
+use dovetail_order::queues::kai::FairShares;
+use dovetail_order::queues::quota::Quota;
+use dovetail_state::State;
 
 /// Divides the cluster anew over what queues hold and wait for.
 pub(super) fn divide(quota: &mut Quota, capacity: &mut Capacity, jobs: &Jobs, state: &State) {

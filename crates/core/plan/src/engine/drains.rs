@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_model::node::DrainWindow;
 use dovetail_model::{Condition, Node, NodeName};
 
-use crate::state::State;
+use dovetail_state::State;
 
 /// Windows that are open or still to come, by node.
 #[derive(Debug, Default)]

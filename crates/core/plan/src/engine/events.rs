@@ -9,10 +9,10 @@ use super::books::{Books, counts_all_queues};
 use super::error::EngineError;
 use super::jobs::{JobRecord, Jobs};
 use super::turning;
-use crate::cause::Help;
-use crate::estimate::RunTimes;
 use crate::gang::Gang;
-use crate::state::State;
+use dovetail_order::estimate::RunTimes;
+use dovetail_state::State;
+use dovetail_state::cause::Help;
 
 impl Books {
     pub(super) fn submit(&mut self, mut job: Job, plan: &mut Plan) -> Result<(), EngineError> {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Holding, HoldingId, Job, Knowledge, Owner, Phase};
 
-use crate::cause::Help;
-use crate::state::State;
-use crate::state::holdings::HoldingRecord;
+use dovetail_state::State;
+use dovetail_state::cause::Help;
+use dovetail_state::holdings::HoldingRecord;
 
 /// Holdings by the name of their owner.
 #[derive(Debug, Default)]

@@ -12,11 +12,11 @@ use super::away::Away;
 use super::error::EngineError;
 use super::foreign::Foreign;
 use super::models::charge_there;
-use crate::cause::Help;
 use crate::gang::Gang;
-use crate::queue::quota::Quota;
-use crate::queue::{OrderKey, Pending};
-use crate::state::State;
+use crate::pending::{OrderKey, Pending};
+use dovetail_order::queues::quota::Quota;
+use dovetail_state::State;
+use dovetail_state::cause::Help;
 
 /// A job the engine knows.
 #[derive(Debug)]

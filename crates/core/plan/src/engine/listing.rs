@@ -7,7 +7,7 @@ use dovetail_model::{Claim, HoldingId, JobId, NodeId, NodeName, Owner, PodId, Qu
 
 use super::books::Books;
 use super::supply::{WaitingClass, WaitingSet};
-use crate::queue::quota::QuotaBlock;
+use dovetail_order::queues::quota::QuotaBlock;
 
 /// What waits in a queue and everything below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

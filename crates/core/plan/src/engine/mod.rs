@@ -54,13 +54,13 @@ use std::sync::Arc;
 use dovetail_model::{Action, Job, JobId, Plan, Snapshot};
 
 use crate::learn::Learnt;
-use crate::order::TurnBook;
 use crate::policy::Policy;
 use crate::policy::named::PolicySpec;
 use crate::preemption::{Preemption, SearchEffort};
-use crate::queue::quota::QueueUse;
 use crate::reserve::Reservations;
-use crate::state::State;
+use dovetail_order::book::TurnBook;
+use dovetail_order::queues::quota::QueueUse;
+use dovetail_state::State;
 use drains::Drains;
 use supply::Supply;
 
@@ -191,7 +191,7 @@ impl Engine {
     /// How many distinct names and requirements there are tables for, also of what is gone.
     pub fn known_names(&self) -> usize {
         let state = self.state();
-        state.shapes.len() + state.counters.selector_count() + state.images.name_count()
+        state.shapes.count() + state.counters.selector_count() + state.images.name_count()
     }
 
     /// What was learnt: by the policy in force, or by an earlier one that was.

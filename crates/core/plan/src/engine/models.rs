@@ -8,8 +8,8 @@ use dovetail_model::{Axis, Charge, JobId, NodeId, Requirement};
 
 use super::books::Books;
 use crate::gang::Gang;
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 /// Which models a gang may have within the limits of its queues.
 #[derive(Debug)]

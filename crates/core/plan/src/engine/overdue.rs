@@ -4,7 +4,7 @@ use dovetail_model::{HoldingId, Job, JobId, Owner, Phase};
 
 use super::jobs::Jobs;
 use super::placement::Placement;
-use crate::estimate::{RunTimes, raised_ms};
+use dovetail_order::estimate::{RunTimes, raised_ms};
 
 /// Raises every expected end that has passed: nothing that is still there counts as gone. What is
 /// not a job's has no run time to judge by; its end is unknown from then on. True if any was

@@ -7,15 +7,16 @@ use dovetail_model::{Bounds, HoldingId, Job, JobId, Owner, Phase, PodId};
 use super::ask::WouldGo;
 use super::config::EngineConfig;
 use super::jobs::JobRecord;
-use crate::cause::Help;
-use crate::finder::{Finder, Scope};
+use crate::finder::Finder;
 use crate::gang::{Gang, PlacedPod, Placer};
 use crate::index::Index;
 use crate::naive::Naive;
+use crate::pending::ClassKey;
 use crate::policy::Policy;
-use crate::queue::ClassKey;
-use crate::state::State;
-use crate::view::View;
+use dovetail_state::State;
+use dovetail_state::cause::Help;
+use dovetail_state::scope::Scope;
+use dovetail_state::view::View;
 
 /// Nodes with what is held on them, and how a place on them is chosen. It knows no waiting jobs and
 /// decides nothing.

@@ -2,7 +2,7 @@
 
 use dovetail_model::Charge;
 
-use crate::state::State;
+use dovetail_state::State;
 
 /// The sum over all nodes, added up when any of them changed.
 #[derive(Debug, Default)]

@@ -15,18 +15,20 @@ use super::away::Away;
 use super::drains::Drains;
 use super::queues::Capacity;
 use super::{Books, Engine, EngineConfig, EngineError, JobRecord, Jobs, Placement, Search};
-use crate::cause::Help;
-use crate::estimate::RunTimes;
 use crate::gang::{Gang, GangSet, UnknownLevel};
-use crate::order::{QueueTurns, TurnBook};
+use crate::pending::{ByQueues, ClassKey, Pending, Sleep};
 use crate::policy::named::{self, PolicySpec};
 use crate::preemption::{Kept, Preemption, Survey};
-use crate::queue::kai::FairShares;
-use crate::queue::quota::Quota;
-use crate::queue::usage::Usage;
-use crate::queue::{ByQueues, ClassKey, Order, Pending, Sleep};
 use crate::reserve::Reservations;
-use crate::state::State;
+use dovetail_order::Order;
+use dovetail_order::QueueTurns;
+use dovetail_order::book::TurnBook;
+use dovetail_order::estimate::RunTimes;
+use dovetail_order::queues::kai::FairShares;
+use dovetail_order::queues::quota::Quota;
+use dovetail_order::queues::usage::Usage;
+use dovetail_state::State;
+use dovetail_state::cause::Help;
 
 /// An engine over the world of a snapshot.
 pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine, EngineError> {

@@ -4,15 +4,15 @@
 use dovetail_model::{HeldDevices, HoldingId, Job, MigTable, Mode, Node, NodeId, Owner};
 
 use super::Engine;
-use crate::cause::Cause;
-use crate::device::choice::LOST;
-use crate::device::need::Request;
-use crate::device::slices;
-use crate::device::table::DeviceFit;
-use crate::rules::RuleVerdicts;
-use crate::state::State;
-use crate::state::log::Cursor;
-use crate::state::shapes::{Demand, ShapeId};
+use dovetail_state::State;
+use dovetail_state::cause::Cause;
+use dovetail_state::device::choice::LOST;
+use dovetail_state::device::need::Request;
+use dovetail_state::device::slices;
+use dovetail_state::device::table::DeviceFit;
+use dovetail_state::log::Cursor;
+use dovetail_state::rules::RuleVerdicts;
+use dovetail_state::shapes::{Demand, ShapeId};
 
 /// Up to where a reader has followed the changes of nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

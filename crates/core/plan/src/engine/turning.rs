@@ -2,7 +2,7 @@
 
 use super::jobs::Jobs;
 use super::placement::Placement;
-use crate::order::TurnBook;
+use dovetail_order::book::TurnBook;
 
 /// Takes it in: waiting jobs get the place of their standing, and running ones may be open to
 /// others.

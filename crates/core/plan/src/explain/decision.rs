@@ -4,9 +4,9 @@ use dovetail_model::{HeldDevices, JobId, NodeId, NodeName, PodId};
 use serde::Serialize;
 
 use crate::engine::{Placement, Search};
-use crate::finder::Scope;
 use crate::gang::{Gang, PlacedPod};
 use crate::policy::{Term, whole_score};
+use dovetail_state::scope::Scope;
 
 /// Why one pod went where it went, at the moment of the decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use dovetail_model::Requirement;
 use serde::Serialize;
 
-use crate::cause::Cause;
-use crate::device::table::DeviceFit;
 use crate::engine::Questions;
-use crate::state::State;
-use crate::state::shapes::Demand;
+use dovetail_state::State;
+use dovetail_state::cause::Cause;
+use dovetail_state::device::table::DeviceFit;
+use dovetail_state::shapes::Demand;
 
 /// One thing that keeps a pod off a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,7 +39,7 @@ impl Questions<'_> {
             | Cause::Memory
             | Cause::Ephemeral
             | Cause::Extended
-            | Cause::Device => state.short(&demand, slot),
+            | Cause::Device => short(state, &demand, slot),
             Cause::VolumeNodeAffinity | Cause::StorageTopology => {
                 let hot = *state.nodes.hot(slot);
                 let masks = &mut state.masks;
@@ -63,31 +63,29 @@ impl Refusal {
     }
 }
 
-impl State {
-    /// Every amount that the demand asks for and the node has too little of.
-    fn short(&mut self, demand: &Demand, node: dovetail_model::NodeId) -> Vec<Refusal> {
-        let devices = self.devices.fit(demand.need, self.nodes.hot(node).set);
-        let (hot, cold, asked) = (self.nodes.hot(node), self.nodes.cold(node), &demand.amounts);
-        let plain = [
-            (i64::from(hot.slots_left), asked.pod_slots, Cause::PodSlots),
-            (hot.cpu_left_milli, asked.cpu_milli, Cause::Cpu),
-            (hot.memory_left_bytes, asked.memory_bytes, Cause::Memory),
-            (cold.ephemeral_left_bytes, asked.ephemeral_bytes, Cause::Ephemeral),
-        ];
-        let is_short = |left: i64, asked: i64| asked > 0 && left < asked;
-        let plain = plain.into_iter().filter(|(left, asked, _)| is_short(*left, *asked));
-        let mut short: Vec<Refusal> = plain.map(|(.., cause)| Refusal::of(cause)).collect();
-        for (name, asked) in &asked.extended {
-            if is_short(cold.extended_left(*name), *asked) {
-                let resource = Some(self.names.extended.get(*name).clone());
-                short.push(Refusal { cause: Cause::Extended, resource });
-            }
+/// Every amount that the demand asks for and the node has too little of.
+fn short(state: &mut State, demand: &Demand, node: dovetail_model::NodeId) -> Vec<Refusal> {
+    let devices = state.devices.fit(demand.need, state.nodes.hot(node).set);
+    let (hot, cold, asked) = (state.nodes.hot(node), state.nodes.cold(node), &demand.amounts);
+    let plain = [
+        (i64::from(hot.slots_left), asked.pod_slots, Cause::PodSlots),
+        (hot.cpu_left_milli, asked.cpu_milli, Cause::Cpu),
+        (hot.memory_left_bytes, asked.memory_bytes, Cause::Memory),
+        (cold.ephemeral_left_bytes, asked.ephemeral_bytes, Cause::Ephemeral),
+    ];
+    let is_short = |left: i64, asked: i64| asked > 0 && left < asked;
+    let plain = plain.into_iter().filter(|(left, asked, _)| is_short(*left, *asked));
+    let mut short: Vec<Refusal> = plain.map(|(.., cause)| Refusal::of(cause)).collect();
+    for (name, asked) in &asked.extended {
+        if is_short(cold.extended_left(*name), *asked) {
+            let resource = Some(state.names.extended.get(*name).clone());
+            short.push(Refusal { cause: Cause::Extended, resource });
         }
-        short.extend(match devices {
-            DeviceFit::WrongKind => Some(Refusal::of(Cause::Model)),
-            DeviceFit::Pods(0) => Some(Refusal::of(Cause::Device)),
-            DeviceFit::Pods(_) => None,
-        });
-        short
     }
+    short.extend(match devices {
+        DeviceFit::WrongKind => Some(Refusal::of(Cause::Model)),
+        DeviceFit::Pods(0) => Some(Refusal::of(Cause::Device)),
+        DeviceFit::Pods(_) => None,
+    });
+    short
 }

@@ -13,11 +13,11 @@ use dovetail_model::{
 };
 use serde::Serialize;
 
-use crate::cause::CauseCounts;
 use crate::engine::{Placement, Questions};
 use crate::gang::{Gang, GangSet};
-use crate::queue::quota::{Beside, QuotaBlock};
-use crate::view::View;
+use dovetail_order::queues::quota::{Beside, QuotaBlock};
+use dovetail_state::cause::CauseCounts;
+use dovetail_state::view::View;
 
 /// A constraint that could be given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -18,11 +18,12 @@ use dovetail_model::{
     Bounds, HeldDevices, HoldingId, JobId, NodeId, Owner, Phase, PodId, ReservationId,
 };
 
-use crate::finder::{Finder, Scope};
+use crate::finder::Finder;
 use crate::policy::Policy;
-use crate::state::State;
-use crate::state::holdings::HoldingRecord;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::scope::Scope;
+use dovetail_state::shapes::ShapeId;
 
 /// One pod with the place it got.
 #[derive(Clone, Debug, PartialEq, Eq)]

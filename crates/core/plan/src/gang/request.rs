@@ -2,8 +2,8 @@
 
 use dovetail_model::{Charge, Job, TopologyRequest};
 
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 /// What is to be placed together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

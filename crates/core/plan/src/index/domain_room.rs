@@ -2,11 +2,11 @@
 
 use dovetail_model::NodeId;
 
-use crate::finder::Scope;
-use crate::state::State;
-use crate::state::domains::Path;
-use crate::state::log::Cursor;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::domains::Path;
+use dovetail_state::log::Cursor;
+use dovetail_state::scope::Scope;
+use dovetail_state::shapes::ShapeId;
 
 /// Sums of node capacities.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl DomainRoom {
         if self.per_node.len() <= node.index() {
             self.per_node.resize(node.index() + 1, (0, Path::new()));
         }
-        self.per_domain.resize(self.per_domain.len().max(state.domains.len()), 0);
+        self.per_domain.resize(self.per_domain.len().max(state.domains.count()), 0);
         let (old, old_path) = std::mem::take(&mut self.per_node[node.index()]);
         self.everywhere -= u64::from(old);
         for domain in old_path {

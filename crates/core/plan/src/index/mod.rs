@@ -13,14 +13,15 @@ use std::collections::BTreeMap;
 use dovetail_model::NodeId;
 use rustc_hash::FxHashMap;
 
-use crate::cause::CauseCounts;
-use crate::finder::{Finder, Scope};
+use crate::finder::Finder;
 use crate::index::domain_room::DomainRoom;
 use crate::index::score_index::ScoreIndex;
 use crate::policy::{Pick, Policy};
-use crate::state::State;
-use crate::state::domains::DomainId;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::cause::CauseCounts;
+use dovetail_state::domains::DomainId;
+use dovetail_state::scope::Scope;
+use dovetail_state::shapes::ShapeId;
 
 /// Memory that score trees may take before the least recently used ones are dropped, in bytes.
 pub const DEFAULT_MAX_BYTES: usize = 512 << 20;

@@ -3,14 +3,14 @@
 use dovetail_model::NodeId;
 use rustc_hash::FxHashMap;
 
-use crate::cause::{CAUSES, Cause, CauseCounts};
 use crate::index::wide_tree::WideTree;
 use crate::policy::{Policy, SCORE_LIMIT, whole_score};
-use crate::rules::RuleVerdicts;
-use crate::state::State;
-use crate::state::domains::DomainId;
-use crate::state::log::Cursor;
-use crate::state::shapes::{Demand, ShapeId};
+use dovetail_state::State;
+use dovetail_state::cause::{CAUSES, Cause, CauseCounts};
+use dovetail_state::domains::DomainId;
+use dovetail_state::log::Cursor;
+use dovetail_state::rules::RuleVerdicts;
+use dovetail_state::shapes::{Demand, ShapeId};
 
 /// A tree of (score, rank) with the obstacle of every node that does not fit.
 #[derive(Debug)]

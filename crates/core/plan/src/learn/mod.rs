@@ -14,8 +14,8 @@ pub use histogram::{CHECK_EVERY, HALF_LIFE_ARRIVALS, PodKind};
 
 use crate::learn::histogram::{Histogram, Shares, distance};
 use crate::learn::supply::Supply;
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 /// Fixed-point one: weights and shares have 20 fractional bits.
 pub(crate) const ONE: i64 = 1 << 20;

@@ -6,7 +6,7 @@ use dovetail_model::Node;
 use serde::{Deserialize, Serialize};
 
 use crate::learn::PodKind;
-use crate::state::State;
+use dovetail_state::State;
 
 /// Binary digits to which the CPU and memory of nodes are told apart, so that there are few
 /// classes.

@@ -15,14 +15,15 @@ use dovetail_model::{
     Condition, ConditionCause, Node, NodeId, Requirement, RuleCause, Taint, TaintEffect,
 };
 
-use crate::cause::{CAUSES, Cause, CauseCounts};
-use crate::device::cell::Cell;
-use crate::device::choice::{self, LOST};
-use crate::finder::{Finder, Scope};
+use crate::finder::Finder;
 use crate::index::RandomSequence;
 use crate::policy::{Pick, Policy, whole_score};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::cause::{CAUSES, Cause, CauseCounts};
+use dovetail_state::device::cell::Cell;
+use dovetail_state::device::choice::{self, LOST};
+use dovetail_state::scope::Scope;
+use dovetail_state::shapes::ShapeId;
 
 /// Answers by exhaustive search.
 #[derive(Debug, Default)]
@@ -276,7 +277,7 @@ impl<'s> Free<'s> {
         let demand = &state.shapes.get(shape).demand;
         let need = state.devices.need(demand.need);
         let asked = &demand.amounts;
-        let wants_device = need.request != crate::device::need::Request::None;
+        let wants_device = need.request != dovetail_state::device::need::Request::None;
         let kinds = self.cells.iter().filter(|number| **number != LOST);
         let right_kind = kinds
             .map(|number| state.devices.kind(state.devices.cell(*number).kind))

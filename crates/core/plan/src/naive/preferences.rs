@@ -3,7 +3,7 @@
 use dovetail_model::{Node, NodeId, Preferred, Requirement, TaintEffect};
 
 use crate::naive::{label, rules};
-use crate::state::State;
+use dovetail_state::State;
 
 pub(super) fn points(state: &State, requirement: &Requirement, slot: NodeId) -> i64 {
     let node = &state.nodes.cold(slot).node;

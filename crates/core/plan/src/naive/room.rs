@@ -2,11 +2,11 @@
 
 use dovetail_model::NodeId;
 
-use crate::device::choice;
-use crate::device::need::Request;
 use crate::naive::{Free, beyond, early_obstacle, volumes};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::device::choice;
+use dovetail_state::device::need::Request;
+use dovetail_state::shapes::ShapeId;
 
 /// Where neither amounts nor devices set a bound, room is counted up to so many pods.
 const MOST_PODS: i64 = 65_533;

@@ -6,9 +6,9 @@ use dovetail_model::{
     ConditionCause, CounterRule, CounterScope, Node, NodeId, Requirement, RuleCause, RuleKind,
 };
 
-use crate::cause::Cause;
 use crate::naive::{conditions_hold, label, named, tolerated};
-use crate::state::State;
+use dovetail_state::State;
+use dovetail_state::cause::Cause;
 
 /// The first rule from there that does not allow one more such pod on the node.
 pub(super) fn broken(

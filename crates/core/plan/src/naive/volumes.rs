@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{Attachment, NodeId, Requirement};
 
-use crate::state::State;
+use dovetail_state::State;
 
 /// Whether the pod's volumes would exceed a limit of the node that they add to.
 pub(super) fn exceed(state: &State, requirement: &Requirement, slot: NodeId) -> bool {

@@ -6,8 +6,8 @@
 use dovetail_model::NodeId;
 
 use crate::policy::{Policy, Term};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 /// CPU of the largest node of the published experiments, in thousandths of a core.
 pub(crate) const CPU_SCALE_MILLI: f64 = 128_000.0;

@@ -10,12 +10,12 @@ use dovetail_model::NodeId;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::device::need::{DeviceNeed, Request};
 use crate::learn::PodKind;
 use crate::policy::other_resources::{OtherResources, PLENTY};
 use crate::policy::steps::Steps;
-use crate::state::State;
-use crate::state::holdings::Amounts;
+use dovetail_state::State;
+use dovetail_state::device::need::{DeviceNeed, Request};
+use dovetail_state::holdings::Amounts;
 
 /// Pods beyond this number on one node are told apart by devices alone.
 const DEEPEST: u8 = 16;

@@ -7,8 +7,8 @@ use dovetail_model::NodeId;
 
 use crate::policy::best_fit::{CPU_SCALE_MILLI, GPU_SCALE_MILLI};
 use crate::policy::{Policy, Term};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 /// The policy.
 #[derive(Debug, Default)]

@@ -27,8 +27,8 @@ use crate::policy::share_choice::{After, options_after, share_on_best};
 use crate::policy::slice_room::SliceRoom;
 use crate::policy::weights::Weights;
 use crate::policy::{Policy, SCORE_LIMIT, Term, default_devices, scarcity};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 /// Waste that a point of a pod's preferences makes up for, in milli-GPU.
 const POINT_MILLI: i64 = 5;

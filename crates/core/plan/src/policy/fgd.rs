@@ -11,8 +11,8 @@ use crate::policy::fragmentation::Fragmentation;
 use crate::policy::share_choice::{options_after, share_on_best};
 use crate::policy::target::TargetPod;
 use crate::policy::{Policy, Term};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 /// The policy with a fixed target mix.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use crate::policy::fgd::FgdScorer;
 use crate::policy::fragmentation::Fragmentation;
 use crate::policy::target::TargetPod;
 use crate::policy::{Policy, Term};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 /// The policy.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use dovetail_model::{HeldDevices, NodeId};
 
-use crate::device::need::Request;
 use crate::index::RandomSequence;
 use crate::policy::{Pick, Policy, Term, default_devices};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::device::need::Request;
+use dovetail_state::shapes::ShapeId;
 
 /// The first node with room.
 #[derive(Debug, Default)]
@@ -70,7 +70,8 @@ impl Policy for Random {
             return default_devices(state, shape, node);
         }
         let usable = state.nodes.cold(node).cells.iter().enumerate().filter_map(|(index, cell)| {
-            let cell = (*cell != crate::device::choice::LOST).then(|| state.devices.cell(*cell))?;
+            let cell = (*cell != dovetail_state::device::choice::LOST)
+                .then(|| state.devices.cell(*cell))?;
             let kind = state.devices.kind(cell.kind);
             let fits = need.accepts_kind(kind) && need.fits_cell(cell, kind);
             fits.then(|| (index as u16, need.amount(kind)))

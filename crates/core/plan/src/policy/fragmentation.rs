@@ -8,9 +8,9 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::device::table::Alike;
 use crate::policy::target::TargetPod;
-use crate::state::State;
+use dovetail_state::State;
+use dovetail_state::device::table::Alike;
 
 /// Fragmentation under one target mix, computed once per (devices, CPU rank).
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use dovetail_model::{Mode, NodeId};
 
-use crate::device::need::Request;
 use crate::policy::{Policy, Term, default_devices};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::device::need::Request;
+use dovetail_state::shapes::ShapeId;
 
 /// The policy.
 #[derive(Debug, Default)]

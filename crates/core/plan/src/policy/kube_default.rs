@@ -9,8 +9,8 @@
 use dovetail_model::NodeId;
 
 use crate::policy::{Policy, Term};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::shapes::ShapeId;
 
 const DEFAULT_CPU_MILLI: i64 = 100;
 const DEFAULT_MEMORY_BYTES: i64 = 200 << 20;

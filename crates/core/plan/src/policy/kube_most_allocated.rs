@@ -11,11 +11,11 @@
 
 use dovetail_model::NodeId;
 
-use crate::device::choice::LOST;
 use crate::policy::kube_default::Load;
 use crate::policy::{Policy, Term};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::device::choice::LOST;
+use dovetail_state::shapes::ShapeId;
 
 const MAX_SCORE: i128 = 100;
 const CPU_WEIGHT: i64 = 1;

@@ -33,10 +33,10 @@ pub mod weights;
 use dovetail_model::{HeldDevices, NodeId};
 use serde::Serialize;
 
-use crate::device::choice;
 use crate::learn::Learnt;
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::device::choice;
+use dovetail_state::shapes::ShapeId;
 
 /// Scores lie between −`SCORE_LIMIT` and `SCORE_LIMIT`, both excluded: so many bits an index keeps.
 pub const SCORE_LIMIT: i64 = 1 << 39;

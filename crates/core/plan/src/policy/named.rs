@@ -18,7 +18,7 @@ use crate::policy::kube_default::KubeDefault;
 use crate::policy::kube_most_allocated::KubeMostAllocated;
 use crate::policy::target::TargetPod;
 use crate::policy::weights::Weights;
-use crate::state::State;
+use dovetail_state::State;
 
 /// Names of all policies with what they do, the default first.
 pub const POLICIES: [(&str, &str); 11] = [

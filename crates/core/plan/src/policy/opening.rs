@@ -7,8 +7,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::learn::{Learnt, ONE, STEADY};
-use crate::state::State;
-use crate::state::nodes::Hot;
+use dovetail_state::State;
+use dovetail_state::nodes::Hot;
 
 /// Price of opening a node with the most CPU, for each of its devices, in milli-GPU.
 const OPENING_MILLI: i64 = 625;

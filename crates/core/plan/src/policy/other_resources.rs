@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 
 use crate::learn::PodKind;
 use crate::policy::steps::Steps;
-use crate::state::State;
-use crate::state::holdings::Amounts;
+use dovetail_state::State;
+use dovetail_state::holdings::Amounts;
 
 /// Number of a node on which nothing of it keeps an expected pod off.
 pub(crate) const PLENTY: u32 = 0;

@@ -3,11 +3,11 @@
 use dovetail_model::{HeldDevices, NodeId};
 use smallvec::SmallVec;
 
-use crate::device::choice::{self, LOST};
-use crate::device::need::Request;
 use crate::policy::default_devices;
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::device::choice::{self, LOST};
+use dovetail_state::device::need::Request;
+use dovetail_state::shapes::ShapeId;
 
 /// A node's devices after one choice.
 #[derive(Clone, Debug)]

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use dovetail_model::{HeldDevices, MigProfile, NodeId};
 use rustc_hash::FxHashMap;
 
-use crate::device::choice::LOST;
-use crate::device::need::Request;
-use crate::device::slices::best_slice;
 use crate::learn::{Learnt, ONE};
-use crate::state::State;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::device::choice::LOST;
+use dovetail_state::device::need::Request;
+use dovetail_state::device::slices::best_slice;
+use dovetail_state::shapes::ShapeId;
 
 /// Expected room under one mix of slices.
 #[derive(Debug)]

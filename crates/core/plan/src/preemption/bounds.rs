@@ -4,11 +4,11 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{DeviceAmount, DeviceRequest, NodeId, Owner, Phase};
 
 use super::units::Prey;
-use crate::finder::Scope;
 use crate::gang::Gang;
-use crate::state::State;
-use crate::state::holdings::HoldingRecord;
-use crate::state::shapes::ShapeId;
+use dovetail_state::State;
+use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::scope::Scope;
+use dovetail_state::shapes::ShapeId;
 
 /// Whether the nodes, of each domain that the gang could be in, take fewer pods than it has even if
 /// everybody goes who may. Never wrong when it says yes. A gang of one pod is not looked at: the

@@ -3,17 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{
-    Claim, DeviceAmount, HeldDevices, HoldingId, JobId, Knowledge, NodeId, Owner, Phase,
-    ReservationId,
+    Claim, DeviceAmount, HeldDevices, HoldingId, JobId, Knowledge, NodeId, ReservationId,
 };
-use smallvec::SmallVec;
 
-use super::beyond::take;
-use crate::device::cell::Cell;
 use crate::engine::{Foreign, Jobs};
 use crate::gang::Gang;
-use crate::state::State;
-use crate::state::holdings::{Amounts, HoldingRecord};
+use dovetail_state::State;
+use dovetail_state::holdings::Amounts;
 
 /// What is left of holdings that are to leave, besides what claims count on.
 type Leaving = BTreeMap<HoldingId, (Amounts, HeldDevices)>;
@@ -146,7 +142,7 @@ impl Claims {
     /// Inside a transaction: as if all were there that a claim is for.
     pub(crate) fn fill(&self, job: JobId, state: &mut State, jobs: &Jobs) {
         if let (Some(claim), Some(record)) = (self.get(job), jobs.records.get(&job)) {
-            state.hold_claim(claim, &record.gang);
+            hold_claim(state, claim, &record.gang);
         }
     }
 }
@@ -205,101 +201,15 @@ fn wanted_by_claim(
     wanted
 }
 
-impl State {
-    /// Those of the devices that can be held now. Where devices are counted any others do as well.
-    fn givable(&self, node: NodeId, devices: HeldDevices) -> HeldDevices {
-        let cold = self.nodes.cold(node);
-        let mut cells = self.cells(node);
-        let mut given = HeldDevices::new();
-        for (index, amount) in devices {
-            let can = |cell: &Option<Cell>| cell.as_ref().is_some_and(|c| c.can_give(&amount));
-            let place = match cold.node.knowledge {
-                Knowledge::Assigned => Some(usize::from(index)),
-                Knowledge::Counted => cells.iter().position(can),
-            };
-            let Some(place) = place.filter(|place| cells.get(*place).is_some_and(can)) else {
-                continue;
-            };
-            cells[place] = cells[place].as_ref().map(|cell| cell.hold(&amount));
-            given.push((place as u16, amount));
-        }
-        given.sort_by_key(|(index, _)| *index);
-        given
+/// Inside a transaction: holds all that a claim is for, and tells what that is.
+pub(super) fn hold_claim(state: &mut State, claim: &Claim, gang: &Gang) -> Vec<HoldingId> {
+    let mut held = Vec::new();
+    for place in &claim.places {
+        let Some(node) = state.nodes.find(&place.node) else { continue };
+        let Some(set) = gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
+        let demand = state.shapes.get(set.shape).demand.clone();
+        let devices = place.devices.clone();
+        held.push(state.hold_kept(node, claim.reservation, demand.amounts, devices));
     }
-
-    /// Inside a transaction: holds all that a claim is for, and tells what that is.
-    pub(super) fn hold_claim(&mut self, claim: &Claim, gang: &Gang) -> Vec<HoldingId> {
-        let mut held = Vec::new();
-        for place in &claim.places {
-            let Some(node) = self.nodes.find(&place.node) else { continue };
-            let Some(set) = gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
-            let demand = self.shapes.get(set.shape).demand.clone();
-            let devices = self.givable(node, place.devices.clone());
-            held.push(self.hold(kept(node, claim.reservation, demand.amounts, devices)));
-        }
-        held
-    }
-
-    /// Keeps amounts of a node for a claim.
-    fn keep_on(
-        &mut self,
-        node: NodeId,
-        reservation: ReservationId,
-        amounts: Amounts,
-        devices: HeldDevices,
-    ) {
-        let devices = self.givable(node, devices);
-        self.hold(kept(node, reservation, amounts, devices));
-        if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
-            self.rebuild_devices(node);
-        }
-    }
-}
-
-fn kept(
-    node: NodeId,
-    reservation: ReservationId,
-    amounts: Amounts,
-    devices: HeldDevices,
-) -> HoldingRecord {
-    HoldingRecord {
-        node,
-        owner: Owner::Reservation,
-        phase: Phase::Held { expected_end_ms: None },
-        reservation: Some(reservation),
-        amounts,
-        devices,
-        counts_into: SmallVec::new(),
-        attachments: SmallVec::new(),
-    }
-}
-
-impl Amounts {
-    /// What is needed less is taken out of `other`.
-    fn take_from(&mut self, other: &mut Self) {
-        take(&mut self.cpu_milli, &mut other.cpu_milli);
-        take(&mut self.memory_bytes, &mut other.memory_bytes);
-        take(&mut self.ephemeral_bytes, &mut other.ephemeral_bytes);
-        take(&mut self.pod_slots, &mut other.pod_slots);
-        for (name, need) in &mut self.extended {
-            if let Some((_, left)) = other.extended.iter_mut().find(|(have, _)| have == name) {
-                take(need, left);
-            }
-        }
-        self.extended.retain(|(_, amount)| *amount > 0);
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.cpu_milli += other.cpu_milli;
-        self.memory_bytes += other.memory_bytes;
-        self.ephemeral_bytes += other.ephemeral_bytes;
-        self.pod_slots += other.pod_slots;
-        for (name, amount) in &other.extended {
-            match self.extended.iter_mut().find(|(have, _)| have == name) {
-                Some((_, sum)) => *sum += amount,
-                None => self.extended.push((*name, *amount)),
-            }
-        }
-        self.extended.sort_unstable();
-    }
+    held
 }

@@ -16,14 +16,14 @@ use super::relation::Relation;
 use super::search::{Found, Search};
 use super::survey::Survey;
 use super::units::Prey;
-use crate::cause::Help;
 use crate::engine::{Books, JobRecord, Jobs, Placement};
 use crate::gang::PlacedPod;
-use crate::queue::Sleep;
-use crate::state::State;
-use crate::state::holdings::HoldingRecord;
-use crate::state::shapes::ShapeId;
-use crate::view::View;
+use crate::pending::Sleep;
+use dovetail_state::State;
+use dovetail_state::cause::Help;
+use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::shapes::ShapeId;
+use dovetail_state::view::View;
 
 /// What looking for pods to stop took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use dovetail_model::{Axis, Charge, Job, JobId, Queue, QueueName};
 use smallvec::SmallVec;
 
-use crate::queue::quota::{Beside, Level, Quota};
+use dovetail_order::queues::quota::{Beside, Level, Quota};
 
 /// Two queues, seen from the lowest queue above both.
 pub(super) struct Between<'e> {

@@ -10,8 +10,8 @@ use super::rooms::{has_room_for, importance};
 use super::{Claims, Survey};
 use crate::engine::{Foreign, JobRecord, Jobs, Placement};
 use crate::gang::{Gang, PlacedPod};
-use crate::state::State;
-use crate::state::holdings::HoldingRecord;
+use dovetail_state::State;
+use dovetail_state::holdings::HoldingRecord;
 
 /// By whom room is set aside for whom.
 #[derive(Debug, Default)]

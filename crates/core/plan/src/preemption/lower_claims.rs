@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 
 use dovetail_model::{Claim, JobId};
 
+use super::claims::hold_claim;
 use super::search::{Found, Search};
 use super::units::Unit;
 use crate::gang::PlacedPod;
@@ -30,7 +31,7 @@ impl Search<'_> {
     fn keep_claim(&mut self, units: &[Unit], claim: &Claim) -> Option<Vec<PlacedPod>> {
         let gang = &self.prey.jobs.get(&claim.job)?.gang;
         let mark = self.state.begin();
-        let held = self.state.hold_claim(claim, gang);
+        let held = hold_claim(self.state, claim, gang);
         self.operations_left = self.operations_left.saturating_sub(held.len() as u64);
         let places = self.suffices(units);
         match places {

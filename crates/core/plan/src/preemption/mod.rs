@@ -30,7 +30,6 @@
 //!
 //! The searches of a cycle count their operations and end at a limit, never after a time.
 
-mod beyond;
 mod bounds;
 mod claims;
 mod cost;

@@ -9,8 +9,8 @@ use super::cost::{self, Tally};
 use super::search::Search;
 use super::survey::Outlook;
 use super::units::Unit;
-use crate::state::holdings::HoldingRecord;
-use crate::state::shapes::{Demand, ShapeId};
+use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::shapes::{Demand, ShapeId};
 
 /// Who goes from a node, and what that costs beyond what was decided before.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use dovetail_model::PreemptReason;
 
 use super::guarantees;
 use crate::engine::JobRecord;
-use crate::order::TurnBook;
-use crate::queue::quota::Quota;
+use dovetail_order::book::TurnBook;
+use dovetail_order::queues::quota::Quota;
 
 /// A waiting job that asks who would make place for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use dovetail_model::{Knowledge, Owner, Phase};
 
 use super::search::{Found, Search};
 use super::units::Unit;
-use crate::fit::times_left;
 use crate::gang::PlacedPod;
-use crate::state::holdings::HoldingRecord;
-use crate::state::{State, load};
+use dovetail_state::fit::times_left;
+use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::{State, load};
 
 /// The greater is kept rather: by priority, then by how much it is.
 pub(super) fn importance(room: &HoldingRecord) -> (i32, i64, i64) {

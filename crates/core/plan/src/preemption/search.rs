@@ -10,11 +10,12 @@ use super::cost::{self, Tally};
 use super::node_plan::put_back_order;
 use super::survey::Survey;
 use super::units::{Prey, Unit};
-use crate::finder::{Finder, Scope};
+use crate::finder::Finder;
 use crate::gang::{Gang, GangSet, PlacedPod, Placer};
 use crate::policy::Policy;
-use crate::state::State;
-use crate::state::holdings::HoldingRecord;
+use dovetail_state::State;
+use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::scope::Scope;
 
 /// Who is stopped, and where the job then starts.
 #[derive(Clone, Debug)]

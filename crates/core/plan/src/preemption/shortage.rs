@@ -10,8 +10,8 @@ use super::Claims;
 use super::units::Unit;
 use crate::engine::{JobRecord, Jobs};
 use crate::gang::Gang;
-use crate::queue::quota::{Beside, Quota, QuotaBlock};
-use crate::state::State;
+use dovetail_order::queues::quota::{Beside, Quota, QuotaBlock};
+use dovetail_state::State;
 
 /// By how much a job would bring each of its queues beyond a bound.
 #[derive(Clone, Debug, Default)]

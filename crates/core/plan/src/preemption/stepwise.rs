@@ -9,10 +9,10 @@ use super::node_plan::NodePlan;
 use super::search::Search;
 use super::survey::{Outlook, Survey};
 use super::units::Unit;
-use crate::finder::Scope;
 use crate::gang::GangSet;
-use crate::state::holdings::HoldingRecord;
-use crate::state::shapes::ShapeId;
+use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::scope::Scope;
+use dovetail_state::shapes::ShapeId;
 
 /// The books of one pass over the pods of a gang.
 struct Pass {

@@ -8,7 +8,7 @@ use dovetail_model::{NodeId, PreemptionCost};
 
 use super::node_plan::NodePlan;
 use super::relation::Preemptor;
-use crate::state::shapes::ShapeId;
+use dovetail_state::shapes::ShapeId;
 
 /// What is known of a node for one more pod.
 #[derive(Clone, Debug)]

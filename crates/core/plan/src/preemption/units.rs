@@ -12,7 +12,7 @@ use super::guarantees::{Lendable, Takes};
 use super::relation::Relation;
 use super::shortage::{Repays, Shortage};
 use crate::engine::JobRecord;
-use crate::state::State;
+use dovetail_state::State;
 
 /// Pods that are stopped together.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use dovetail_model::{Claim, JobId, Owner, PendingReason, Plan};
 
 use super::Reservations;
 use super::search::{Found, Search, without_end};
-use crate::cause::Help;
 use crate::engine::Books;
 use crate::preemption::{FIRST_OF_RESERVED, News};
+use dovetail_state::cause::Help;
 
 /// Classes of a queue that are looked at for its first job.
 const MAX_CLASSES: usize = 64;

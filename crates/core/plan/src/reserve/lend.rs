@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use dovetail_model::{Bounds, HoldingId, JobId, NodeId, Owner};
 
 use super::Reservations;
-use crate::cause::Help;
 use crate::engine::Books;
 use crate::gang::{Gang, PlacedPod};
+use dovetail_state::cause::Help;
 
 /// Whether a job that is expected to run so long (p90) could start in the room of any other at all.
 pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
@@ -78,7 +78,10 @@ impl Reservations {
         let asks = &jobs[&job].job;
         let gpu_milli = |job: &JobId| jobs.get(job).map_or(0, |record| record.job.min_gpu_milli());
         let end_ms = asks.estimate.map(|estimate| {
-            books.placement.now_ms.saturating_add(crate::estimate::bucket_ms(estimate.p90_ms))
+            books
+                .placement
+                .now_ms
+                .saturating_add(dovetail_order::estimate::bucket_ms(estimate.p90_ms))
         });
         let percent = i64::from(self.config.lent_percent);
         let lends = |lender: &JobId, until_ms: u64| {

@@ -6,9 +6,9 @@ use dovetail_model::{Bounds, HoldingId, JobId, Owner, Phase, Place, PodId};
 
 use crate::engine::Books;
 use crate::gang::Gang;
-use crate::state::Mark;
-use crate::state::holdings::HoldingRecord;
-use crate::view::View;
+use dovetail_state::Mark;
+use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::view::View;
 
 /// When and where a job could start, and who must have ended by then.
 pub(super) struct Found {

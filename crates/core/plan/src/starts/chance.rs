@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_model::job::EstimateSource;
 use dovetail_model::{Job, JobId, Snapshot};
 
-use crate::estimate::{RunTimes, Survival};
+use dovetail_order::estimate::{RunTimes, Survival};
 
 /// What is known of how long a job runs in all.
 enum Chance {

@@ -3,8 +3,8 @@
 
 use dovetail_check::{Judge, VictimProblem, Violation};
 use dovetail_model::{Action, Event, JobId, Plan, PreemptReason};
+use dovetail_order::QueueTurns;
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::order::QueueTurns;
 use dovetail_plan::{Batch, Engine, EngineError, EstimatesConfig, ReserveConfig};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;

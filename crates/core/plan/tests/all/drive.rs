@@ -7,8 +7,8 @@ use dovetail_model::{
     Budget, Condition, DeviceAmount, Event, Holding, HoldingId, HowEnded, Job, JobId, Mode, Node,
     NodeName, Owner, Phase, PodId, Requirement, ReservationId, Resources, Snapshot, Topology,
 };
+use dovetail_order::{PRESETS, Turns};
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::order::{PRESETS, Turns};
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_plan::{Engine, Learnt, Order, PolicySpec, TargetPod};
 

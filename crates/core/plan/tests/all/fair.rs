@@ -7,8 +7,8 @@ use dovetail_model::{
     Action, Axis, Bounds, Budget, Event, HowEnded, Job, JobId, Node, Plan, PodSet, PreemptReason,
     Queue, Snapshot,
 };
+use dovetail_order::Turns;
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::order::Turns;
 use dovetail_plan::{Batch, Engine, Order, PolicySpec, PreemptionConfig};
 use std::sync::Arc;
 

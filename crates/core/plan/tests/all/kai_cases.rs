@@ -15,8 +15,8 @@ use dovetail_model::{
     Node, NodeName, Owner, Phase, PodId, PodSet, Queue, Requirement, Resources, Snapshot, Topology,
     TopologyRequest,
 };
+use dovetail_order::Turns;
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::order::Turns;
 use dovetail_plan::{Batch, Engine, Order, PolicySpec, PreemptionConfig};
 use serde::Deserialize;
 

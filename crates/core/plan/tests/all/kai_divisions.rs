@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use dovetail_plan::division::{Asks, divide};
+use dovetail_order::queues::division::{Asks, divide};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 //! What a scene may have besides pods and nodes: queues, disruption budgets; and scenes in which
 //! one thing happens after the other, and nothing goes wrong.
 
-use dovetail_plan::order::{PRESETS, QueueTurns, Turns};
+use dovetail_order::{PRESETS, QueueTurns, Turns};
 
 use super::{QueueSpec, Scene, Step, What};
 use crate::dice::Row;

@@ -3,7 +3,7 @@
 
 mod extras;
 
-use dovetail_plan::order::Turns;
+use dovetail_order::Turns;
 
 use crate::dice::Row;
 use crate::recipe::Extras;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use dovetail_check::Judge;
 use dovetail_model::{Bounds, Event, Plan, Queue};
-use dovetail_plan::order::Turns;
+use dovetail_order::Turns;
 use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec, PreemptionConfig};
 use dovetail_sim::timed::{
     Observer, QueueFigures, QueueWatch, Simulation, TimedConfig, TimedWorld,

@@ -3,7 +3,7 @@
 
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Action, Event, Plan, PreemptReason};
-use dovetail_plan::order::Turns;
+use dovetail_order::Turns;
 use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec, PreemptionConfig};
 use dovetail_sim::baseline::{BaselineCluster, BaselineJob, BaselineOrder, replay_baseline};
 use dovetail_sim::record::{Checkpoint, Recorder, replay};

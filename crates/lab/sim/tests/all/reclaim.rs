@@ -2,7 +2,7 @@
 
 use dovetail_check::{Judge, Violation};
 use dovetail_model::{Bounds, Event, Plan, Queue};
-use dovetail_plan::order::Turns;
+use dovetail_order::Turns;
 use dovetail_plan::{Engine, EngineConfig, Order, PreemptionConfig};
 use dovetail_sim::timed::{Estimates, Observer, Simulation, TimedConfig, TimedWorld};
 use dovetail_trace::{TraceJob, TraceNode};

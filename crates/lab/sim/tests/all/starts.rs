@@ -1,7 +1,7 @@
 //! Expected starts of pending jobs, held against what comes.
 
 use dovetail_model::JobId;
-use dovetail_plan::order::Turns;
+use dovetail_order::Turns;
 use dovetail_plan::{EngineConfig, Foresight, Order, PolicySpec, PreemptionConfig, ReserveConfig};
 use dovetail_sim::timed::{
     Estimates, Simulation, StartEstimate, StartWatch, TimedConfig, TimedWorld,

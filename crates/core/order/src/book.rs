@@ -1,0 +1,205 @@
+//! Standings of jobs that wait and run.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::cohort::Cohorts as Plain;
+use dovetail_model::{Job, JobId};
+
+use super::{Turns, respite};
+use crate::estimate::Cohorts;
+
+/// A job that runs.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    standing: u64,
+    /// When its standing, or whether it may be preempted, changes next.
+    due_ms: u64,
+    /// Whether it may be preempted for a better standing.
+    is_open: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct TurnBook {
+    turns: Turns,
+    cohorts: Cohorts,
+    running: BTreeMap<JobId, Running>,
+    due: BTreeSet<(u64, JobId)>,
+    /// Jobs that may be preempted for a better standing, the worst first.
+    open: BTreeSet<(Reverse<u64>, JobId)>,
+}
+
+impl TurnBook {
+    pub fn new(turns: Turns, plain: &Plain) -> Self {
+        let mut book = Self {
+            turns,
+            cohorts: Cohorts::of(plain),
+            running: BTreeMap::new(),
+            due: BTreeSet::new(),
+            open: BTreeSet::new(),
+        };
+        for (job, standing, due_ms, is_open) in plain.running.iter().copied() {
+            book.note(job, Running { standing, due_ms, is_open });
+        }
+        book
+    }
+
+    pub fn plain(&self) -> Plain {
+        let running = self.running.iter();
+        let running = running.map(|(job, at)| (*job, at.standing, at.due_ms, at.is_open));
+        Plain { running: running.collect(), ..self.cohorts.plain() }
+    }
+
+    /// Whether queues get back what they are guaranteed.
+    pub fn reclaims(&self) -> bool {
+        self.turns.reclaims
+    }
+
+    /// Whether a job that runs may be preempted so that another queue gets its quota back.
+    pub fn gives_back(&self, job: &Job, now_ms: u64) -> bool {
+        respite::ends_ms(job, self.turns.respite_ms()) <= now_ms
+    }
+
+    /// Whether nobody, priority included, takes what a queue holds within its quota.
+    pub fn protects_guarantees(&self) -> bool {
+        self.turns.protects_guarantees
+    }
+
+    /// A job came, or came back.
+    pub fn submit(&mut self, job: &Job, now_ms: u64) {
+        let gpus = (job.min_gpu_milli() + 999) / 1_000;
+        // By powers of two: 1, 2, 3 to 4, 5 to 8 GPUs, and so on.
+        let kind = u64::try_from(gpus).unwrap_or(0).checked_next_power_of_two();
+        let kind = kind.map_or(u32::MAX, |power| power.trailing_zeros() + u32::from(gpus > 0));
+        self.cohorts.submit(job.id, kind, now_ms);
+    }
+
+    /// The standing of a job that has done so much.
+    fn standing_at(&self, job: &Job, done_ms: u64) -> u64 {
+        let estimate_ms = job.estimate.map_or(0, |estimate| estimate.p50_ms);
+        let expected_ms = match estimate_ms > done_ms {
+            true => estimate_ms - done_ms,
+            false => {
+                let length = self.cohorts.lengths.of(done_ms);
+                self.cohorts.inverse_index_ms(job.id, length).unwrap_or(u64::MAX)
+            }
+        };
+        self.turns.standing(expected_ms, job.min_gpu_milli(), job.submit_ms)
+    }
+
+    /// The standing of a job that waits.
+    pub fn standing(&self, job: &Job) -> u64 {
+        self.standing_at(job, job.history.saved_ms)
+    }
+
+    /// Whether it is known that a job runs.
+    pub fn has_running(&self, job: JobId) -> bool {
+        self.running.contains_key(&job)
+    }
+
+    /// A job runs from now on, or other things are known of it; whether others may preempt it that
+    /// might not before.
+    pub fn run(&mut self, job: &Job, now_ms: u64) -> bool {
+        let before = self.stop(job.id);
+        let did = job.attempt_at(now_ms);
+        let saved_ms = job.history.saved_ms.saturating_add(did.saved_ms);
+        let done_ms = saved_ms.saturating_add(did.unsaved_ms);
+        let length = self.cohorts.lengths.of(done_ms);
+        self.cohorts.reach(job.id, length);
+        // Preempted, it would stand as what its checkpoints keep: what is better then than now
+        // would take the place back.
+        let standing = self.standing_at(job, done_ms).min(self.standing_at(job, saved_ms));
+        let opens_ms = opens_ms(job).filter(|_| self.turns.preempts);
+        let is_open = opens_ms.is_some_and(|opens_ms| opens_ms <= now_ms);
+        let waits_ms = job.interruption.restart_ms(job.history.is_empty()) - did.restart_ms;
+        let next_length = self.cohorts.lengths.end_ms(length).map(|end_ms| end_ms - done_ms);
+        let next_length =
+            next_length.map(|in_ms| now_ms.saturating_add(in_ms).saturating_add(waits_ms));
+        let respite_ms =
+            self.turns.reclaims.then(|| respite::ends_ms(job, self.turns.respite_ms()));
+        let later = |at_ms: Option<u64>| at_ms.filter(|at_ms| *at_ms > now_ms);
+        let next = [next_length, later(opens_ms), later(respite_ms)];
+        let due_ms = next.into_iter().flatten().min().unwrap_or(u64::MAX);
+        self.note(job.id, Running { standing, due_ms, is_open });
+        // Before, its next change was to be this end.
+        let is_respite_over = respite_ms
+            .zip(before)
+            .is_some_and(|(respite_ms, before)| (before.due_ms..=now_ms).contains(&respite_ms));
+        is_respite_over
+            || is_open && before.is_none_or(|before| !before.is_open || before.standing < standing)
+    }
+
+    fn note(&mut self, job: JobId, running: Running) {
+        self.running.insert(job, running);
+        self.due.insert((running.due_ms, job));
+        if running.is_open {
+            self.open.insert((Reverse(running.standing), job));
+        }
+    }
+
+    /// A job runs no more.
+    pub fn pause(&mut self, job: JobId) {
+        self.stop(job);
+    }
+
+    fn stop(&mut self, job: JobId) -> Option<Running> {
+        let running = self.running.remove(&job)?;
+        self.due.remove(&(running.due_ms, job));
+        self.open.remove(&(Reverse(running.standing), job));
+        Some(running)
+    }
+
+    /// A job is over, after it had run for so long in all; `None` if nobody knows.
+    pub fn end(&mut self, job: JobId, ran_ms: Option<u64>) {
+        self.stop(job);
+        self.cohorts.end(job, ran_ms);
+    }
+
+    /// When something changes even if nothing else happens.
+    pub fn due_ms(&self) -> Option<u64> {
+        self.due.first().map(|(due_ms, _)| *due_ms).filter(|due_ms| *due_ms < u64::MAX)
+    }
+
+    /// Jobs whose time has come.
+    pub fn due(&self, now_ms: u64) -> Vec<JobId> {
+        let due = self.due.range(..=(now_ms, JobId(u64::MAX)));
+        due.map(|(_, job)| *job).collect()
+    }
+
+    /// Computes again what is out of date; the jobs that this is about.
+    pub fn refresh(&mut self) -> Vec<JobId> {
+        self.cohorts.refresh()
+    }
+
+    /// Whether any job might make place for one of this standing that was submitted then; never
+    /// wrong when it says no.
+    pub fn might_take(&self, (standing, submit_ms): (u64, u64)) -> bool {
+        let worst = self.open.first().map(|(Reverse(worst), _)| *worst);
+        worst.is_some_and(|worst| worst > self.turns.may_be_taken_from(standing, submit_ms))
+    }
+
+    /// Whether a job that runs makes place for one of this standing that was submitted then. What
+    /// would be lost must be less than the difference.
+    pub fn may_take(&self, (standing, submit_ms): (u64, u64), from: &Job, now_ms: u64) -> bool {
+        let Some(running) = self.running.get(&from.id).filter(|running| running.is_open) else {
+            return false;
+        };
+        let lost_ms = from.attempt_at(now_ms).unsaved_ms + from.interruption.restart_ms(false);
+        let gpu_milli = from.min_gpu_milli().unsigned_abs();
+        let lost = lost_ms.saturating_mul(gpu_milli) / 1_000;
+        running.standing > self.turns.may_be_taken_from(standing, submit_ms)
+            && lost <= running.standing - standing
+    }
+}
+
+/// From when on a job may be preempted for a better standing; `None` is never. It has written a
+/// checkpoint by then, so that no attempt is without any use.
+fn opens_ms(job: &Job) -> Option<u64> {
+    let rules = job.preemption;
+    let is_spent = rules.max_preemptions.is_some_and(|most| job.history.preemptions >= most);
+    if rules.is_protected || is_spent {
+        return None;
+    }
+    let first_ms = job.interruption.next_checkpoint_ms(0, job.history.is_empty())?;
+    Some(job.start_ms?.saturating_add(first_ms.max(rules.min_run_ms.unwrap_or(0))))
+}

@@ -1,0 +1,205 @@
+//! How long jobs run: what engines learn from runs that ended.
+//!
+//! A run of a job counts for five groups, from all jobs to those of the same owner, size and work.
+//! The estimate of a job starts from a prior and goes through its groups, the widest first: in
+//! each, the chance to end in a bucket of run times is that of the wider group, moved by what the
+//! runs of this one say ([`survival`]). A group with few runs thus says nearly what the wider one
+//! says.
+//!
+//! Estimates are read from a published version and stay as they are until the next one; a version
+//! follows an event, never a clock ([`RunTimes::publish`]), so that a trace that is cut off decides
+//! the same up to the cut.
+//!
+//! Where a job brings no estimate, or has outlived it, order `dovetail` asks for more than
+//! quantiles: which time is best spent on it. That is learnt from jobs that came together and,
+//! unlike estimates, moves with everything that happens to them ([`Cohorts`]).
+//!
+//! | file | what |
+//! |---|---|
+//! | `buckets` | run times in steps of a quarter of an octave |
+//! | `chances` | chances to end, from those who ended and those who have not yet |
+//! | `groups` | which groups a job belongs to |
+//! | `survival` | chances to end of a job, and quantiles of them |
+//! | `cohorts` | jobs that came together, and their chances |
+//! | `gittins` | the best of all times to spend on a job, from the chances to end at each length |
+//! | `overdue` | expected ends that have passed |
+
+mod buckets;
+mod chances;
+mod cohorts;
+mod gittins;
+mod groups;
+mod overdue;
+mod survival;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use dovetail_model::job::EstimateSource;
+use dovetail_model::{Estimate, Job, RunTimeCounts, RunTimeGroup, RunTimeTables};
+use serde::{Deserialize, Serialize};
+
+pub use cohorts::Cohorts;
+pub use overdue::raised_ms;
+pub use survival::Survival;
+
+/// The longest run time of the bucket of one: jobs of one bucket are treated alike.
+pub fn bucket_ms(run_ms: u64) -> u64 {
+    buckets::upper_ms(buckets::of(run_ms)).max(run_ms)
+}
+
+/// Whether and how run times are learned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EstimatesConfig {
+    /// Whether jobs that come without an estimate get a learned one.
+    pub learn: bool,
+}
+
+impl EstimatesConfig {
+    /// Whether nothing differs from what an engine does by default.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A version is published this long after the one before, at the first run that ends.
+const PUBLISH_EVERY_MS: u64 = 10 * 60 * 1_000;
+/// Until so many runs have ended, each of them publishes a version.
+const PUBLISH_EACH_BELOW: u64 = 64;
+/// Estimates are called learned once so many runs have ended; before, they are the prior's.
+const LEARNED_FROM: u64 = 8;
+/// What one run weighs in the counts of its groups.
+const RUN_WEIGHT: u32 = 16;
+/// Runs that a group remembers, about: beyond twice as many, older ones weigh half.
+const REMEMBERED_RUNS: u32 = 256;
+/// Groups that are remembered; of more, those are forgotten that nothing was added to for longest.
+const MAX_GROUPS: usize = 4_096;
+
+type Table = BTreeMap<RunTimeGroup, RunTimeCounts>;
+
+/// What has been learned about run times.
+#[derive(Debug, Default)]
+pub struct RunTimes {
+    learns: bool,
+    runs: u64,
+    version: u64,
+    published_ms: u64,
+    published: Table,
+    next: Table,
+}
+
+impl RunTimes {
+    /// What an earlier engine had learned, or nothing yet.
+    pub fn new(config: EstimatesConfig, tables: Option<&RunTimeTables>) -> Self {
+        let tables = tables.cloned().unwrap_or_default();
+        Self {
+            learns: config.learn,
+            runs: tables.runs,
+            version: tables.version,
+            published_ms: tables.published_ms,
+            published: tables.published.into_iter().collect(),
+            next: tables.next.into_iter().collect(),
+        }
+    }
+
+    /// All of it as plain data; `None` where nothing is learned.
+    pub fn tables(&self) -> Option<RunTimeTables> {
+        let list = |table: &Table| table.iter().map(|(g, c)| (g.clone(), c.clone())).collect();
+        self.learns.then(|| RunTimeTables {
+            runs: self.runs,
+            version: self.version,
+            published_ms: self.published_ms,
+            published: list(&self.published),
+            next: list(&self.next),
+        })
+    }
+
+    /// The estimate of a job that brings none; `None` where nothing is learned.
+    pub fn estimate(&self, job: &Job) -> Option<Estimate> {
+        let survival = self.survival(job)?;
+        let (p50_ms, p90_ms) = (survival.quantile_ms(0.5, 0), survival.quantile_ms(0.9, 0));
+        let is_learned = self.published.get(&RunTimeGroup::default()).is_some_and(|all| {
+            let runs: u32 = all.buckets.iter().map(|(_, ended, _)| ended / RUN_WEIGHT).sum();
+            u64::from(runs) >= LEARNED_FROM
+        });
+        let source = match is_learned {
+            true => EstimateSource::History,
+            false => EstimateSource::Default,
+        };
+        Some(Estimate { p50_ms, p90_ms, source })
+    }
+
+    /// The chances of a job to run for how long; `None` where nothing is learned.
+    pub fn survival(&self, job: &Job) -> Option<Survival> {
+        self.learns.then(|| {
+            groups::of(job).iter().fold(Survival::prior(), |wider, group| {
+                match self.published.get(group) {
+                    Some(counts) => wider.narrowed(counts),
+                    None => wider,
+                }
+            })
+        })
+    }
+
+    /// A run is over. It says how long such jobs run if it completed; otherwise only that they run
+    /// for longer.
+    pub fn observe(&mut self, job: &Job, ran_ms: u64, completed: bool) {
+        if !self.learns {
+            return;
+        }
+        self.runs += 1;
+        for group in groups::of(job) {
+            let counts = self.next.entry(group).or_default();
+            add(counts, ran_ms, completed);
+            counts.last_seen = self.runs;
+            forget_older(counts);
+        }
+        while self.next.len() > MAX_GROUPS {
+            let oldest = self.next.iter().min_by_key(|(_, counts)| counts.last_seen);
+            let oldest = oldest.map(|(group, _)| group.clone());
+            oldest.map(|group| self.next.remove(&group));
+        }
+    }
+
+    /// Whether the next version is to be published.
+    pub fn is_due(&self, now_ms: u64) -> bool {
+        let next_ms = self.published_ms.saturating_add(PUBLISH_EVERY_MS);
+        self.learns && (now_ms >= next_ms || self.runs <= PUBLISH_EACH_BELOW)
+    }
+
+    /// Publishes a version. `running` are the jobs that run, each with how long it has so far: such
+    /// jobs run for longer than that.
+    pub fn publish<'j>(&mut self, now_ms: u64, running: impl Iterator<Item = (&'j Job, u64)>) {
+        self.version += 1;
+        self.published_ms = now_ms;
+        self.published = self.next.clone();
+        for (job, ran_ms) in running {
+            for group in groups::of(job) {
+                add(self.published.entry(group).or_default(), ran_ms, false);
+            }
+        }
+    }
+}
+
+fn add(counts: &mut RunTimeCounts, ran_ms: u64, completed: bool) {
+    let bucket = buckets::of(ran_ms) as u8;
+    let place = counts.buckets.partition_point(|(other, ..)| *other < bucket);
+    if counts.buckets.get(place).is_none_or(|(other, ..)| *other != bucket) {
+        counts.buckets.insert(place, (bucket, 0, 0));
+    }
+    let (_, ended, running) = &mut counts.buckets[place];
+    *if completed { ended } else { running } += RUN_WEIGHT;
+}
+
+/// Halves the weight of what is known once there is enough of it.
+fn forget_older(counts: &mut RunTimeCounts) {
+    let sum: u32 = counts.buckets.iter().map(|(_, ended, running)| ended + running).sum();
+    if sum >= 2 * REMEMBERED_RUNS * RUN_WEIGHT {
+        counts.buckets.iter_mut().for_each(|(_, ended, running)| {
+            (*ended, *running) = (*ended / 2, *running / 2);
+        });
+        counts.buckets.retain(|(_, ended, running)| ended + running > 0);
+    }
+}

@@ -1,0 +1,246 @@
+//! What queues have used of the cluster, older use counting less.
+//!
+//! A queue is charged for what it holds beyond its quota while somebody else wants it: another
+//! queue with the same parent, or the parent's own jobs. What nobody else wanted is free. With the
+//! rate r at which it is charged and the half-life h, its usage u is after a time t
+//!
+//! > u 2^(−t/h) + r h / ln 2 (1 − 2^(−t/h)),
+//!
+//! the exact sum of what it held, at whatever times that is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{Charge, Queue, QueueName, QueueUsage};
+
+use super::quota::{Level, Quota, Rank, share};
+
+/// The whole cluster for a second.
+const CLUSTER_SECOND: f64 = 1e9;
+
+/// What a job counts for at once when it starts, so that a queue gains nothing by a burst: an hour
+/// of what it holds.
+const ENTRY_S: u64 = 3_600;
+
+/// Usage of a queue, or of its own jobs alone where it has queues below it.
+type Key = (QueueName, Level);
+
+/// What queues have used.
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    /// Half-life of queues that state none, nor any above them; 0 counts no history.
+    half_life_ms: u64,
+    used: BTreeMap<Key, u64>,
+    now_ms: u64,
+    /// Ranks that are known, of queues that wait.
+    ranks: BTreeMap<QueueName, Rank>,
+}
+
+/// Usage after a time in which the rate was the same; times in the same unit.
+pub fn decayed(used: f64, rate: f64, elapsed: f64, half_life: f64) -> f64 {
+    if half_life <= 0.0 {
+        return 0.0;
+    }
+    let exponent = elapsed / half_life * std::f64::consts::LN_2;
+    let gone = -libm::expm1(-exponent);
+    used * (1.0 - gone) + rate * half_life / std::f64::consts::LN_2 * gone
+}
+
+impl Usage {
+    /// What was known of these queues. What is as of an earlier time has decayed since; what was
+    /// used meanwhile nobody has counted.
+    pub fn new(half_life_ms: u64, now_ms: u64, (queues, known): (&[Queue], &[QueueUsage])) -> Self {
+        let mut quota = Quota::default();
+        queues.iter().for_each(|queue| quota.set(queue.clone()));
+        let level = |is_own: bool| if is_own { Level::Own } else { Level::All };
+        let key = |usage: &QueueUsage| (usage.queue.clone(), level(usage.is_own));
+        let used = |usage: &QueueUsage| {
+            let elapsed_s = now_ms.saturating_sub(usage.at_ms) as f64 / 1e3;
+            if elapsed_s == 0.0 {
+                return usage.used;
+            }
+            let own_ms = quota.half_life_of(&usage.queue).unwrap_or(half_life_ms);
+            libm::round(decayed(usage.used as f64, 0.0, elapsed_s, own_ms as f64 / 1e3)) as u64
+        };
+        let used = known.iter().map(|usage| (key(usage), used(usage))).collect();
+        Self { half_life_ms, used, now_ms, ranks: BTreeMap::new() }
+    }
+
+    /// As plain data.
+    pub fn plain(&self) -> Vec<QueueUsage> {
+        let used = self.used.iter().map(|((queue, level), used)| QueueUsage {
+            queue: queue.clone(),
+            is_own: *level == Level::Own,
+            used: *used,
+            at_ms: self.now_ms,
+        });
+        used.collect()
+    }
+
+    /// Time goes on; until now nothing changed of what queues hold and who waits.
+    pub fn advance(
+        &mut self,
+        now_ms: u64,
+        (quota, capacity): (&Quota, &Charge),
+        waiting: &BTreeSet<QueueName>,
+    ) {
+        let elapsed_s = now_ms.saturating_sub(self.now_ms) as f64 / 1e3;
+        self.now_ms = self.now_ms.max(now_ms);
+        if elapsed_s == 0.0 {
+            return;
+        }
+        self.ranks.clear();
+        let rivals = Rivals::of(quota, waiting);
+        for queue in quota.all() {
+            let half_life_ms = quota.half_life_of(&queue.name).unwrap_or(self.half_life_ms);
+            for level in [Level::All, Level::Own] {
+                let held = quota.held(queue, level);
+                let rate = match rivals.want(quota, queue, level) {
+                    true => charged(queue, level, held, capacity) as f64,
+                    false => 0.0,
+                };
+                let key = (queue.name.clone(), level);
+                let before = self.used.get(&key).copied().unwrap_or(0);
+                if before == 0 && rate == 0.0 {
+                    continue;
+                }
+                let half_life_s = half_life_ms as f64 / 1e3;
+                let after = libm::round(decayed(before as f64, rate, elapsed_s, half_life_s));
+                match after as u64 {
+                    0 => drop(self.used.remove(&key)),
+                    after => drop(self.used.insert(key, after)),
+                }
+            }
+        }
+        self.used.retain(|(queue, _), _| quota.knows(queue));
+    }
+
+    /// What a queue has used and holds, for its weight: the smallest goes first, after those that
+    /// hold less than their quota.
+    pub fn rank(&mut self, name: &str, quota: &Quota, capacity: &Charge) -> Rank {
+        if let Some(known) = self.ranks.get(name) {
+            return known.clone();
+        }
+        let rank = quota.rank_by(name, |queue, level| {
+            let held = quota.held(queue, level);
+            let is_within = level == Level::All && is_below_quota(queue, held);
+            let entry = charged(queue, level, held, capacity).saturating_mul(ENTRY_S);
+            let used = self.used.get(&(queue.name.clone(), level)).copied().unwrap_or(0);
+            let level = used.saturating_add(entry) / u64::from(queue.weight.max(1));
+            [u64::from(!is_within), level]
+        });
+        self.ranks.insert(name.to_owned(), rank.clone());
+        rank
+    }
+
+    /// A queue holds more or less: what it and those beside it come to is to be computed again.
+    pub fn note(&mut self, queue: &str, quota: &Quota) {
+        let root = |name: &str| quota.way_up(name).last().map(|queue| queue.name.clone());
+        let changed = root(queue);
+        self.ranks.retain(|name, _| root(name) != changed);
+    }
+
+    /// Everything is to be computed again.
+    pub fn note_all(&mut self) {
+        self.ranks.clear();
+    }
+
+    /// What a queue has used, in cluster-seconds.
+    pub fn of(&self, queue: &str) -> f64 {
+        let used = self.used.get(&(queue.to_owned(), Level::All));
+        used.map_or(0.0, |used| *used as f64 / CLUSTER_SECOND)
+    }
+}
+
+/// Whether a queue holds less than its quota of everything that it has one of.
+pub fn is_below_quota(queue: &Queue, held: &Charge) -> bool {
+    let mut guaranteed = queue.guaranteed.iter().peekable();
+    guaranteed.peek().is_some() && guaranteed.all(|(axis, quota)| held.get(&axis) < quota)
+}
+
+/// The part of the cluster that a queue is charged for: what it holds beyond its quota. Its own
+/// jobs have none of their own.
+fn charged(queue: &Queue, level: Level, held: &Charge, capacity: &Charge) -> u64 {
+    if level == Level::Own {
+        return share(held, capacity, 1);
+    }
+    let mut beyond = held.clone();
+    for (axis, quota) in queue.guaranteed.iter() {
+        let over = held.get(&axis).saturating_sub(quota).max(0);
+        beyond.set(&axis, over);
+    }
+    share(&beyond, capacity, 1)
+}
+
+/// Who wants what others hold.
+struct Rivals {
+    /// Of each parent, how many of the queues below it wait, and whether its own jobs do.
+    waiting_below: BTreeMap<Option<QueueName>, usize>,
+    /// Queues that wait, or those below them.
+    waiting: BTreeSet<QueueName>,
+    /// Queues of which jobs of their own wait.
+    own: BTreeSet<QueueName>,
+}
+
+impl Rivals {
+    fn of(quota: &Quota, own: &BTreeSet<QueueName>) -> Self {
+        let mut all = Self {
+            waiting_below: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            own: own.iter().filter(|name| quota.knows(name)).cloned().collect(),
+        };
+        for name in &all.own {
+            *all.waiting_below.entry(Some(name.clone())).or_default() += 1;
+            for queue in quota.way_up(name) {
+                if !all.waiting.insert(queue.name.clone()) {
+                    break;
+                }
+                *all.waiting_below.entry(quota.parent(queue)).or_default() += 1;
+            }
+        }
+        all
+    }
+
+    /// Whether any but these jobs wait for what they hold.
+    fn want(&self, quota: &Quota, queue: &Queue, level: Level) -> bool {
+        let (group, waits) = match level {
+            Level::All => (quota.parent(queue), self.waiting.contains(&queue.name)),
+            Level::Own => (Some(queue.name.clone()), self.own.contains(&queue.name)),
+        };
+        let waiting = self.waiting_below.get(&group).copied().unwrap_or(0);
+        waiting > usize::from(waits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Held against steps so fine that it makes no difference whether they decay before or after
+    /// they are charged.
+    #[test]
+    fn usage_is_what_fine_steps_of_time_add_up_to() {
+        let pieces = [(0.3, 5_000.0), (0.0, 86_400.0), (1.0, 1.0), (0.7, 250_000.0)];
+        for half_life in [3_600.0, 86_400.0, 604_800.0] {
+            let (mut exact, mut stepped) = (42.0, 42.0_f64);
+            for (rate, elapsed) in pieces {
+                exact = decayed(exact, rate, elapsed, half_life);
+                let steps = 1_000_000;
+                let step = elapsed / f64::from(steps);
+                let kept = libm::exp2(-step / half_life);
+                let half_kept = libm::exp2(-step / half_life / 2.0);
+                for _ in 0..steps {
+                    stepped = stepped * kept + rate * step * half_kept;
+                }
+            }
+            assert!((exact / stepped - 1.0).abs() < 1e-9, "{half_life}: {exact} {stepped}");
+        }
+    }
+
+    #[test]
+    fn it_makes_no_difference_how_often_usage_is_asked_for() {
+        let at_once = decayed(7.0, 0.4, 9_000.0, 3_600.0);
+        let halves = decayed(decayed(7.0, 0.4, 4_500.0, 3_600.0), 0.4, 4_500.0, 3_600.0);
+        assert!((at_once / halves - 1.0).abs() < 1e-14);
+        assert_eq!(decayed(7.0, 0.4, 9_000.0, 0.0), 0.0);
+    }
+}

@@ -1,0 +1,204 @@
+//! Presets of order `dovetail`, and their weights.
+
+use serde::{Deserialize, Serialize};
+
+/// Weights of the terms of a standing, who goes by queues, and whether running jobs make place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Turns {
+    /// Weight of the GPU-time that is expected until a job ends, in thousandths.
+    pub size: u32,
+    /// Weight of the run time that is expected until a job ends, whatever its size, in thousandths:
+    /// a second counts as a GPU-second.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub run_time: u32,
+    /// GPU-seconds that a second of waiting makes up for, in thousandths.
+    pub age: u32,
+    /// Whether a job that waits may preempt one of equal priority whose standing is worse.
+    pub preempts: bool,
+    /// How many times better its standing must be, in hundredths.
+    pub advantage: u32,
+    /// Which queue goes first.
+    #[serde(skip_serializing_if = "QueueTurns::is_none")]
+    pub queues: QueueTurns,
+    /// After so long, what a queue has used counts half, where the queue says nothing else; 0
+    /// counts only what it holds. In seconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub half_life_s: u32,
+    /// Whether a queue gets back what it is guaranteed from those that hold more than theirs.
+    #[serde(skip_serializing_if = "is_not")]
+    pub reclaims: bool,
+    /// A job that was preempted is left alone for so long at most before it is preempted again for
+    /// the quota of a queue. In seconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub respite_s: u32,
+    /// Whether nobody, priority included, takes what a queue holds within its quota.
+    #[serde(skip_serializing_if = "is_not")]
+    pub protects_guarantees: bool,
+}
+
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_not(value: &bool) -> bool {
+    !value
+}
+
+// The form that serde asks for.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+/// Which queue goes first among jobs of equal priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueTurns {
+    /// None: jobs of all queues stand in one line.
+    #[default]
+    None,
+    /// Who holds less than its quota, then who has used least for its weight, level by level
+    /// (Slurm's Fair Tree).
+    FairTree,
+    /// Who has least of what NVIDIA's KAI-Scheduler would give it, before priority; a job that must
+    /// not be preempted starts within quotas alone.
+    Kai,
+}
+
+impl QueueTurns {
+    // The form that serde asks for.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+const DAY_S: u32 = 24 * 3_600;
+const WEEK_S: u32 = 7 * DAY_S;
+
+/// Presets by name, the default first, each with what it is for.
+pub const PRESETS: [(&str, &str, Turns); 5] = [
+    (
+        "fair",
+        "queues by what they have used for their weight; within one, submission order, short jobs \
+         a little earlier",
+        Turns {
+            queues: QueueTurns::FairTree,
+            half_life_s: WEEK_S,
+            reclaims: true,
+            respite_s: DAY_S,
+            protects_guarantees: true,
+            ..Turns::LINE
+        },
+    ),
+    (
+        "throughput",
+        "little expected GPU-time first; running jobs are left alone",
+        Turns { size: 1_000, age: 10, ..Turns::LINE },
+    ),
+    (
+        "latency",
+        "little expected GPU-time first; running jobs are preempted for much shorter ones",
+        Turns { size: 1_000, age: 10, preempts: true, ..Turns::LINE },
+    ),
+    (
+        "cost",
+        "little expected run time first, whatever the size: GPUs wait least for work that ends soon",
+        Turns { size: 0, run_time: 1_000, age: 10, ..Turns::LINE },
+    ),
+    (
+        "kai",
+        "queues in the order of NVIDIA's KAI-Scheduler, which divides the cluster over them; within \
+         one, priority and submission order",
+        Turns {
+            size: 0,
+            queues: QueueTurns::Kai,
+            reclaims: true,
+            respite_s: DAY_S,
+            protects_guarantees: true,
+            ..Turns::LINE
+        },
+    ),
+];
+
+impl Default for Turns {
+    /// What an engine is told that is told nothing: no preset, as it would change what earlier
+    /// recordings decide.
+    fn default() -> Self {
+        Self::LINE
+    }
+}
+
+impl Turns {
+    /// One line in submission order, jobs that are expected to be short a little earlier.
+    pub const LINE: Self = Self {
+        size: 10,
+        run_time: 0,
+        age: 1_000,
+        preempts: false,
+        advantage: 300,
+        queues: QueueTurns::None,
+        half_life_s: 0,
+        reclaims: false,
+        respite_s: 0,
+        protects_guarantees: false,
+    };
+
+    /// The preset of a name.
+    pub fn preset(name: &str) -> Option<Self> {
+        let preset = PRESETS.iter().find(|(known, ..)| *known == name);
+        preset.map(|(.., turns)| *turns)
+    }
+
+    /// Half-life of what queues have used, in ms.
+    pub fn half_life_ms(&self) -> u64 {
+        u64::from(self.half_life_s) * 1_000
+    }
+
+    /// See [`Self::respite_s`], in ms.
+    pub(super) fn respite_ms(&self) -> u64 {
+        u64::from(self.respite_s) * 1_000
+    }
+
+    /// A standing, in GPU-ms: of a job that is expected to run for so long, on so many GPUs, and
+    /// was submitted then.
+    pub(super) fn standing(&self, expected_ms: u64, gpu_milli: i64, submit_ms: u64) -> u64 {
+        // A job without GPUs counts as a thousandth of one: it is in nobody's way.
+        let gpu_milli = u128::from(gpu_milli.max(1).unsigned_abs());
+        let size = u128::from(expected_ms) * gpu_milli * u128::from(self.size) / 1_000_000;
+        let run_time = u128::from(expected_ms) * u128::from(self.run_time) / 1_000;
+        u64::try_from(size + run_time + self.age(submit_ms)).unwrap_or(u64::MAX)
+    }
+
+    /// The standing from which on a job that runs may be preempted for one of this standing that
+    /// was submitted then. Its size counts alone: the clock on which it was submitted began at any
+    /// time.
+    pub fn may_be_taken_from(&self, standing: u64, submit_ms: u64) -> u64 {
+        let size = u128::from(standing).saturating_sub(self.age(submit_ms));
+        let better = size * u128::from(self.advantage.max(100) - 100) / 100;
+        u64::try_from(u128::from(standing) + better).unwrap_or(u64::MAX)
+    }
+
+    fn age(&self, submit_ms: u64) -> u128 {
+        u128::from(submit_ms) * u128::from(self.age) / 1_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_be_preempted_does_not_depend_on_where_the_clock_begins() {
+        let turns = Turns::preset("latency").expect("a preset");
+        let hour_ms = 3_600_000;
+        for origin_ms in [0, 1_800_000_000_000] {
+            // One GPU for an hour, submitted a day after the running job.
+            let submit_ms = origin_ms + 24 * hour_ms;
+            let waits = turns.standing(hour_ms, 1_000, submit_ms);
+            let bar = turns.may_be_taken_from(waits, submit_ms);
+            let runs = |hours: u64| turns.standing(hours * hour_ms, 1_000, origin_ms);
+            // Three hours, and 0.01 GPU-hours for each hour of age.
+            assert!(runs(3) < bar && runs(4) > bar, "{origin_ms}: {bar}");
+        }
+    }
+}

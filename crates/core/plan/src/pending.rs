@@ -1,0 +1,340 @@
+//! The pending queue: jobs by class, classes that sleep until an event can help.
+//!
+//! Jobs that ask for the same (queue, priority aside) form a class: if the first does not fit, none
+//! does. Such a class sleeps and names the causes that must go away; an event that touches none of
+//! them leaves it asleep.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use dovetail_model::{Job, JobId, PendingReason, QueueName, ReservationId};
+use dovetail_order::Order;
+use dovetail_order::queues::quota::Rank;
+use rustc_hash::FxHashMap;
+
+use crate::gang::Gang;
+use dovetail_state::cause::Help;
+
+/// Place of a job in the order; the smallest goes first.
+pub(crate) type OrderKey = (Reverse<i32>, u64, JobId);
+
+/// Jobs that are placeable together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ClassKey {
+    pub(crate) queue: String,
+    pub(crate) gang: Arc<Gang>,
+    /// Whether they may stop others.
+    pub(crate) preempts: bool,
+    /// What is kept for the only one of them.
+    pub(crate) claim: Option<ReservationId>,
+    /// How long they are expected to run (p90, by bucket), where that decides whether they may
+    /// start.
+    pub(crate) p90_ms: Option<u64>,
+    /// Under which names room is held for the only one of them.
+    pub(crate) kept_room: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Class {
+    key: ClassKey,
+    jobs: BTreeSet<OrderKey>,
+    /// `None` while awake.
+    asleep: Option<Sleep>,
+}
+
+/// Why a class sleeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sleep {
+    /// What must become better.
+    pub(crate) wants: Help,
+    /// What its first job is told.
+    pub(crate) reason: PendingReason,
+}
+
+/// What the queue of a job has to say in whose turn it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ByQueues {
+    /// Nothing.
+    #[default]
+    No,
+    /// Among jobs of equal priority.
+    WithinPriority,
+    /// Before priority, which counts within a queue.
+    First,
+}
+
+/// All waiting jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    order: Order,
+    by_queues: ByQueues,
+    /// Whether jobs may pass the first one although the order says otherwise: what that is to have
+    /// is reserved.
+    backfills: bool,
+    classes: Vec<Class>,
+    numbers: FxHashMap<ClassKey, usize>,
+    /// First job of every class that has one.
+    heads: BTreeMap<OrderKey, usize>,
+    /// First job of every class that is awake.
+    awake: BTreeMap<OrderKey, usize>,
+    /// The same by queue, for orders that look at queues.
+    awake_in: ByQueue,
+    /// First job of every class by queue, where room is reserved for the first of each queue.
+    heads_in: ByQueue,
+    waiting: usize,
+    /// Everything that some sleeping class wants, and maybe more.
+    wanted: Help,
+}
+
+impl Pending {
+    /// No jobs yet, in this order.
+    pub(crate) fn new(order: Order, by_queues: ByQueues, backfills: bool) -> Self {
+        Self { order, by_queues, backfills, ..Self::default() }
+    }
+
+    /// Whether jobs may pass the first one for which room is reserved.
+    pub(crate) fn backfills(&self) -> bool {
+        self.backfills
+    }
+
+    /// How many jobs wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Adds a job; returns its place and its class.
+    pub(crate) fn push(&mut self, job: &Job, value: u64, key: ClassKey) -> (OrderKey, usize) {
+        let place = (Reverse(job.priority), value, job.id);
+        let number = self.class(key);
+        self.change(number, |class| class.jobs.insert(place));
+        self.waiting += 1;
+        (place, number)
+    }
+
+    /// What a job's place rests on beside its priority, where the order knows no standings.
+    pub(crate) fn value(&self, job: &Job) -> u64 {
+        match self.order {
+            Order::Fifo | Order::FifoSkip | Order::DominantShare | Order::Dovetail => 0,
+            Order::ShortestFirst => job.estimate.map_or(u64::MAX, |estimate| estimate.p50_ms),
+        }
+    }
+
+    /// Gives a job of a class another value; its new place.
+    pub(crate) fn replace(&mut self, place: OrderKey, value: u64, class: usize) -> OrderKey {
+        let new = (place.0, value, place.2);
+        self.change(class, |class| class.jobs.remove(&place) && class.jobs.insert(new));
+        new
+    }
+
+    /// The number of a class; a new one is awake and has no jobs.
+    pub(crate) fn class(&mut self, key: ClassKey) -> usize {
+        let next = self.classes.len();
+        let number = *self.numbers.entry(key.clone()).or_insert(next);
+        if number == next {
+            self.classes.push(Class { key, jobs: BTreeSet::new(), asleep: None });
+        }
+        number
+    }
+
+    /// Takes a job out.
+    pub(crate) fn remove(&mut self, place: OrderKey, class: usize) {
+        self.change(class, |class| class.jobs.remove(&place));
+        self.waiting -= 1;
+    }
+
+    /// The job to try next among those behind `after`; `None` if nothing more can start.
+    pub(crate) fn next(&self, after: Option<OrderKey>) -> Option<(JobId, usize)> {
+        if self.order == Order::Fifo && !self.backfills {
+            let (place, class) = self.heads.first_key_value()?;
+            return self.classes[*class].asleep.is_none().then_some((place.2, *class));
+        }
+        let from = match after {
+            None => std::ops::Bound::Unbounded,
+            Some(place) => std::ops::Bound::Excluded(place),
+        };
+        let mut behind = self.awake.range((from, std::ops::Bound::Unbounded));
+        behind.next().map(|(place, class)| (place.2, *class))
+    }
+
+    /// Whether the order looks at what queues hold: then [`Pending::next_by`] says which job is
+    /// next.
+    pub(crate) fn looks_at_queues(&self) -> bool {
+        self.by_queues != ByQueues::No
+    }
+
+    /// What the priority of a job counts before its queue.
+    pub(crate) fn priority_of(&self, place: OrderKey) -> Reverse<i32> {
+        match self.by_queues {
+            ByQueues::First => Reverse(0),
+            ByQueues::No | ByQueues::WithinPriority => place.0,
+        }
+    }
+
+    /// Queues of which jobs wait for what others hold: not those that only their own bounds stop,
+    /// nor those for which nothing is the right kind of node.
+    pub(crate) fn waiting_queues(&self) -> BTreeSet<QueueName> {
+        let waits = |class: &&Class| {
+            class.asleep.is_none_or(|Sleep { wants, reason }| {
+                // What is left within its own bounds is held by others.
+                let is_bound = reason == PendingReason::WaitingForQuota && wants != Help::ALL;
+                !is_bound && wants.is_given_by_leaving()
+            })
+        };
+        let classes = self.heads.values().map(|class| &self.classes[*class]);
+        classes.filter(waits).map(|class| class.key.queue.clone()).collect()
+    }
+
+    /// The job to try next: of those of the highest priority, where that counts before queues, the
+    /// one whose queue has the smallest rank.
+    pub(crate) fn next_by(
+        &self,
+        mut rank: impl FnMut(&str, JobId) -> Rank,
+    ) -> Option<(JobId, usize)> {
+        let heads = || {
+            self.awake_in
+                .iter()
+                .filter_map(|(queue, awake)| Some((queue, awake.first_key_value()?)))
+        };
+        let priority = |place: &OrderKey| self.priority_of(*place);
+        let first = heads().map(|(_, (place, _))| priority(place)).min()?;
+        let among = heads().filter(|(_, (place, _))| priority(place) == first);
+        let next = match self.awake_in.len() {
+            1 => among.map(|(_, head)| head).next(),
+            _ => {
+                let turn = |(queue, (place, _)): &(&String, (&OrderKey, &usize))| {
+                    (rank(queue, place.2), **place)
+                };
+                among.min_by_key(turn).map(|(_, head)| head)
+            }
+        };
+        next.map(|(place, class)| (place.2, *class))
+    }
+
+    /// Puts a class to sleep until something it wants becomes better.
+    pub(crate) fn sleep(&mut self, class: usize, sleep: Sleep) {
+        self.wanted |= sleep.wants;
+        self.change(class, |class| {
+            class.asleep = Some(sleep);
+            true
+        });
+    }
+
+    /// Why a class sleeps; `None` while it is awake.
+    pub(crate) fn asleep(&self, class: usize) -> Option<Sleep> {
+        self.classes[class].asleep
+    }
+
+    /// All sleeping classes, also those without jobs.
+    pub(crate) fn sleeping(&self) -> impl Iterator<Item = (&ClassKey, Sleep)> {
+        self.classes.iter().filter_map(|class| Some((&class.key, class.asleep?)))
+    }
+
+    pub(crate) fn first_of(&self, class: usize) -> Option<JobId> {
+        self.classes[class].jobs.first().map(|place| place.2)
+    }
+
+    /// Sleeping classes with jobs that want any of what became better. Those without jobs just
+    /// wake.
+    pub(crate) fn asleep_wanting(&mut self, helped: Help) -> Vec<usize> {
+        let mut found = Vec::new();
+        if !helped.meets(self.wanted) {
+            return found;
+        }
+        self.wanted = Help::NONE;
+        for (number, class) in self.classes.iter_mut().enumerate() {
+            let Some(Sleep { wants, .. }) = class.asleep else { continue };
+            if !wants.meets(helped) {
+                self.wanted |= wants;
+            } else if class.jobs.is_empty() {
+                class.asleep = None;
+            } else {
+                self.wanted |= wants;
+                found.push(number);
+            }
+        }
+        found
+    }
+
+    /// What a class asks for, and what it wants to become better.
+    pub(crate) fn asks(&self, class: usize) -> (&ClassKey, Help) {
+        let class = &self.classes[class];
+        (&class.key, class.asleep.map_or(Help::NONE, |sleep| sleep.wants))
+    }
+
+    pub(crate) fn wake(&mut self, class: usize) {
+        self.change(class, |class| {
+            class.asleep = None;
+            true
+        });
+    }
+
+    /// First job of each class, best place first.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = (JobId, usize)> {
+        self.heads.iter().map(|(place, class)| (place.2, *class))
+    }
+
+    /// Queues of which jobs wait, where room is reserved.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &QueueName> {
+        self.heads_in.keys()
+    }
+
+    /// First job of each class of a queue, best place first, where room is reserved.
+    pub(crate) fn heads_in(&self, queue: &str) -> impl Iterator<Item = (JobId, usize)> {
+        let heads = self.heads_in.get(queue).into_iter().flatten();
+        heads.map(|(place, class)| (place.2, *class))
+    }
+
+    /// Every class with how many jobs it has.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&ClassKey, u64)> {
+        self.classes.iter().map(|class| (&class.key, class.jobs.len() as u64))
+    }
+
+    /// How many jobs of a class wait.
+    pub(crate) fn class_len(&self, class: usize) -> usize {
+        self.classes[class].jobs.len()
+    }
+
+    fn change(&mut self, number: usize, action: impl FnOnce(&mut Class) -> bool) {
+        let (by_queue, backfills) = (self.looks_at_queues(), self.backfills);
+        let class = &mut self.classes[number];
+        if let Some(head) = class.jobs.first() {
+            self.heads.remove(head);
+            self.awake.remove(head);
+            if by_queue {
+                remove_in(&mut self.awake_in, &class.key.queue, head);
+            }
+            if backfills {
+                remove_in(&mut self.heads_in, &class.key.queue, head);
+            }
+        }
+        action(class);
+        if let Some(head) = class.jobs.first() {
+            self.heads.insert(*head, number);
+            if backfills {
+                insert_in(&mut self.heads_in, &class.key.queue, *head, number);
+            }
+            if class.asleep.is_none() {
+                self.awake.insert(*head, number);
+                if by_queue {
+                    insert_in(&mut self.awake_in, &class.key.queue, *head, number);
+                }
+            }
+        }
+    }
+}
+
+/// Classes by queue and the place of their first job.
+type ByQueue = BTreeMap<QueueName, BTreeMap<OrderKey, usize>>;
+
+fn insert_in(all: &mut ByQueue, queue: &QueueName, head: OrderKey, class: usize) {
+    all.entry(queue.clone()).or_default().insert(head, class);
+}
+
+fn remove_in(all: &mut ByQueue, queue: &QueueName, head: &OrderKey) {
+    let Some(of_queue) = all.get_mut(queue) else { return };
+    of_queue.remove(head);
+    if of_queue.is_empty() {
+        all.remove(queue);
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether a pod fits on a node, and what keeps it off.
+
+use dovetail_model::NodeId;
+
+use crate::State;
+use crate::cause::Cause;
+use crate::device::need::Request;
+use crate::device::table::DeviceFit;
+use crate::holdings::Amounts;
+use crate::masks::Verdict;
+use crate::nodes::{Hot, Nodes};
+use crate::shapes::{Demand, Rule, ShapeId};
+
+impl State {
+    /// The first thing that keeps a pod off a node; [`Cause::None`] if it fits.
+    #[inline]
+    pub fn obstacle(&mut self, demand: &Demand, node: NodeId) -> Cause {
+        self.first_obstacle(demand, &demand.rules, node)
+    }
+
+    /// As [`State::obstacle`], as if the demand had no rules.
+    pub fn obstacle_aside_rules(&mut self, demand: &Demand, node: NodeId) -> Cause {
+        self.first_obstacle(demand, &[], node)
+    }
+
+    #[inline]
+    fn first_obstacle(&mut self, demand: &Demand, rules: &[Rule], node: NodeId) -> Cause {
+        let hot = *self.nodes.hot(node);
+        if !hot.is_present() {
+            return Cause::NotReady;
+        }
+        let verdict = self.masks.verdict(demand.mask, node, hot.static_version, &self.nodes);
+        if verdict.early != Cause::None {
+            return verdict.early;
+        }
+        match demand.is_plain() && verdict.is_late_clear() {
+            true => self.lack_of_amounts(demand, &hot, node),
+            false => self.rare_obstacle(demand, rules, verdict, &hot, node),
+        }
+    }
+
+    /// Amounts with all that is looked at before and behind them.
+    fn rare_obstacle(
+        &mut self,
+        demand: &Demand,
+        rules: &[Rule],
+        verdict: Verdict,
+        hot: &Hot,
+        node: NodeId,
+    ) -> Cause {
+        let up_to = |cause: Cause| rules.partition_point(|rule| rule.cause <= cause);
+        let (ports, volumes) = (up_to(Cause::HostPort), up_to(Cause::ReadWriteOncePod));
+        let broken = |state: &Self, some: &[Rule]| {
+            state.counters.obstacle(some, &demand.rules, node).into_option()
+        };
+        let first = broken(self, &rules[..ports])
+            .or_else(|| self.lack_of_amounts(demand, hot, node).into_option())
+            .or_else(|| broken(self, &rules[ports..volumes]))
+            .or_else(|| self.volume_obstacle(demand, verdict, node))
+            .or_else(|| broken(self, &rules[volumes..]))
+            .or_else(|| verdict.late().next());
+        first.unwrap_or(Cause::None)
+    }
+
+    /// What volumes, their drivers and their limits have against the node.
+    fn volume_obstacle(&self, demand: &Demand, verdict: Verdict, node: NodeId) -> Option<Cause> {
+        let first = verdict.late().find(|cause| *cause != Cause::DeclaredFeatures);
+        let attached = &self.nodes.cold(node).attached;
+        match first {
+            Some(Cause::VolumeDriver) => first,
+            _ if attached.allows(&demand.attachments, &self.names.limit_of) => first,
+            _ => Some(Cause::VolumeLimit),
+        }
+    }
+
+    /// What the node has too little of.
+    #[inline]
+    fn lack_of_amounts(&mut self, demand: &Demand, hot: &Hot, node: NodeId) -> Cause {
+        let amounts = &demand.amounts;
+        if hot.overcommitted && self.devices.need(demand.need).request != Request::None {
+            return Cause::Overcommitted;
+        }
+        let fit = self.devices.fit(demand.need, hot.set);
+        if fit == DeviceFit::WrongKind {
+            return Cause::Model;
+        }
+        // Of what it does not ask for there may be less than nothing left.
+        let short = |left: i64, asked: i64| left < asked && asked > 0;
+        if short(i64::from(hot.slots_left), amounts.pod_slots) {
+            return Cause::PodSlots;
+        }
+        if short(hot.cpu_left_milli, amounts.cpu_milli) {
+            return Cause::Cpu;
+        }
+        if short(hot.memory_left_bytes, amounts.memory_bytes) {
+            return Cause::Memory;
+        }
+        if amounts.ephemeral_bytes > 0
+            && self.nodes.cold(node).ephemeral_left_bytes < amounts.ephemeral_bytes
+        {
+            return Cause::Ephemeral;
+        }
+        let lacks = |(name, amount): &(u32, i64)| {
+            short(self.nodes.cold(node).extended_left(*name), *amount)
+        };
+        if amounts.extended.iter().any(lacks) {
+            return Cause::Extended;
+        }
+        if fit == DeviceFit::Pods(0) {
+            return Cause::Device;
+        }
+        Cause::None
+    }
+
+    /// How many pods of the demand the node could take one after another, rules aside.
+    pub fn node_capacity(&mut self, demand: &Demand, node: NodeId) -> u32 {
+        if self.obstacle_aside_rules(demand, node) != Cause::None {
+            return 0;
+        }
+        let room = times_left(&self.nodes, &demand.amounts, node);
+        match self.devices.fit(demand.need, self.nodes.hot(node).set) {
+            DeviceFit::WrongKind => 0,
+            DeviceFit::Pods(pods) => room.min(i64::from(pods)) as u32,
+        }
+    }
+}
+
+/// How many times the node has these amounts left, at most `u32::MAX`; devices and rules aside.
+pub fn times_left(nodes: &Nodes, amounts: &Amounts, node: NodeId) -> i64 {
+    let (hot, cold) = (nodes.hot(node), nodes.cold(node));
+    let pairs = [
+        (hot.cpu_left_milli, amounts.cpu_milli),
+        (hot.memory_left_bytes, amounts.memory_bytes),
+        (cold.ephemeral_left_bytes, amounts.ephemeral_bytes),
+        (i64::from(hot.slots_left), amounts.pod_slots),
+    ];
+    let extended =
+        amounts.extended.iter().map(|(name, amount)| (cold.extended_left(*name), *amount));
+    let asked = pairs.into_iter().chain(extended).filter(|(_, asked)| *asked > 0);
+    asked.map(|(left, asked)| left / asked).min().unwrap_or(i64::MAX).min(i64::from(u32::MAX))
+}
+
+impl State {
+    /// Whether one pod fits on a node, rules included, judged from scratch.
+    pub fn fits(&mut self, shape: ShapeId, node: NodeId) -> bool {
+        let demand = self.shapes.get(shape).demand.clone();
+        self.obstacle(&demand, node) == Cause::None
+    }
+
+    pub fn shape_capacity(&mut self, shape: ShapeId, node: NodeId) -> u64 {
+        let demand = self.shapes.get(shape).demand.clone();
+        u64::from(self.node_capacity(&demand, node))
+    }
+}

@@ -1,0 +1,106 @@
+//! What is kept of a node for a reservation.
+
+use dovetail_model::{HeldDevices, HoldingId, Knowledge, NodeId, Owner, Phase, ReservationId};
+use smallvec::SmallVec;
+
+use crate::State;
+use crate::beyond::take;
+use crate::device::cell::Cell;
+use crate::holdings::{Amounts, HoldingRecord};
+
+impl State {
+    /// Keeps amounts of a node for a claim.
+    pub fn keep_on(
+        &mut self,
+        node: NodeId,
+        reservation: ReservationId,
+        amounts: Amounts,
+        devices: HeldDevices,
+    ) {
+        self.hold_kept(node, reservation, amounts, devices);
+        if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
+            self.rebuild_devices(node);
+        }
+    }
+
+    /// Holds amounts of a node for a reservation, and those of the devices that can be held now.
+    pub fn hold_kept(
+        &mut self,
+        node: NodeId,
+        reservation: ReservationId,
+        amounts: Amounts,
+        devices: HeldDevices,
+    ) -> HoldingId {
+        let devices = self.givable(node, devices);
+        self.hold(kept(node, reservation, amounts, devices))
+    }
+
+    /// Those of the devices that can be held now. Where devices are counted any others do as well.
+    fn givable(&self, node: NodeId, devices: HeldDevices) -> HeldDevices {
+        let cold = self.nodes.cold(node);
+        let mut cells = self.cells(node);
+        let mut given = HeldDevices::new();
+        for (index, amount) in devices {
+            let can = |cell: &Option<Cell>| cell.as_ref().is_some_and(|c| c.can_give(&amount));
+            let place = match cold.node.knowledge {
+                Knowledge::Assigned => Some(usize::from(index)),
+                Knowledge::Counted => cells.iter().position(can),
+            };
+            let Some(place) = place.filter(|place| cells.get(*place).is_some_and(can)) else {
+                continue;
+            };
+            cells[place] = cells[place].as_ref().map(|cell| cell.hold(&amount));
+            given.push((place as u16, amount));
+        }
+        given.sort_by_key(|(index, _)| *index);
+        given
+    }
+}
+
+fn kept(
+    node: NodeId,
+    reservation: ReservationId,
+    amounts: Amounts,
+    devices: HeldDevices,
+) -> HoldingRecord {
+    HoldingRecord {
+        node,
+        owner: Owner::Reservation,
+        phase: Phase::Held { expected_end_ms: None },
+        reservation: Some(reservation),
+        amounts,
+        devices,
+        counts_into: SmallVec::new(),
+        attachments: SmallVec::new(),
+    }
+}
+
+impl Amounts {
+    /// What is needed less is taken out of `other`.
+    pub fn take_from(&mut self, other: &mut Self) {
+        take(&mut self.cpu_milli, &mut other.cpu_milli);
+        take(&mut self.memory_bytes, &mut other.memory_bytes);
+        take(&mut self.ephemeral_bytes, &mut other.ephemeral_bytes);
+        take(&mut self.pod_slots, &mut other.pod_slots);
+        for (name, need) in &mut self.extended {
+            if let Some((_, left)) = other.extended.iter_mut().find(|(have, _)| have == name) {
+                take(need, left);
+            }
+        }
+        self.extended.retain(|(_, amount)| *amount > 0);
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.cpu_milli += other.cpu_milli;
+        self.memory_bytes += other.memory_bytes;
+        self.ephemeral_bytes += other.ephemeral_bytes;
+        self.pod_slots += other.pod_slots;
+        for (name, amount) in &other.extended {
+            match self.extended.iter_mut().find(|(have, _)| have == name) {
+                Some((_, sum)) => *sum += amount,
+                None => self.extended.push((*name, *amount)),
+            }
+        }
+        self.extended.sort_unstable();
+    }
+}
