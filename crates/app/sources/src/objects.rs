@@ -50,8 +50,8 @@ pub struct Read {
 }
 
 impl Read {
-    /// Says so where pods of one namespace alone were read from files; an audit says it in its first
-    /// sentence.
+    /// Says so where pods of one namespace alone were read from files; an audit says it in its
+    /// first sentence.
     #[must_use]
     pub fn noting_its_only_namespace(self, app: &App) -> Self {
         if let Some(namespace) = self.inventory.only_namespace().filter(|_| self.is_file) {

@@ -14,8 +14,8 @@
 //!
 //! | cause | the shape |
 //! |---|---|
-//! | taint | does not tolerate the node's taints, or its labels, names, volumes or features exclude the node |
-//! | type mismatch | may not use the model of the piece, or needs more device memory, and nothing else keeps it from using the piece: another model alone would not make room for it |
+//! | taint | does not tolerate the node's taints, or its volumes or features exclude the node, and nothing but this and the type keeps it from using the piece: a toleration alone would not make room for it |
+//! | type mismatch | may not use the model of the piece or the node by its name or labels, or needs more device memory, and nothing else keeps it from using the piece: another model alone would not make room for it |
 //! | topology | has a rule against the node (spread, affinity, a host port or a disk in use); must share a level that the node is in no domain of; or fits here while its gang would fit as a whole only if it did not have to share a domain |
 //! | stranded by CPU, by memory, by another limit | finds enough devices on the node and too little of it; another limit is ephemeral storage, pod slots, an extended resource, attached volumes, or a node that holds more than it has |
 //! | fragmented | finds too little free on the node's devices, or in pieces too small, or this piece is too small |

@@ -21,7 +21,7 @@ use crate::cause::CAUSES;
 use crate::demand::DemandReader;
 use crate::states::States;
 use crate::survey::{Account, Survey, Surveyor};
-use crate::verdicts::{NO_DEMAND, OpenPiece, TYPE_MISMATCH, Verdicts};
+use crate::verdicts::{NO_DEMAND, OpenPiece, Verdicts, is_of_kind};
 use crate::weight;
 
 /// What is free and why, from nothing. `turned_away` is demand that does not wait in the engine, as
@@ -292,7 +292,8 @@ fn keep_off_outside(engine: &Engine, row: &mut [u8], level: Option<usize>, piece
     for (answer, open) in row.iter_mut().zip(pieces) {
         if !engine.supply().is_in_level(open.node, depth) {
             *answer = match *answer {
-                TYPE_MISMATCH | NO_DEMAND => NO_DEMAND,
+                NO_DEMAND => NO_DEMAND,
+                answer if is_of_kind(answer) => NO_DEMAND,
                 answer => answer.min(FreeCause::Topology as u8),
             };
         }

@@ -1,7 +1,7 @@
 //! What keeps each waiting shape off each free piece, asked of the engine and remembered.
 //!
-//! That a piece is of another type explains it only where nothing else is in the way: the shape is
-//! asked about again, as one that takes any type.
+//! A taint or another type explains a piece only where nothing else is in the way: the shape is
+//! asked about again, as one that tolerates every taint and takes any type.
 //!
 //! An answer for a node holds until the node changes; one for a device state holds forever. Answers
 //! are kept per shape that waits, within [`MAX_KEPT`]; beyond that they are asked anew each time.
@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dovetail_model::requirement::ConditionCause;
+use dovetail_model::requirement::{ConditionCause, Toleration};
 use dovetail_model::{FreeCause, NodeId, Requirement};
 use dovetail_plan::engine::supply::PodProbe;
 use dovetail_plan::{Engine, ShapeId};
@@ -23,13 +23,20 @@ const MAX_KEPT: usize = 1 << 22;
 /// The shape could use the piece: stands behind every cause.
 pub(crate) const FITS: u8 = CAUSES as u8;
 
-/// The shape could not use the piece whatever its type were: it does not explain the piece.
+/// The shape could not use the piece whatever its type and the taints of its node were: it does not
+/// explain the piece.
 pub(crate) const NO_DEMAND: u8 = FITS + 1;
 
 /// Numbers of answers.
 pub(crate) const ANSWERS: usize = NO_DEMAND as usize + 1;
 
-pub(crate) const TYPE_MISMATCH: u8 = FreeCause::TypeMismatch as u8;
+/// Answers that hold only where nothing but these is in the way.
+const WITH_NOTHING_ELSE: [u8; 2] = [FreeCause::Taint as u8, FreeCause::TypeMismatch as u8];
+
+/// Whether an answer holds only where nothing but a taint or the type is in the way.
+pub(crate) fn is_of_kind(answer: u8) -> bool {
+    WITH_NOTHING_ELSE.contains(&answer)
+}
 
 const UNKNOWN: u8 = u8::MAX;
 
@@ -56,8 +63,8 @@ struct Column {
     by_node: Vec<u64>,
     /// Per number of a device state.
     by_device: Vec<u8>,
-    /// The shape that takes any type, once it was asked for.
-    of_any_type: Option<ShapeId>,
+    /// The shape that takes any kind of node, once it was asked for.
+    of_any_kind: Option<ShapeId>,
     last_use: u64,
 }
 
@@ -68,8 +75,8 @@ impl Verdicts {
     }
 
     /// Per piece the first cause, as its number, that keeps a shape with this requirement off it;
-    /// [`FITS`] if none does. A piece that it could not use whatever its type were has none of the
-    /// numbers of causes.
+    /// [`FITS`] if none does. A piece that it could not use whatever its type and the taints of its
+    /// node were has none of the numbers of causes.
     pub(crate) fn row(
         &mut self,
         engine: &mut Engine,
@@ -77,12 +84,12 @@ impl Verdicts {
         pieces: &[OpenPiece],
     ) -> Vec<u8> {
         let mut row = self.first_obstacles(engine, shape, pieces);
-        if row.contains(&TYPE_MISMATCH) {
-            let any_type = self.of_any_type(engine, shape, requirement);
-            let otherwise = self.first_obstacles(engine, any_type, pieces);
+        if row.iter().any(|answer| is_of_kind(*answer)) {
+            let any_kind = self.of_any_kind(engine, shape, requirement);
+            let otherwise = self.first_obstacles(engine, any_kind, pieces);
             for (answer, otherwise) in row.iter_mut().zip(otherwise) {
-                // A kind of device that it cannot use in any way stays another type.
-                if *answer == TYPE_MISMATCH && ![FITS, TYPE_MISMATCH].contains(&otherwise) {
+                // A device or a volume that cannot be used there in any way stays what it is.
+                if is_of_kind(*answer) && otherwise != FITS && !is_of_kind(otherwise) {
                     *answer = NO_DEMAND;
                 }
             }
@@ -100,7 +107,7 @@ impl Verdicts {
             probe: PodProbe::new(engine, shape),
             by_node: Vec::new(),
             by_device: Vec::new(),
-            of_any_type: None,
+            of_any_kind: None,
             last_use: 0,
         });
         column.last_use = self.round;
@@ -116,21 +123,21 @@ impl Verdicts {
         row
     }
 
-    fn of_any_type(
+    fn of_any_kind(
         &mut self,
         engine: &mut Engine,
         shape: ShapeId,
         requirement: &Requirement,
     ) -> ShapeId {
         let mut kept = self.columns.get_mut(&shape);
-        if let Some(known) = kept.as_ref().and_then(|column| column.of_any_type) {
+        if let Some(known) = kept.as_ref().and_then(|column| column.of_any_kind) {
             return known;
         }
-        let any_type = engine.ask().shape_of(&Arc::new(of_any_type(requirement)));
+        let any_kind = engine.ask().shape_of(&Arc::new(of_any_kind(requirement)));
         if let Some(column) = &mut kept {
-            column.of_any_type = Some(any_type);
+            column.of_any_kind = Some(any_kind);
         }
-        any_type
+        any_kind
     }
 
     fn keep(&mut self, shape: ShapeId, column: Column, slots: usize) {
@@ -172,12 +179,14 @@ impl Column {
     }
 }
 
-/// The same without what picks a type of GPU: models, memory, and the names and labels of nodes.
-fn of_any_type(requirement: &Requirement) -> Requirement {
+/// The same without what picks a kind of node: taints, and for types models, memory, and the names
+/// and labels of nodes.
+fn of_any_kind(requirement: &Requirement) -> Requirement {
     let mut any = requirement.clone();
     any.gpu_models.clear();
     any.min_device_memory_bytes = 0;
     any.node_names.clear();
+    any.tolerations = vec![Toleration { any_value: true, ..Toleration::default() }];
     any.node_conditions.retain(|condition| condition.cause != ConditionCause::NodeAffinity);
     any
 }

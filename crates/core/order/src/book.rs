@@ -19,6 +19,7 @@ struct Running {
     is_open: bool,
 }
 
+/// Standings of the jobs that are pending or run.
 #[derive(Clone, Debug)]
 pub struct TurnBook {
     turns: Turns,
@@ -30,6 +31,7 @@ pub struct TurnBook {
 }
 
 impl TurnBook {
+    /// Nobody has a standing yet; cohorts as they were written.
     pub fn new(turns: Turns, plain: &Plain) -> Self {
         let mut book = Self {
             turns,
@@ -44,6 +46,7 @@ impl TurnBook {
         book
     }
 
+    /// The cohorts as plain data.
     pub fn plain(&self) -> Plain {
         let running = self.running.iter();
         let running = running.map(|(job, at)| (*job, at.standing, at.due_ms, at.is_open));

@@ -1,10 +1,10 @@
 //! Whose turn it is: among jobs, and among queues. Pure, as the engine is that asks.
 //!
-//! Priority comes first in every order. Order `dovetail` gives each job a *standing*, a time that is
-//! fixed between events: the GPU-time that is best invested in it until it ends, and its submission,
-//! which is how pending jobs age at one common rate. The smallest goes first. Where the run time is
-//! estimated, the GPU-time is what remains of the estimate; where it is not, or was outlived, it is
-//! the inverse Gittins index of its cohort.
+//! Priority comes first in every order. Order `dovetail` gives each job a *standing*, a time that
+//! is fixed between events: the GPU-time that is best invested in it until it ends, and its
+//! submission, which is how pending jobs age at one common rate. The smallest goes first. Where the
+//! run time is estimated, the GPU-time is what remains of the estimate; where it is not, or was
+//! outlived, it is the inverse Gittins index of its cohort.
 //!
 //! A job that runs has a standing as well, and where the preset says so, a pending one may take its
 //! place: if its own standing is that much better, and no more work is lost than this is worth.

@@ -59,6 +59,7 @@ impl Attached {
 }
 
 impl State {
+    /// Counts the attachments of a holding, each once on its node.
     pub fn attach(&mut self, record: &HoldingRecord) {
         for volume in &record.attachments {
             let attached = &mut self.nodes.cold_mut(record.node).attached;
@@ -66,6 +67,7 @@ impl State {
         }
     }
 
+    /// Takes back what [`State::attach`] counted.
     pub fn detach(&mut self, record: &HoldingRecord) {
         for volume in &record.attachments {
             let attached = &mut self.nodes.cold_mut(record.node).attached;

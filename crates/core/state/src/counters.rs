@@ -78,6 +78,7 @@ struct Ranking {
 }
 
 impl Counters {
+    /// The number of a selector, new where it has none.
     pub fn selector(&mut self, name: &str) -> u32 {
         let (number, new) = self.selectors.intern(&name.to_owned());
         if new {
@@ -86,19 +87,23 @@ impl Counters {
         number
     }
 
+    /// How many selectors have numbers.
     pub fn selector_count(&self) -> usize {
         self.selectors.count()
     }
 
+    /// The selector behind a number.
     pub fn selector_name(&self, number: u32) -> &str {
         self.selectors.get(number)
     }
 
+    /// What a counter counts.
     #[inline]
     pub fn get(&self, counter: u32) -> &Counter {
         &self.counters[counter as usize]
     }
 
+    /// The label values that a counter tells apart.
     #[inline]
     pub fn key_of(&self, counter: u32) -> &KeyTable {
         &self.key_tables[self.get(counter).key as usize]
@@ -201,11 +206,13 @@ impl Counters {
 }
 
 impl KeyTable {
+    /// The number of a node's label value; `None` if the node lacks the label.
     #[inline]
     pub fn value(&self, node: NodeId) -> Option<u32> {
         self.value_of.get(node.index()).copied().flatten()
     }
 
+    /// How many label values have numbers.
     pub fn values(&self) -> usize {
         self.nodes.len()
     }

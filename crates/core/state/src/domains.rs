@@ -36,6 +36,7 @@ impl Domains {
         self.by_depth.get(depth).map_or(&[], Vec::as_slice)
     }
 
+    /// How many domains were ever seen.
     pub fn count(&self) -> usize {
         self.names.count()
     }

@@ -147,6 +147,7 @@ impl State {
         self.obstacle(&demand, node) == Cause::None
     }
 
+    /// How many pods of a shape a node could take, rules aside.
     pub fn shape_capacity(&mut self, shape: ShapeId, node: NodeId) -> u64 {
         let demand = self.shapes.get(shape).demand.clone();
         u64::from(self.node_capacity(&demand, node))

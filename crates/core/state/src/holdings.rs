@@ -61,6 +61,7 @@ pub struct Holdings {
 }
 
 impl Holdings {
+    /// A holding; it must exist.
     pub fn get(&self, id: HoldingId) -> &HoldingRecord {
         self.records[id.index()].as_ref().expect("a holding that is there")
     }
@@ -98,6 +99,7 @@ impl Holdings {
         HoldingId(self.free.last().map_or(self.records.len() as u64, |slot| u64::from(*slot)))
     }
 
+    /// Adds a holding under the next identity.
     pub fn insert(&mut self, record: HoldingRecord) -> HoldingId {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.records.push(None);
@@ -117,6 +119,7 @@ impl Holdings {
         self.records[id.index()] = Some(record);
     }
 
+    /// Takes a holding out; it must exist.
     pub fn remove(&mut self, id: HoldingId) -> HoldingRecord {
         let record = self.records[id.index()].take().expect("a holding is released once");
         if let Some(end_ms) = record.phase.expected_end_ms() {

@@ -42,10 +42,12 @@ struct OfName {
 }
 
 impl Images {
+    /// How many names of images have numbers.
     pub fn name_count(&self) -> usize {
         self.names.count()
     }
 
+    /// Points of a node for having the images of a list.
     pub fn points(&self, list: u32, node: NodeId) -> i64 {
         self.sum(list, |image| image.on.get(&node).copied())
     }

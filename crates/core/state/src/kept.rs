@@ -90,6 +90,7 @@ impl Amounts {
         self.extended.retain(|(_, amount)| *amount > 0);
     }
 
+    /// Adds amounts, resource by resource.
     pub fn add(&mut self, other: &Self) {
         self.cpu_milli += other.cpu_milli;
         self.memory_bytes += other.memory_bytes;

@@ -73,6 +73,7 @@ impl Verdict {
 }
 
 impl Masks {
+    /// The number of what a requirement says of nodes, new where it has none.
     pub fn intern(&mut self, requirement: &Requirement) -> u32 {
         let (number, new) = self.masks.intern(&Mask {
             node_conditions: requirement.node_conditions.clone(),

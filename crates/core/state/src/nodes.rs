@@ -33,6 +33,7 @@ pub struct Hot {
 }
 
 impl Hot {
+    /// Whether the node is in the cluster.
     pub fn is_present(&self) -> bool {
         self.static_version != 0
     }
@@ -69,19 +70,23 @@ pub struct Nodes {
 }
 
 impl Nodes {
+    /// What every decision reads of a node.
     #[inline]
     pub fn hot(&self, node: NodeId) -> &Hot {
         &self.hot[node.index()]
     }
 
+    /// The rest of a node.
     pub fn cold(&self, node: NodeId) -> &Cold {
         self.cold[node.index()].as_ref().expect("a node that is there")
     }
 
+    /// The rest of a node, to be changed.
     pub fn cold_mut(&mut self, node: NodeId) -> &mut Cold {
         self.cold[node.index()].as_mut().expect("a node that is there")
     }
 
+    /// The node of a name; `None` if the cluster has none.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.by_name.get(name).copied()
     }
@@ -190,6 +195,7 @@ impl Cold {
         self.holdings.swap_remove(place.expect("a holding is on its node's list"));
     }
 
+    /// The state of a device; `None` where it is lost or not there.
     pub fn usable_cell(&self, index: u16) -> Option<u32> {
         self.cells.get(usize::from(index)).copied().filter(|cell| *cell != LOST)
     }
@@ -211,6 +217,7 @@ impl Cold {
         self.extended_left.iter().find(|(have, _)| *have == name).map_or(0, |(_, left)| *left)
     }
 
+    /// Whether the node holds more than it has of anything.
     pub fn is_overcommitted(&self, hot: &Hot, table: &DeviceTable) -> bool {
         self.missing_devices > 0 || table.facts(hot.set).overcommitted
     }

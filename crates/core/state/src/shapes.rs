@@ -20,6 +20,7 @@ use crate::scopes::Scope;
 pub struct ShapeId(pub u32);
 
 impl ShapeId {
+    /// The number as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -68,6 +69,7 @@ pub struct Rule {
     pub counts_itself: bool,
 }
 
+/// Requirements that have numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
     numbers: Interner<Arc<Requirement>>,
@@ -89,6 +91,7 @@ impl Shapes {
         self.shapes.len()
     }
 
+    /// The shape behind a number.
     #[inline]
     pub fn get(&self, shape: ShapeId) -> &Shape {
         &self.shapes[shape.index()]

@@ -1,6 +1,6 @@
 //! Policies by name, and what they learnt before.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -91,11 +91,16 @@ impl LearningFlags {
 fn read(path: &Path) -> Result<Learnt> {
     let name = path.display();
     let mut text = String::new();
-    let read = open(path)?.read_to_string(&mut text);
-    read.with_context(|| format!("{name}: cannot read what was learnt"))?;
     let bad = |problem: &dyn std::fmt::Display| {
         BadInput(format!("{name}: this is not what --save-learnt writes: {problem}"))
     };
+    open(path)?.read_to_string(&mut text).map_err(|error| match error.kind() {
+        // No text, or a damaged archive.
+        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
+            anyhow::Error::from(bad(&error))
+        }
+        _ => anyhow::Error::from(error).context(format!("{name}: cannot read what was learnt")),
+    })?;
     let file: LearntFile = serde_json::from_str(&text).map_err(|error| bad(&error))?;
     match file.format == FORMAT {
         true => Ok(file.learnt),
@@ -112,4 +117,23 @@ pub fn started_from_nothing(variant: &str) -> Option<String> {
 /// A policy that starts knowing nothing.
 pub fn seeded(name: &str, seed: u64) -> PolicySpec {
     PolicySpec { seed, ..PolicySpec::named(name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that is no text at all is bad input, as one with other text is, and not a failure of
+    /// the machine.
+    #[test]
+    fn what_is_not_a_file_of_learnt_values_is_bad_input() {
+        let path = std::env::temp_dir().join(format!("dovetail-learnt-{}", std::process::id()));
+        for bytes in [&b"\xff\xfe"[..], b"\x1f\x8b\x08\x00damaged", b"text", b"{\"format\": \"x\"}"]
+        {
+            std::fs::write(&path, bytes).expect("a file");
+            let error = read(&path).expect_err("no learnt values");
+            assert!(error.downcast_ref::<BadInput>().is_some(), "{bytes:?}: {error:?}");
+        }
+        std::fs::remove_file(&path).expect("the file");
+    }
 }

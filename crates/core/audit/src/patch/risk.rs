@@ -40,11 +40,7 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
                 .to_owned(),
         ),
         Change::Stop if finding.object.kind == "Notebook" || workload.is_some_and(is_interactive) => {
-            let files = match workload.is_some_and(|workload| workload.template.has_lasting_volume) {
-                true => "files outside its volumes",
-                false => "its files, because it has no volume that outlives the pod",
-            };
-            Some(format!("the state in memory is lost, and {files}"))
+            Some(format!("the state in memory is lost, and {}", lost_files(workload)))
         }
         Change::Stop if workload.is_some_and(|of| of.class == Some(Class::Inference)) => {
             Some("requests fail until it is started again".to_owned())
@@ -76,6 +72,14 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
         _ => None,
     };
     risk.into_iter().collect()
+}
+
+/// Files that end with a pod in which somebody works.
+fn lost_files(workload: Option<&Workload>) -> &'static str {
+    match workload.is_some_and(|workload| workload.template.has_lasting_volume) {
+        true => "files outside its volumes",
+        false => "its files, because it has no volume that outlives the pod",
+    }
 }
 
 /// The risks of a new object.

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_model::requirement::Toleration;
 use dovetail_model::{
     Condition, DeviceRequest, FreeCause, Job, Node, Owner, PodId, Requirement, RuleKind, Snapshot,
     TaintEffect,
@@ -191,8 +192,8 @@ fn requirement_of<'w>(world: &'w Snapshot, pod: PodId, queue: &str) -> Option<&'
     Some(&job.pod_sets[usize::from(pod.pod_set)].requirement)
 }
 
-/// The first thing that keeps a pod off a piece of a ready node; where that is the type and not
-/// that alone, there is no demand for the piece.
+/// The first thing that keeps a pod off a piece of a ready node; where that is a taint or the type
+/// and something else is in the way as well, there is no demand for the piece.
 fn obstacle(
     world: &Snapshot,
     pod: &Requirement,
@@ -200,7 +201,8 @@ fn obstacle(
     piece: &Piece<'_>,
 ) -> Option<FreeCause> {
     let first = first_obstacle(world, pod, level, piece);
-    if first != Some(FreeCause::TypeMismatch) {
+    let of_kind = [None, Some(FreeCause::Taint), Some(FreeCause::TypeMismatch)];
+    if first.is_none() || !of_kind.contains(&first) {
         return first;
     }
     let mut any = pod.clone();
@@ -208,9 +210,10 @@ fn obstacle(
     any.min_device_memory_bytes = 0;
     any.node_names.clear();
     any.node_conditions.clear();
-    match first_obstacle(world, &any, level, piece) {
-        None => first,
-        Some(_) => Some(FreeCause::NoDemand),
+    any.tolerations = vec![Toleration { any_value: true, ..Toleration::default() }];
+    match of_kind.contains(&first_obstacle(world, &any, level, piece)) {
+        true => first,
+        false => Some(FreeCause::NoDemand),
     }
 }
 

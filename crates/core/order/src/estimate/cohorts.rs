@@ -228,6 +228,7 @@ impl Cohorts {
         }
     }
 
+    /// All that is known, as plain data.
     pub fn plain(&self) -> Plain {
         let table = |(number, table): (&u32, &Table)| CohortTable {
             number: *number,
@@ -246,6 +247,7 @@ impl Cohorts {
         }
     }
 
+    /// What plain data says.
     pub fn of(plain: &Plain) -> Self {
         let mut cohorts = Self::new();
         for from in &plain.tables {

@@ -20,6 +20,7 @@ const FIRST_MS: u64 = 30_000;
 pub struct Lengths([u64; BUCKETS]);
 
 impl Lengths {
+    /// The lengths, each a quarter of an octave longer than the one before.
     pub fn new() -> Self {
         let edge = |bucket: usize| match bucket {
             0 => 0,

@@ -87,11 +87,13 @@ impl Quota {
         Self { shares, ..Self::default() }
     }
 
+    /// Describes a queue, anew where it was described.
     pub fn set(&mut self, queue: Queue) {
         self.nameless.remove(&queue.name);
         self.queues.insert(queue.name.clone(), queue);
     }
 
+    /// The queue is described no more; what is used of it stays counted.
     pub fn remove(&mut self, name: &str) {
         self.queues.remove(name);
     }

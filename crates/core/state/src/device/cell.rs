@@ -101,6 +101,7 @@ impl Cell {
     }
 }
 
+/// The kind of a device, with the numbers that its model, table and counters have.
 pub fn kind_of(
     device: &Device,
     model: u32,

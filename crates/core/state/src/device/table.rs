@@ -73,23 +73,28 @@ pub enum DeviceFit {
 }
 
 impl DeviceTable {
+    /// The kind of device behind a number.
     pub fn kind(&self, number: u32) -> &Kind {
         self.kinds.get(number)
     }
 
+    /// The device state behind a number.
     pub fn cell(&self, number: u32) -> &Cell {
         self.cells.get(number)
     }
 
+    /// The multiset of device states behind a number.
     pub fn set(&self, number: u32) -> &CellSet {
         self.sets.get(number)
     }
 
+    /// What holds of a multiset whoever asks.
     #[inline]
     pub fn facts(&self, set: u32) -> SetFacts {
         self.set_facts[set as usize]
     }
 
+    /// The need behind a number.
     pub fn need(&self, number: u32) -> &DeviceNeed {
         self.needs.get(number)
     }
@@ -125,6 +130,7 @@ impl DeviceTable {
         }
     }
 
+    /// The number of a device state, new where it has none.
     pub fn intern_cell(&mut self, cell: &Cell) -> u32 {
         self.cells.intern(cell).0
     }
@@ -136,6 +142,7 @@ impl DeviceTable {
         self.intern_cell(&empty)
     }
 
+    /// The number of a need, new where it has none.
     pub fn intern_need(&mut self, need: &DeviceNeed) -> u32 {
         let (number, new) = self.needs.intern(need);
         if new {

@@ -127,9 +127,7 @@ impl Inventory {
         facts.budgets = self.budgets(&facts.workloads, &of_group);
         let (held, beyond) = self.held(&facts, &gpus, &of_group);
         if !self.was_read("Pod") {
-            // Whatever is offered may be held.
-            let units = gpus.iter_mut().flat_map(|of_node| &mut of_node.units);
-            units.for_each(|units| units.unknown = units.count);
+            may_all_be_held(&mut gpus);
         }
         let unknown_gpus = unread.unknown_gpus(&self.pods, &self.nodes, &mut gpus);
         clamped.extend(beyond);
@@ -504,4 +502,10 @@ fn counted(
     let offered = of_node.iter().find(|of| of.resource == resource);
     let gpu_milli = offered.and_then(|of| by_cores(containers, resource, &of.parts));
     (resource.to_owned(), units, gpu_milli)
+}
+
+/// Without pods, whatever is offered may be held.
+fn may_all_be_held(gpus: &mut [NodeGpus]) {
+    let units = gpus.iter_mut().flat_map(|of_node| &mut of_node.units);
+    units.for_each(|units| units.unknown = units.count);
 }

@@ -10,7 +10,7 @@ use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Pod;
 
-use super::sharers::fraction_milli;
+use super::fractions::fraction_milli;
 
 /// Resources of which a unit is a whole device.
 const WHOLE: [&str; 4] =

@@ -6,10 +6,10 @@ use dovetail_audit::ObjectRef;
 use dovetail_model::is_gpu_resource;
 use dovetail_objects::Phase;
 
+use super::fractions::reserves_for_others;
 use super::inventory::Inventory;
 use super::life::LifeRecord;
 use super::pods::REVISION_LABELS;
-use super::sharers::reserves_for_others;
 use super::unmade::{Fate, UnmadePod};
 
 /// Owners that make others by a timetable: each of those is for itself.

@@ -12,6 +12,7 @@ pub(crate) mod class;
 pub(crate) mod cluster;
 mod demand;
 mod detail;
+mod fractions;
 mod gangs;
 mod gathered;
 mod inventory;

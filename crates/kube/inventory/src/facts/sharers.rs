@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Held, NodeGpus, PodName, Workload};
-use dovetail_model::{in_proportion, is_gpu_resource};
-use dovetail_objects::{Pod, labels};
+use dovetail_model::in_proportion;
+use dovetail_objects::Pod;
 
+use super::fractions::{fraction_milli, groups_of};
 use super::pods::PodRecord;
 
 /// One who shares a reserved GPU.
@@ -81,30 +82,6 @@ fn parts(held: &Held, sharers: &[Sharer<'_>], gpus: &[NodeGpus]) -> Vec<Held> {
         ..held.clone()
     };
     sharers.iter().zip(parts).enumerate().map(of_sharer).collect()
-}
-
-/// Whether KAI made the pod: of those that share a device it alone asks the device plugin for one.
-pub(super) fn reserves_for_others(pod: &Pod) -> bool {
-    let asks = |(name, count): (&String, &i64)| *count > 0 && is_gpu_resource(name);
-    groups_of(pod).next().is_some() && pod.requests.extended.iter().any(asks)
-}
-
-/// Thousandths of a GPU that a pod asks KAI for; `None` if it asks for memory, or for none.
-pub(super) fn fraction_milli(pod: &Pod) -> Option<i64> {
-    let fraction: f64 = pod.meta.annotations.get(labels::FRACTION[0])?.parse().ok()?;
-    let milli = (fraction * 1000.0).round();
-    (1.0..=1000.0).contains(&milli).then_some(milli as i64)
-}
-
-/// Groups of pods that share a GPU, to which a pod belongs. One with fractions of several GPUs is
-/// in a group for each.
-fn groups_of(pod: &Pod) -> impl Iterator<Item = &str> {
-    let is_group = |key: &str| {
-        let rest = key.strip_prefix(labels::KAI_DEVICE_GROUP);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let labels = pod.meta.labels.iter();
-    labels.filter(move |(key, _)| is_group(key)).map(|(_, group)| group)
 }
 
 fn name_of(pod: &Pod) -> PodName {

@@ -2,6 +2,7 @@
 //!
 //! Rows are indices, from 0, into the pod or node file. Plain text or gzip.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::TraceError;
@@ -68,25 +69,26 @@ impl Order {
     fn open(path: &Path, trace: Option<&str>, seed: i64) -> Result<Self, TraceError> {
         let mut lines = LineReader::open(path)?;
         let mut found: Option<Self> = None;
-        let mut present = Vec::new();
+        let mut present: Vec<String> = Vec::new();
+        let mut first_lines = BTreeMap::new();
         while lines.advance()? {
             let (key, rows) = key_and_rows(lines.bytes(), trace.is_some())
                 .map_err(|problem| problem.at(lines.file(), lines.line()))
                 .map_err(Box::new)?;
+            let name = in_short(key);
+            if let Some(first) = first_lines.insert(name.clone(), lines.line()) {
+                let problem = format!("was already on line {first}");
+                let problem = RowProblem::in_column("seed", &key.1.to_string(), problem, "one row");
+                return Err(TraceError::Row(Box::new(problem.at(lines.file(), lines.line()))));
+            }
             if key.0 == trace && key.1 == seed as u64 {
-                if let Some(first) = &found {
-                    let problem = format!("was already on line {}", first.line);
-                    let problem =
-                        RowProblem::in_column("seed", &seed.to_string(), problem, "one row");
-                    return Err(TraceError::Row(Box::new(problem.at(lines.file(), lines.line()))));
-                }
                 found = Some(Self {
                     file: lines.file().to_owned(),
                     line: lines.line(),
                     rows: rows.to_owned(),
                 });
             }
-            present.push(in_short(key));
+            present.push(name);
         }
         found.ok_or_else(|| TraceError::NoOrder {
             file: lines.file().to_owned(),
