@@ -278,20 +278,20 @@ fn patches_are_files_with_their_commands_and_nothing_in_them_acts() {
     let index = folder.read("json/index.md");
     assert!(!index.contains("canary") && !index.contains('\u{1b}'), "{index}");
     // One patch of the object for both findings: one rollout.
-    assert!(index.contains("## 1. SCH-04, REQ-03 Deployment prod/serve"), "{index}");
+    assert!(index.contains("## 1. REQ-03, SCH-04 Deployment prod/serve"), "{index}");
     assert!(
-        index.contains("--type=strategic --patch-file 001-SCH-04-Deployment-prod-serve.json"),
+        index.contains("--type=strategic --patch-file 001-REQ-03-Deployment-prod-serve.json"),
         "{index}"
     );
     // The list as it was, with what is new, under the version that was read.
     let body: Value =
-        serde_json::from_str(&folder.read("json/001-SCH-04-Deployment-prod-serve.json"))
+        serde_json::from_str(&folder.read("json/001-REQ-03-Deployment-prod-serve.json"))
             .expect("JSON");
     assert_eq!(body["metadata"]["resourceVersion"], "7");
     let list = body["spec"]["template"]["spec"]["tolerations"].as_array().expect("a list");
     let hostile = &hostile()["items"][0]["spec"]["template"]["spec"]["tolerations"][0];
     assert_eq!((list.len(), &list[0]), (3, hostile));
-    let yaml = folder.read("json/001-SCH-04-Deployment-prod-serve.yaml");
+    let yaml = folder.read("json/001-REQ-03-Deployment-prod-serve.yaml");
     assert!(yaml.contains("nvidia.com/gpu: \"8\"\n"), "{yaml}");
     // What a shell makes of the command is the body again.
     let document = folder.json(call);

@@ -76,7 +76,7 @@ pub(super) fn brought(
     let freed = freed(states, &mended, &unexplained);
     let mut room = waiting_work_takes(facts, moment, &states.started, &freed);
     let mut all_returned = Times::new();
-    let needed = needed(moment, findings);
+    let needed = needed(moment);
     let stays = stays(facts, findings);
     for taken in mended {
         let waste = &taken.waste;

@@ -142,33 +142,6 @@ fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
     assert_eq!(removed(16), Some(Money::micros(5_760_000_000)));
 }
 
-/// What a fix brings is what it brings by itself: a gang that needs cordoned nodes of two pools
-/// starts with neither alone.
-#[test]
-fn nodes_are_needed_where_the_nodes_of_one_finding_let_more_start() {
-    let brought = |pools: &[&str], pods: u32| {
-        let (mut facts, mut moment) = cluster(&vec![(8, Condition::Cordoned, 0); pools.len()]);
-        for (node, pool) in facts.nodes.iter_mut().zip(pools) {
-            node.pool = ObjectRef::new("NodePool", "", pool);
-        }
-        let device = DeviceRequest::Whole { count: 8, same_island: false };
-        let requirement = Requirement { device, ..Requirement::default() };
-        let mut job = Job::single(JobId(7), "train", 0, requirement.into());
-        (job.pod_sets[0].min, job.pod_sets[0].max) = (pods, pods);
-        moment.demand[0].world.jobs.push(job);
-        let states = device_states(&mut facts, &moment).unwrap();
-        let prices = vec![NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) }; pools.len()];
-        let found = report(&facts, &moment, states, &prices, &SuppressionPolicy::default());
-        let hours = |time: PricedTime| time.gpu_milli_ms / i128::from(HOUR_MS) / 1000;
-        let of = |priced: &Priced| (hours(priced.brought.returned), hours(priced.brought.removed));
-        found.findings.iter().map(of).collect::<Vec<_>>()
-    };
-    assert_eq!(brought(&["a", "b"], 2), [(5_760, 5_760), (5_760, 5_760)]);
-    // One finding opens both nodes.
-    assert_eq!(brought(&["a", "a"], 2), [(11_520, 0)]);
-    assert_eq!(brought(&["a"], 1), [(5_760, 0)]);
-}
-
 /// An empty node that is paid in advance brings nothing back; another leaves the bill.
 #[test]
 fn a_node_that_is_paid_in_advance_does_not_leave_the_bill() {

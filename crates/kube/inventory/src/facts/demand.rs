@@ -8,9 +8,7 @@ use std::sync::Arc;
 use dovetail_audit::{Demand, Gpus, Node as FactNode, Untold};
 use dovetail_cluster::translate::Rules;
 use dovetail_cluster::world::{Change, Patience, Settings, World};
-use dovetail_model::{
-    Bounds, Condition, DeviceRequest, Job, JobId, Queue, Snapshot, is_gpu_resource,
-};
+use dovetail_model::{Bounds, Condition, Job, JobId, Queue, Snapshot, is_gpu_resource};
 use dovetail_objects::{Kind, Object, Pod};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -83,7 +81,6 @@ pub(super) fn worlds(
         let refused = objects.refused_by_their_own(resource, &world);
         let kept = objects.kept_for_quota(&world);
         let mut snapshot = world.into_snapshot(now_ms);
-        snapshot.jobs.retain(asks_for_devices);
         keep_for_quota(&mut snapshot, &kept);
         snapshot.nodes.sort_by_key(|node| places.get(&*node.name).copied());
         for node in &mut snapshot.nodes {
@@ -186,12 +183,6 @@ fn keep_for_quota(world: &mut Snapshot, kept: &BTreeSet<JobId>) {
         let limit = Bounds::gpus(Some(0));
         world.queues.push(Queue { limit, ..Queue::named(NO_QUOTA) });
     }
-}
-
-/// Whether a job asks for the devices of its world, be it for some of its pods. What asks for those
-/// of another resource alone is judged in that world.
-fn asks_for_devices(job: &Job) -> bool {
-    job.pod_sets.iter().any(|set| set.requirement.device != DeviceRequest::None)
 }
 
 fn wants(pod: &Pod, resource: &str) -> bool {

@@ -276,30 +276,6 @@ fn free_gpus_have_the_cause_that_the_engine_names() {
     expect(&states(found), &expected);
 }
 
-/// What waits for another resource is judged in the world of that one: here it has no devices, and
-/// would seem to start.
-#[test]
-fn a_world_has_only_what_asks_for_its_resource() {
-    let mut sliced = node("m1", 0);
-    sliced["metadata"]["labels"]["nvidia.com/gpu.count"] = json!("1");
-    let mut slice = pod("s", "", 0, "");
-    let one = json!({"nvidia.com/mig-2g.20gb": "1"});
-    slice["spec"]["containers"][0]["resources"] = json!({"requests": one, "limits": one});
-    for amounts in ["capacity", "allocatable"] {
-        sliced["status"][amounts] =
-            json!({"cpu": "8", "pods": "110", "nvidia.com/mig-2g.20gb": "3"});
-    }
-    let found = gathered(&[node("g1", 8), sliced, slice, pod("w", "", 8, "")]);
-    let waiting = found.moment.demand.iter().map(|demand| {
-        let jobs = demand.world.jobs.iter().map(|job| job.name.as_str());
-        (demand.resource.as_str(), jobs.collect::<Vec<_>>())
-    });
-    let waiting: Vec<_> = waiting.collect();
-    let expected =
-        [("nvidia.com/gpu", vec!["research/w"]), ("nvidia.com/mig-2g.20gb", vec!["research/s"])];
-    assert_eq!(waiting, expected);
-}
-
 /// Of eight GPUs a pod that waits would take five, another of the same size would not fit on what
 /// is left. Where the scheduler of the first says that it fits nowhere, nobody reserved anything:
 /// nobody knows why the five are free.
