@@ -1,6 +1,7 @@
 //! SHR-08: pending pods ask for MIG instances of which too few are free, and another layout of a
 //! GPU has them.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use dovetail_model::{Condition, MigTable, labels};
@@ -19,6 +20,7 @@ pub(super) fn instances_of_no_layout(
 ) {
     let free = free_gpus(view, Condition::Ready);
     let mut layouts = Layouts::default();
+    let pods_on = LazyCell::new(|| gpu_pods_by_node(view));
     for workload in view.gpu_workloads() {
         let pending: Vec<_> = workload.pods.iter().filter(|pod| pod.node.is_none()).collect();
         if pending.is_empty() {
@@ -37,7 +39,7 @@ pub(super) fn instances_of_no_layout(
             let mut finding = Finding::new(check, &workload.owner)
                 .with("pending pods", asked)
                 .affecting(pending.iter().map(|pod| pod_ref(workload, pod)));
-            finding = match node_for(view, workload, profile, &mut layouts) {
+            finding = match node_for(view, workload, profile, (&mut layouts, &pods_on)) {
                 Some((node, layout, pods)) => finding
                     .with("node that could give them", &node.node.name)
                     .with("layout of one of its GPUs", layout)
@@ -72,25 +74,29 @@ fn with_most(table: &MigTable, profile: &str) -> Option<String> {
     Some(texts.collect::<Vec<_>>().join(", "))
 }
 
+fn gpu_pods_by_node<'f>(view: &View<'f>) -> BTreeMap<&'f str, usize> {
+    let mut pods = BTreeMap::new();
+    for pod in view.gpu_workloads().flat_map(|workload| &workload.pods) {
+        if let Some(node) = pod.node.as_deref() {
+            *pods.entry(node).or_default() += 1;
+        }
+    }
+    pods
+}
+
 /// The node that could be cut so with the fewest pods in the way, the layout, and how many pods
 /// have GPUs there.
 fn node_for<'f>(
     view: &View<'f>,
     workload: &Workload,
     profile: &str,
-    layouts: &mut Layouts<'f>,
+    (layouts, pods_on): (&mut Layouts<'f>, &BTreeMap<&str, usize>),
 ) -> Option<(&'f Node, String, usize)> {
-    let mut pods: BTreeMap<&str, usize> = BTreeMap::new();
-    for pod in view.gpu_workloads().flat_map(|workload| &workload.pods) {
-        if let Some(node) = pod.node.as_deref() {
-            *pods.entry(node).or_default() += 1;
-        }
-    }
     let of_node = view.facts.nodes.iter().filter(|node| is_cut(node) && may_use(workload, node));
     let able = of_node.filter_map(|node| {
         let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref())?;
         let layout = layouts.with_most(model, profile)?;
-        Some((node, layout, pods.get(&*node.node.name).copied().unwrap_or(0)))
+        Some((node, layout, pods_on.get(&*node.node.name).copied().unwrap_or(0)))
     });
     able.min_by_key(|(node, _, pods)| (*pods, &*node.node.name))
 }
