@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`Judge`] | keeps books of its own, is told every event and judges every plan on what it touches |
 //! | [`check_plan`] | one plan between two snapshots, everything from scratch |
+//! | [`check_claims`] | the devices that claims are given, added up again |
 //! | [`judge_device_time`] | that what devices are said to have been is the whole of them, at every moment |
 //! | [`Violation`] | what an action of ours did that it must not do |
 //!
@@ -13,6 +14,7 @@
 //! worse: putting a pod where it does not fit, starting half a gang, losing or inventing a holding.
 
 mod audit;
+mod claims;
 mod device_time;
 mod devices;
 #[cfg(test)]
@@ -29,6 +31,7 @@ mod rules;
 mod violation;
 mod world;
 
+pub use claims::{ClaimViolation, check_claims};
 pub use device_time::{DeviceLife, DevicePiece, DeviceTimeViolation, judge_device_time};
 pub use judge::{Judge, check_plan};
 pub use violation::{VictimProblem, Violation};

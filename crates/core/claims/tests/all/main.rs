@@ -1,0 +1,5 @@
+//! The allocator on made-up worlds.
+
+mod brute;
+mod hard;
+mod random;
