@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use dovetail_model::requirement::{ConditionCause, Toleration};
 use dovetail_model::{FreeCause, NodeId, Requirement};
-use dovetail_plan::engine::supply::PodProbe;
+use dovetail_plan::engine::probe::PodProbe;
 use dovetail_plan::{Engine, ShapeId};
 
 use crate::cause::{CAUSES, of_obstacle};

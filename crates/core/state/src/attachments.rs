@@ -1,13 +1,6 @@
 //! Volumes attached to nodes: each once, however many pods of the node use it.
 
-use std::collections::BTreeSet;
-
-use dovetail_model::{Attachment, NodeId};
 use smallvec::SmallVec;
-
-use crate::holdings::HoldingRecord;
-use crate::nodes::Cold;
-use crate::{Names, State};
 
 /// The volumes of one node.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +24,22 @@ impl Attached {
         })
     }
 
-    fn attach(&mut self, volume: u32, limit_of: &[u32]) {
+    /// Nothing attached yet, with how many volumes each limit allows.
+    pub fn with_limits(left: impl Iterator<Item = (u32, i64)>) -> Self {
+        Self { users: SmallVec::new(), left: left.collect() }
+    }
+
+    /// Counts the volumes of a pod, each once on its node.
+    pub fn attach(&mut self, volumes: &[u32], limit_of: &[u32]) {
+        volumes.iter().for_each(|volume| self.attach_one(*volume, limit_of));
+    }
+
+    /// Takes back what [`Attached::attach`] counted.
+    pub fn detach(&mut self, volumes: &[u32], limit_of: &[u32]) {
+        volumes.iter().for_each(|volume| self.detach_one(*volume, limit_of));
+    }
+
+    fn attach_one(&mut self, volume: u32, limit_of: &[u32]) {
         match self.users.binary_search_by_key(&volume, |(v, _)| *v) {
             Ok(place) => self.users[place].1 += 1,
             Err(place) => {
@@ -41,7 +49,7 @@ impl Attached {
         }
     }
 
-    fn detach(&mut self, volume: u32, limit_of: &[u32]) {
+    fn detach_one(&mut self, volume: u32, limit_of: &[u32]) {
         let place = self.users.binary_search_by_key(&volume, |(v, _)| *v);
         let place = place.expect("a volume is detached where it was attached");
         self.users[place].1 -= 1;
@@ -55,54 +63,5 @@ impl Attached {
         if let Some((_, left)) = self.left.iter_mut().find(|(have, _)| *have == limit) {
             *left += amount;
         }
-    }
-}
-
-impl State {
-    /// Counts the attachments of a holding, each once on its node.
-    pub fn attach(&mut self, record: &HoldingRecord) {
-        for volume in &record.attachments {
-            let attached = &mut self.nodes.cold_mut(record.node).attached;
-            attached.attach(*volume, &self.names.limit_of);
-        }
-    }
-
-    /// Takes back what [`State::attach`] counted.
-    pub fn detach(&mut self, record: &HoldingRecord) {
-        for volume in &record.attachments {
-            let attached = &mut self.nodes.cold_mut(record.node).attached;
-            attached.detach(*volume, &self.names.limit_of);
-        }
-    }
-
-    /// Takes over the limits of a node and counts anew what is attached there.
-    pub fn rebuild_attached(&mut self, slot: NodeId) {
-        let cold: &Cold = self.nodes.cold(slot);
-        let limits = &mut self.names.limits;
-        let left =
-            cold.node.attach_limits.iter().map(|(name, most)| (limits.intern(name).0, *most));
-        let mut attached = Attached { users: SmallVec::new(), left: left.collect() };
-        for id in &cold.holdings {
-            for volume in &self.holdings.get(*id).attachments {
-                attached.attach(*volume, &self.names.limit_of);
-            }
-        }
-        self.nodes.cold_mut(slot).attached = attached;
-    }
-}
-
-impl Names {
-    /// Volumes with their names interned, ascending.
-    pub fn attached(&mut self, attachments: &BTreeSet<Attachment>) -> SmallVec<[u32; 2]> {
-        let mut numbers = SmallVec::new();
-        for attachment in attachments {
-            let (number, new) = self.attachments.intern(attachment);
-            if new {
-                self.limit_of.push(self.limits.intern(&attachment.limit).0);
-            }
-            numbers.push(number);
-        }
-        numbers.sort_unstable();
-        numbers
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use dovetail_model::{Node, NodeId};
 use rustc_hash::FxHashMap;
 
-use crate::State;
 use crate::holdings::HoldingRecord;
 use crate::intern::Interner;
 use crate::log::ChangeLog;
+use crate::nodes::Nodes;
 use crate::scopes::{Scope, Scopes};
 
 /// All counters, and the label keys and scopes they read.
@@ -294,39 +294,37 @@ impl Counter {
     }
 }
 
-impl State {
+impl Counters {
     /// The number of a selector × label × scope (`None`: all nodes), ranked by its domains if asked
     /// for; a new one is filled from what is held.
-    pub fn intern_counter(
+    pub fn intern(
         &mut self,
+        nodes: &Nodes,
         selector: &str,
         label: &str,
         scope: Option<&Scope>,
         ranked: bool,
     ) -> u32 {
-        let counters = &mut self.counters;
-        let selector = counters.selector(selector);
-        let (key, new_key) = counters.keys.intern(&label.to_owned());
+        let selector = self.selector(selector);
+        let (key, new_key) = self.keys.intern(&label.to_owned());
         if new_key {
             let mut table = KeyTable::default();
-            for (slot, node) in self.nodes.present() {
+            for (slot, node) in nodes.present() {
                 table.set(slot, node.label(label));
             }
-            counters.key_tables.push(table);
+            self.key_tables.push(table);
         }
-        let scope = scope.map(|scope| counters.scopes.intern(scope, self.nodes.present()));
-        let number = match counters.numbers.get(&(selector, key, scope)) {
+        let scope = scope.map(|scope| self.scopes.intern(scope, nodes.present()));
+        let number = match self.numbers.get(&(selector, key, scope)) {
             Some(number) => *number,
-            None => counters.add_counter((selector, key, scope)),
+            None => self.add_counter((selector, key, scope)),
         };
         if ranked {
-            counters.rank(number);
+            self.rank(number);
         }
         number
     }
-}
 
-impl Counters {
     fn add_counter(&mut self, (selector, key, scope): CounterKey) -> u32 {
         let number = self.counters.len() as u32;
         let mut counter = Counter { key, scope, counts: Vec::new(), total: 0, ranking: None };

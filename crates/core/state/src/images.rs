@@ -11,8 +11,8 @@ use dovetail_model::preference::{LEAST_IMAGE_BYTES, MOST_IMAGE_BYTES, MOST_POINT
 use dovetail_model::{Images as NodeImages, Node, NodeId, Preferred, Requirement};
 use smallvec::SmallVec;
 
-use crate::State;
 use crate::intern::Interner;
+use crate::nodes::Nodes;
 
 /// Images in question, and who has them.
 #[derive(Clone, Debug, Default)]
@@ -157,51 +157,45 @@ impl OfName {
     }
 }
 
-impl State {
+impl Images {
     /// Interns the images that a requirement prefers; `None` if it names none.
-    pub fn image_list_of(&mut self, requirement: &Requirement) -> Option<u32> {
+    pub fn list_of(&mut self, requirement: &Requirement, nodes: &Nodes) -> Option<u32> {
         let mut list = ImageList::default();
         for preference in &requirement.preferences {
             if let Preferred::Images(names) = &preference.to
                 && !names.is_empty()
             {
-                let names = names.iter().map(|name| self.image_number(name)).collect();
+                let names = names.iter().map(|name| self.number_of(name, nodes)).collect();
                 list.0.push((preference.points.clamp(-MOST_POINTS, MOST_POINTS), names));
             }
         }
-        (!list.0.is_empty()).then(|| self.images.lists.intern(&list).0)
+        (!list.0.is_empty()).then(|| self.lists.intern(&list).0)
     }
 
     /// The number of an image; a new one is looked for on every node.
-    fn image_number(&mut self, name: &str) -> u32 {
-        let images = &mut self.images;
-        let (number, new) = images.names.intern(&name.to_owned());
+    fn number_of(&mut self, name: &str, nodes: &Nodes) -> u32 {
+        let (number, new) = self.names.intern(&name.to_owned());
         if new {
             let mut image = OfName::default();
-            for (slot, node) in self.nodes.present() {
+            for (slot, node) in nodes.present() {
                 if let Some(size_bytes) = node.images.size_bytes(name) {
                     image.set(slot, Some(size_bytes));
                 }
             }
-            images.of_name.push(image);
+            self.of_name.push(image);
         }
         number
     }
 
     /// Takes over the images of a node that came, changed or went; true if the points of any pod
     /// may have changed.
-    pub fn take_images(
-        &mut self,
-        slot: NodeId,
-        before: Option<&Node>,
-        after: Option<&Node>,
-    ) -> bool {
+    pub fn take(&mut self, slot: NodeId, before: Option<&Node>, after: Option<&Node>) -> bool {
         let none = NodeImages::default();
         let of = |node: Option<&Node>| node.map_or(none.clone(), |node| node.images.clone());
-        let differs = self.images.set(slot, &of(before), &of(after));
+        let differs = self.set(slot, &of(before), &of(after));
         match (before, after) {
-            (None, Some(_)) => self.images.count_node(1),
-            (Some(_), None) => self.images.count_node(-1),
+            (None, Some(_)) => self.count_node(1),
+            (Some(_), None) => self.count_node(-1),
             _ => {}
         }
         differs

@@ -12,6 +12,8 @@
 //! | [`nodes`], [`domains`], [`scope`] | nodes, topology domains, parts of the cluster |
 //! | [`device`] | states of devices, what pods need of them, which ones they get |
 //! | [`shapes`], [`masks`], [`preferences`], [`images`] | what pods ask for, and what it says of each node |
+//! | [`names`], [`intern`], `interning` | names as numbers; requirements as shapes |
+//! | `points` | how well a node suits a pod |
 //! | [`holdings`], [`kept`], `beyond` | what is held, and what is kept for reservations |
 //! | [`counters`], [`scopes`], [`attachments`], [`rules`] | what rules count, and whether they allow a node |
 //! | [`fit`], [`cause`] | whether a pod fits on a node, and what keeps it off |
@@ -28,11 +30,14 @@ pub mod fit;
 pub mod holdings;
 pub mod images;
 pub mod intern;
+mod interning;
 pub mod kept;
 pub mod load;
 pub mod log;
 pub mod masks;
+pub mod names;
 pub mod nodes;
+mod points;
 pub mod preferences;
 pub mod rules;
 pub mod scope;
@@ -40,36 +45,22 @@ pub mod scopes;
 pub mod shapes;
 pub mod view;
 
-use dovetail_model::{
-    Attachment, DeviceAmount, HeldDevices, HoldingId, Knowledge, NodeId, Topology,
-};
+use dovetail_model::{DeviceAmount, HeldDevices, HoldingId, Knowledge, NodeId, Topology};
 
 use self::counters::Counters;
 use self::domains::Domains;
 use self::holdings::{HoldingRecord, Holdings};
 use self::images::Images;
-use self::intern::Interner;
 use self::log::ChangeLog;
 use self::masks::Masks;
+use self::names::Names;
 use self::nodes::Nodes;
 use self::preferences::Preferences;
 use self::shapes::Shapes;
 use crate::cause::Help;
-use crate::device::cell::Cell;
+use crate::device::cell::{self, Cell};
 use crate::device::choice::LOST;
 use crate::device::table::DeviceTable;
-
-/// Names that are compared as numbers.
-#[derive(Clone, Debug, Default)]
-pub struct Names {
-    pub models: Interner<String>,
-    pub extended: Interner<String>,
-    pub counters: Interner<String>,
-    pub attachments: Interner<Attachment>,
-    pub limits: Interner<String>,
-    /// Limit of each attachment.
-    pub limit_of: Vec<u32>,
-}
 
 /// The cluster as the engine sees it.
 #[derive(Clone, Debug, Default)]
@@ -197,7 +188,7 @@ impl State {
             let mut cells = self.cells(node);
             for (index, amount) in &mut devices {
                 if cold.usable_cell(*index).is_none()
-                    && let Some(place) = load::give(&mut cells, amount)
+                    && let Some(place) = cell::give(&mut cells, amount)
                 {
                     *index = place;
                 }
@@ -220,8 +211,8 @@ impl State {
         if cold.node.knowledge == Knowledge::Counted && !record.devices.iter().all(can) {
             let mut cells = self.cells(record.node);
             for (index, amount) in &mut record.devices {
-                if !load::add(&mut cells, *index, amount) {
-                    *index = load::give(&mut cells, amount).unwrap_or(u16::MAX);
+                if !cell::add(&mut cells, *index, amount) {
+                    *index = cell::give(&mut cells, amount).unwrap_or(u16::MAX);
                 }
             }
             record.devices.sort_by_key(|(index, _)| *index);
@@ -250,7 +241,8 @@ impl State {
         self.nodes.cold_mut(record.node).holdings.push(id);
         self.nodes.apply(record, 1, &mut self.devices);
         self.counters.apply(record, 1, &mut self.log);
-        self.attach(record);
+        let attached = &mut self.nodes.cold_mut(record.node).attached;
+        attached.attach(&record.attachments, &self.names.limit_of);
         self.log.touch_by_hold(record.node);
     }
 
@@ -258,7 +250,8 @@ impl State {
         self.nodes.cold_mut(record.node).forget(id);
         let overlapped = self.nodes.apply(record, -1, &mut self.devices);
         self.counters.apply(record, -1, &mut self.log);
-        self.detach(record);
+        let attached = &mut self.nodes.cold_mut(record.node).attached;
+        attached.detach(&record.attachments, &self.names.limit_of);
         self.log.touch(record.node);
         if overlapped {
             self.recount_devices(record.node);

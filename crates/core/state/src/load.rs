@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Condition, DeviceAmount, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId,
-    Resources, Snapshot,
+    Condition, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId, Snapshot,
 };
 
+use crate::State;
+use crate::attachments::Attached;
 use crate::cause::Help;
-use crate::device::cell::{Cell, kind_of};
+use crate::device::cell::{self, Cell, kind_of};
 use crate::device::choice::LOST;
-use crate::holdings::{Amounts, HoldingRecord};
-use crate::{Names, State};
+use crate::holdings::HoldingRecord;
 
 impl State {
     /// Takes over topology, tables and nodes of a snapshot.
@@ -53,7 +53,7 @@ impl State {
         let known = self.nodes.find(&node.name);
         let before = known.map(|slot| Arc::clone(&self.nodes.cold(slot).node));
         let slot = known.unwrap_or_else(|| self.nodes.add(Arc::clone(&node)));
-        let other_images = self.take_images(slot, before.as_deref(), Some(&node));
+        let other_images = self.images.take(slot, before.as_deref(), Some(&node));
         if before.is_some_and(|before| before.differs_only_in_images(&node)) {
             self.nodes.cold_mut(slot).node = node;
             if other_images {
@@ -112,7 +112,7 @@ impl State {
         self.domains.leave(slot, &path);
         self.counters.relabel(slot, None);
         let node = Arc::clone(&self.nodes.cold(slot).node);
-        self.take_images(slot, Some(&node), None);
+        self.images.take(slot, Some(&node), None);
         self.nodes.remove(slot);
         self.log.touch(slot);
         self.helped |= Help::ALL;
@@ -206,6 +206,19 @@ impl State {
         cold.extended_left = left.extended.into_iter().collect();
     }
 
+    /// Takes over the limits of a node and counts anew what is attached there.
+    fn rebuild_attached(&mut self, slot: NodeId) {
+        let cold = self.nodes.cold(slot);
+        let limits = &mut self.names.limits;
+        let left =
+            cold.node.attach_limits.iter().map(|(name, most)| (limits.intern(name).0, *most));
+        let mut attached = Attached::with_limits(left);
+        for id in &cold.holdings {
+            attached.attach(&self.holdings.get(*id).attachments, &self.names.limit_of);
+        }
+        self.nodes.cold_mut(slot).attached = attached;
+    }
+
     /// Computes the device cells of a node anew from its devices and what it holds. Where devices
     /// are counted, holdings on devices that cannot give what they hold move to others that can.
     pub fn rebuild_devices(&mut self, slot: NodeId) {
@@ -263,7 +276,7 @@ impl State {
         for id in held {
             let devices = &self.holdings.get(id).devices;
             let mut after = cells.clone();
-            match devices.iter().all(|(index, amount)| add(&mut after, *index, amount)) {
+            match devices.iter().all(|(index, amount)| cell::add(&mut after, *index, amount)) {
                 true => cells = after,
                 false => homeless.push(id),
             }
@@ -272,7 +285,7 @@ impl State {
         for id in homeless {
             let mut devices = self.holdings.get(id).devices.clone();
             for (index, amount) in &mut devices {
-                *index = give(&mut cells, amount).unwrap_or_else(|| {
+                *index = cell::give(&mut cells, amount).unwrap_or_else(|| {
                     beyond -= 1;
                     beyond + 1
                 });
@@ -298,55 +311,5 @@ impl State {
         let number = |name: &str| counters.find(name).expect("interned above");
         let kind = kind_of(device, model, table.map(|t| t as u16), number, counted);
         self.devices.intern_empty(&kind, &device.model)
-    }
-}
-
-/// Adds an amount to the first cell that can give it.
-pub fn give(cells: &mut [Option<Cell>], amount: &DeviceAmount) -> Option<u16> {
-    (0..cells.len() as u16).find(|place| add(cells, *place, amount))
-}
-
-/// Adds an amount to a cell if the cell can give it.
-pub fn add(cells: &mut [Option<Cell>], index: u16, amount: &DeviceAmount) -> bool {
-    let Some(Some(cell)) = cells.get_mut(usize::from(index)) else { return false };
-    let can = cell.can_give(amount);
-    if can {
-        *cell = cell.hold(amount);
-    }
-    can
-}
-
-impl Names {
-    /// Amounts with their names again.
-    pub fn resources(&self, amounts: &Amounts) -> Resources {
-        Resources {
-            cpu_milli: amounts.cpu_milli,
-            memory_bytes: amounts.memory_bytes,
-            ephemeral_bytes: amounts.ephemeral_bytes,
-            pod_slots: amounts.pod_slots,
-            extended: amounts
-                .extended
-                .iter()
-                .map(|(name, amount)| (self.extended.get(*name).clone(), *amount))
-                .collect(),
-        }
-    }
-
-    /// Amounts with names interned; amounts of 0 are left out.
-    pub fn amounts(&mut self, resources: &Resources) -> Amounts {
-        let mut amounts = Amounts {
-            cpu_milli: resources.cpu_milli,
-            memory_bytes: resources.memory_bytes,
-            ephemeral_bytes: resources.ephemeral_bytes,
-            pod_slots: resources.pod_slots,
-            extended: resources
-                .extended
-                .iter()
-                .filter(|(_, amount)| **amount != 0)
-                .map(|(name, amount)| (self.extended.intern(name).0, *amount))
-                .collect(),
-        };
-        amounts.extended.sort_unstable();
-        amounts
     }
 }

@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{
-    Charge, CounterRule, DeviceRequest, Preferred, Requirement, RuleCause, RuleKind,
-};
+use dovetail_model::{Charge, Requirement, RuleKind};
 use smallvec::SmallVec;
 
-use crate::State;
 use crate::cause::Cause;
-use crate::device::need::{DeviceNeed, Request};
 use crate::holdings::Amounts;
 use crate::intern::Interner;
 use crate::preferences::Liking;
-use crate::scopes::Scope;
 
 /// Number of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,9 +67,9 @@ pub struct Rule {
 /// Requirements that have numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Shapes {
-    numbers: Interner<Arc<Requirement>>,
-    shapes: Vec<Shape>,
-    demands: Interner<Demand>,
+    pub(crate) numbers: Interner<Arc<Requirement>>,
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) demands: Interner<Demand>,
 }
 
 impl Demand {
@@ -95,108 +90,5 @@ impl Shapes {
     #[inline]
     pub fn get(&self, shape: ShapeId) -> &Shape {
         &self.shapes[shape.index()]
-    }
-}
-
-impl State {
-    /// The number of a requirement.
-    pub fn intern_shape(&mut self, requirement: &Arc<Requirement>) -> ShapeId {
-        if let Some(number) = self.shapes.numbers.find(requirement) {
-            return ShapeId(number);
-        }
-        let demand = self.demand_of(requirement);
-        let (demand_id, _) = self.shapes.demands.intern(&demand);
-        let images = self.image_list_of(requirement);
-        let imageless = images.map(|_| self.intern_shape(&Arc::new(without_images(requirement))));
-        let counts_into =
-            requirement.counts_into.iter().map(|name| self.counters.selector(name)).collect();
-        let number = ShapeId(self.shapes.numbers.intern(requirement).0);
-        self.shapes.shapes.push(Shape {
-            requirement: Arc::clone(requirement),
-            gpu_milli: self.devices.need(demand.need).gpu_milli(),
-            charge: Charge::of(requirement),
-            demand,
-            demand_id,
-            images,
-            imageless: imageless.unwrap_or(number),
-            counts_into,
-        });
-        number
-    }
-
-    fn demand_of(&mut self, requirement: &Requirement) -> Demand {
-        let rules = requirement.rules.iter().map(|rule| self.rule_of(requirement, rule));
-        let mut rules: SmallVec<[Rule; 1]> = rules.collect();
-        rules.sort_by_key(|rule| rule.cause);
-        let need = self.device_need_of(requirement);
-        Demand {
-            amounts: self.names.amounts(&requirement.resources),
-            need: self.devices.intern_need(&need),
-            mask: self.masks.intern(requirement),
-            rules,
-            attachments: self.names.attached(&requirement.attachments),
-            liking: self.liking_of(requirement),
-        }
-    }
-
-    fn rule_of(&mut self, requirement: &Requirement, rule: &CounterRule) -> Rule {
-        let scope = Scope::of(requirement, rule.scope);
-        let ranked = matches!(rule.kind, RuleKind::Spread { .. });
-        Rule {
-            counter: self.intern_counter(&rule.selector, &rule.label, scope.as_ref(), ranked),
-            kind: rule.kind,
-            cause: cause_of(rule),
-            counts_itself: requirement.counts_into.contains(&rule.selector),
-        }
-    }
-
-    fn device_need_of(&mut self, requirement: &Requirement) -> DeviceNeed {
-        let mut models: SmallVec<[u32; 4]> =
-            requirement.gpu_models.iter().map(|m| self.names.models.intern(m).0).collect();
-        models.sort_unstable();
-        let request = match &requirement.device {
-            DeviceRequest::None => Request::None,
-            DeviceRequest::Whole { count, same_island } => {
-                Request::Whole { count: *count, same_island: *same_island }
-            }
-            DeviceRequest::Share { compute_milli, memory_bytes } => {
-                Request::Share { compute_milli: *compute_milli, memory_bytes: *memory_bytes }
-            }
-            DeviceRequest::Replicas { count } => Request::Replicas { count: *count },
-            DeviceRequest::Slice { profile } => Request::Slice { profile: profile.clone() },
-            DeviceRequest::Counters { amounts } => Request::Counters {
-                amounts: amounts
-                    .iter()
-                    .map(|(name, amount)| (self.names.counters.intern(name).0, *amount))
-                    .collect(),
-            },
-        };
-        if request == Request::None {
-            models.clear();
-        }
-        let min_memory_bytes =
-            if request == Request::None { 0 } else { requirement.min_device_memory_bytes };
-        DeviceNeed { request, models, min_memory_bytes }
-    }
-}
-
-fn without_images(requirement: &Requirement) -> Requirement {
-    let mut requirement = requirement.clone();
-    let names_images = |to: &Preferred| matches!(to, Preferred::Images(names) if !names.is_empty());
-    requirement.preferences.retain(|preference| !names_images(&preference.to));
-    requirement
-}
-
-/// The cause a broken rule is known by. What a rule asks goes before what it comes from, because
-/// that decides which events can help.
-fn cause_of(rule: &CounterRule) -> Cause {
-    match (rule.kind, rule.cause) {
-        (RuleKind::Spread { .. }, _) => Cause::Spread,
-        (RuleKind::Affinity, _) => Cause::Affinity,
-        (RuleKind::AntiAffinity, RuleCause::HostPort) => Cause::HostPort,
-        (RuleKind::AntiAffinity, RuleCause::DiskConflict) => Cause::DiskConflict,
-        (RuleKind::AntiAffinity, RuleCause::ReadWriteOncePod) => Cause::ReadWriteOncePod,
-        (RuleKind::AntiAffinity, RuleCause::ExistingAntiAffinity) => Cause::ExistingAntiAffinity,
-        (RuleKind::AntiAffinity, _) => Cause::AntiAffinity,
     }
 }

@@ -4,12 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{
-    Bounds, HeldDevices, HoldingId, Job, JobId, NodeId, NodeName, PodId, QueueUsage, Requirement,
-};
+use dovetail_model::{Bounds, HoldingId, Job, JobId, NodeId, NodeName, QueueUsage, Requirement};
 
 use super::books::Books;
 use super::error::EngineError;
+use super::placement::WouldGo;
 use super::supply::Levels;
 use crate::gang::{Gang, Placer};
 use crate::index::Index;
@@ -18,15 +17,6 @@ use crate::policy::{Pick, whole_score};
 use dovetail_order::queues::quota::Beside;
 use dovetail_state::shapes::ShapeId;
 use dovetail_state::view::View;
-
-/// Where one pod of a job in question would go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WouldGo {
-    pub pod: PodId,
-    pub node: NodeName,
-    /// Its devices; on a node with counted devices the kubelet chooses which.
-    pub devices: HeldDevices,
-}
 
 /// Questions about jobs. None of them changes a later decision.
 pub struct Questions<'e> {

@@ -10,8 +10,8 @@ use dovetail_model::{
     Place, Plan,
 };
 
+use super::charge::charge_there;
 use super::jobs::{JobRecord, Jobs};
-use super::models::charge_there;
 use super::placement::Placement;
 use super::queues::Capacity;
 use crate::gang::{Gang, PlacedPod};

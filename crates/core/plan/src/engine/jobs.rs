@@ -9,9 +9,9 @@ use dovetail_model::{
 use rustc_hash::FxHashMap;
 
 use super::away::Away;
+use super::charge::charge_there;
 use super::error::EngineError;
 use super::foreign::Foreign;
-use super::models::charge_there;
 use crate::gang::Gang;
 use crate::pending::{OrderKey, Pending};
 use dovetail_order::queues::quota::Quota;

@@ -11,17 +11,20 @@
 //! | `away` | what is kept of preempted jobs until they are submitted again |
 //! | `drains` | windows in which nodes take nothing |
 //! | `books` | these parts, and what changes several of them (`events`: what happens to jobs) |
-//! | `models` | GPU models of which a queue may not hold more |
+//! | `charge`, `models` | what a pod counts where it stands; GPU models of which a queue may not hold more |
 //! | `dividing` | what follows where the order divides the cluster over queues |
 //! | `turning` | what time changes of standings |
 //! | `batch`, `apply`, `cycle` | a step: what happened; it is taken in; what can start does |
-//! | `ask`, `listing`, `supply` | questions, none of which changes anything |
+//! | `snapshot`, `asleep` | an engine as plain data and back; its sleeping classes |
+//! | `ask`, `listing`, `supply`, `probe` | questions, none of which changes anything |
 
 mod apply;
 mod ask;
+mod asleep;
 mod away;
 mod batch;
 mod books;
+mod charge;
 mod config;
 mod cycle;
 mod dividing;
@@ -34,12 +37,13 @@ mod listing;
 mod models;
 mod overdue;
 mod placement;
+pub mod probe;
 mod queues;
 pub(crate) mod snapshot;
 pub mod supply;
 mod turning;
 
-pub use ask::{Questions, WouldGo};
+pub use ask::Questions;
 pub use batch::Batch;
 pub(crate) use books::Books;
 pub use config::EngineConfig;
@@ -47,6 +51,7 @@ pub use error::EngineError;
 pub(crate) use foreign::Foreign;
 pub(crate) use jobs::{JobRecord, Jobs};
 pub use listing::{Listing, WaitingBelow};
+pub use placement::WouldGo;
 pub(crate) use placement::{Placement, Search};
 
 use std::sync::Arc;

@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Axis, Charge, JobId, NodeId, Requirement};
+use dovetail_model::{Axis, JobId, Requirement};
 
 use super::books::Books;
+use super::charge::is_open;
 use crate::gang::Gang;
-use dovetail_state::State;
-use dovetail_state::shapes::ShapeId;
 
 /// Which models a gang may have within the limits of its queues.
 #[derive(Debug)]
@@ -20,22 +19,6 @@ pub(super) enum Models {
     Fewer(Gang),
     /// None.
     Nothing,
-}
-
-/// What a pod of a shape counts on a node beyond what it counts anywhere.
-pub(super) fn charge_there(state: &State, shape: ShapeId, node: NodeId) -> Charge {
-    let shape = state.shapes.get(shape);
-    let mut charge = Charge::default();
-    let device = state.nodes.cold(node).node.devices.first();
-    if let Some(device) = device.filter(|_| shape.gpu_milli != 0 && is_open(&shape.requirement)) {
-        charge.by_model.insert(device.model.clone(), shape.gpu_milli);
-    }
-    charge
-}
-
-/// Whether a pod may have any of several models.
-fn is_open(requirement: &Requirement) -> bool {
-    requirement.gpu_models.len() != 1
 }
 
 /// Which models a gang may have. Of each it needs room for all of its pods.

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use dovetail_model::{Bounds, HoldingId, Job, JobId, Owner, Phase, PodId};
+use dovetail_model::{Bounds, HeldDevices, HoldingId, Job, JobId, NodeName, Owner, Phase, PodId};
 
-use super::ask::WouldGo;
 use super::config::EngineConfig;
 use super::jobs::JobRecord;
 use crate::finder::Finder;
@@ -32,6 +31,15 @@ pub(crate) struct Placement {
 pub(crate) enum Search {
     Indexed(Index),
     Exhaustive(Naive),
+}
+
+/// Where one pod of a job in question would go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WouldGo {
+    pub pod: PodId,
+    pub node: NodeName,
+    /// Its devices; on a node with counted devices the kubelet chooses which.
+    pub devices: HeldDevices,
 }
 
 impl Search {

@@ -3,7 +3,7 @@
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{DeviceAmount, DeviceRequest, NodeId, Owner, Phase};
 
-use super::units::Prey;
+use super::prey::Prey;
 use crate::gang::Gang;
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;

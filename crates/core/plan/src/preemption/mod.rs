@@ -12,7 +12,8 @@
 //! |---|---|
 //! | `relation` | who may preempt whom, and for which reason |
 //! | `guarantees` | quotas as what nobody else may take, and what their owners get back |
-//! | `units` | what can be stopped on a node, and how important it is |
+//! | `units` | what can be stopped, and how important it is |
+//! | `prey` | whom a job may stop, by node and by queue |
 //! | `bounds` | proofs, before any search, that a gang does not fit whoever goes |
 //! | `node_plan` | the cheapest way to make one pod fit on one node |
 //! | `survey` | what is known of each node for one more pod |
@@ -22,7 +23,8 @@
 //! | `claims` | what is kept for a job until its victims have left |
 //! | `kept` | all that is kept for jobs, and how one is placed in what is kept for it |
 //! | `lower_claims` | which claims of jobs of a lower priority stay beside it |
-//! | `rooms` | which rooms that are kept for jobs of a lower priority are needed for it |
+//! | `rooms` | rooms that are kept for others: how important, and whether one can be held again |
+//! | `needed_rooms` | which rooms of jobs of a lower priority are needed for it |
 //! | `decide` | how the cycle uses all that |
 //!
 //! A job that its queue's bounds keep from starting stops others of the queues at their bounds:
@@ -37,7 +39,9 @@ mod decide;
 mod guarantees;
 mod kept;
 mod lower_claims;
+mod needed_rooms;
 mod node_plan;
+mod prey;
 mod relation;
 mod rooms;
 mod search;

@@ -3,21 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::{JobId, NodeId, PreemptionCost};
+use dovetail_model::{JobId, NodeId};
 
 use super::cost::{self, Tally};
 use super::search::Search;
-use super::survey::Outlook;
+use super::survey::{NodePlan, Outlook};
 use super::units::Unit;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::shapes::{Demand, ShapeId};
-
-/// Who goes from a node, and what that costs beyond what was decided before.
-#[derive(Clone, Debug)]
-pub(super) struct NodePlan {
-    pub(super) cost: PreemptionCost,
-    pub(super) units: Vec<Unit>,
-}
 
 impl Search<'_> {
     /// The cheapest way to make a pod fit on a node; `None` if there is none.

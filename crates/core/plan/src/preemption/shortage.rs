@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::{Axis, Bounds, Charge, HoldingId, JobId, Owner, PodId, QueueName};
-use smallvec::SmallVec;
 
 use super::Claims;
-use super::units::Unit;
+use super::units::{Repays, Unit};
 use crate::engine::{JobRecord, Jobs};
 use crate::gang::Gang;
 use dovetail_order::queues::quota::{Beside, Quota, QuotaBlock};
@@ -16,9 +15,6 @@ use dovetail_state::State;
 /// By how much a job would bring each of its queues beyond a bound.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shortage(Vec<(QueueName, Axis, i64)>);
-
-/// What is given back of each part of a shortage.
-pub(super) type Repays = SmallVec<[i64; 2]>;
 
 impl Shortage {
     pub(super) fn is_empty(&self) -> bool {

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::{NodeId, Owner, Phase, PodId, PreemptionCost};
 
 use super::cost::Tally;
-use super::node_plan::NodePlan;
 use super::search::Search;
-use super::survey::{Outlook, Survey};
+use super::survey::{NodePlan, Outlook, Survey};
 use super::units::Unit;
 use crate::gang::GangSet;
 use dovetail_state::holdings::HoldingRecord;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{NodeId, PreemptionCost};
 
-use super::node_plan::NodePlan;
 use super::relation::Preemptor;
+use super::units::Unit;
 use dovetail_state::shapes::ShapeId;
 
 /// What is known of a node for one more pod.
@@ -19,6 +19,13 @@ pub(super) enum Outlook {
     AtLeast(PreemptionCost),
     /// The cheapest way.
     Way(NodePlan),
+}
+
+/// Who goes from a node, and what that costs beyond what was decided before.
+#[derive(Clone, Debug)]
+pub(super) struct NodePlan {
+    pub(super) cost: PreemptionCost,
+    pub(super) units: Vec<Unit>,
 }
 
 /// Outlooks for pods of one shape, of jobs that may preempt the same others.

@@ -119,3 +119,18 @@ pub fn kind_of(
         counted,
     }
 }
+
+/// Adds an amount to the first cell that can give it.
+pub fn give(cells: &mut [Option<Cell>], amount: &DeviceAmount) -> Option<u16> {
+    (0..cells.len() as u16).find(|place| add(cells, *place, amount))
+}
+
+/// Adds an amount to a cell if the cell can give it.
+pub fn add(cells: &mut [Option<Cell>], index: u16, amount: &DeviceAmount) -> bool {
+    let Some(Some(cell)) = cells.get_mut(usize::from(index)) else { return false };
+    let can = cell.can_give(amount);
+    if can {
+        *cell = cell.hold(amount);
+    }
+    can
+}

@@ -8,7 +8,7 @@ use dovetail_cluster::translate::pod as requirement_of;
 use dovetail_model::{Event, Node, NodeId, Requirement, Resources, Snapshot};
 use dovetail_objects::Pod;
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::engine::supply::PodProbe;
+use dovetail_plan::engine::probe::PodProbe;
 use dovetail_plan::{Batch, Cause, Engine};
 
 use super::reach::{PodGroup, Reach, rules};

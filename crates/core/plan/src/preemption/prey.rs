@@ -1,0 +1,203 @@
+//! Whom a job may stop, found by node and by queue.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use dovetail_model::{HoldingId, JobId, NodeId, Owner, Phase, PodId, PreemptReason};
+use rustc_hash::FxHashMap;
+
+use super::cost::Tally;
+use super::guarantees::Lendable;
+use super::relation::Relation;
+use super::shortage::Shortage;
+use super::units::Unit;
+use crate::engine::JobRecord;
+use dovetail_state::State;
+
+/// Whom a job may stop.
+#[derive(Clone, Copy)]
+pub(super) struct Prey<'e> {
+    pub(super) jobs: &'e FxHashMap<JobId, JobRecord>,
+    pub(super) relation: Relation<'e>,
+    /// Jobs that run and may be stopped, by priority.
+    pub(super) running: &'e BTreeSet<(i32, JobId)>,
+    /// What its queues must get back.
+    pub(super) shortage: &'e Shortage,
+    /// What other queues may lose.
+    pub(super) lendable: &'e Lendable,
+}
+
+impl Prey<'_> {
+    pub(super) fn may_stop(&self, job: JobId) -> Option<&JobRecord> {
+        let record = self.jobs.get(&job)?;
+        self.relation.reason(record).map(|_| record)
+    }
+
+    /// Nodes on which a job holds something.
+    pub(super) fn nodes_of(&self, state: &State, job: JobId) -> Vec<NodeId> {
+        let record = self.jobs.get(&job);
+        let held = record.map(|record| held(state, record)).unwrap_or_default();
+        held.into_iter().map(|(_, id)| state.holdings.get(id).node).collect()
+    }
+
+    /// What can be stopped that holds something on a node, in the order of jobs and pods.
+    pub(super) fn on_node(&self, state: &State, tally: &Tally, node: NodeId) -> Vec<Unit> {
+        let mut here: BTreeMap<JobId, Vec<PodId>> = BTreeMap::new();
+        for id in &state.nodes.cold(node).holdings {
+            let Owner::Pod(pod) = &state.holdings.get(*id).owner else { continue };
+            here.entry(pod.job).or_default().push(*pod);
+        }
+        let mut units = Vec::new();
+        for (job, mut pods) in here {
+            let Some(record) = self.may_stop(job) else { continue };
+            pods.sort_unstable();
+            self.of_job(state, tally, record, &pods, &mut units);
+        }
+        units
+    }
+
+    /// Everything that can be stopped on some nodes, each job as a whole.
+    pub(super) fn on_nodes(&self, state: &State, tally: &Tally, nodes: &[NodeId]) -> Vec<Unit> {
+        let mut jobs: BTreeSet<JobId> = BTreeSet::new();
+        for node in nodes {
+            for id in &state.nodes.cold(*node).holdings {
+                if let Owner::Pod(pod) = &state.holdings.get(*id).owner {
+                    jobs.insert(pod.job);
+                }
+            }
+        }
+        let records = jobs.iter().filter_map(|job| self.may_stop(*job));
+        records
+            .filter_map(|record| self.unit(state, tally, record, held(state, record), true))
+            .collect()
+    }
+
+    /// Everything that can be stopped and gives back some of the shortage, in the order of jobs and
+    /// pods.
+    pub(super) fn that_repay(&self, state: &State, tally: &Tally) -> Vec<Unit> {
+        let mut units = Vec::new();
+        let Relation { preemptor, turns, .. } = self.relation;
+        let highest = match (preemptor.reclaims, turns) {
+            (0, None) => (preemptor.priority, JobId(0)),
+            (0, Some(_)) => (preemptor.priority, JobId(u64::MAX)),
+            _ => (i32::MAX, JobId(u64::MAX)),
+        };
+        let below = self.running.range(..highest);
+        for record in below.filter_map(|(_, job)| self.may_stop(*job)) {
+            if self.shortage.is_of(self.relation.quota, &record.job.queue) {
+                let pods: Vec<PodId> =
+                    held(state, record).into_iter().map(|(pod, _)| pod).collect();
+                self.of_job(state, tally, record, &pods, &mut units);
+            }
+        }
+        units
+    }
+
+    /// The units of one job of which `here` are the pods on the node in question.
+    fn of_job(
+        &self,
+        state: &State,
+        tally: &Tally,
+        record: &JobRecord,
+        here: &[PodId],
+        units: &mut Vec<Unit>,
+    ) {
+        let mut rest = held(state, record);
+        let mut spare = Vec::new();
+        for (index, set) in record.job.pod_sets.iter().enumerate() {
+            // Who is ending keeps nobody's gang together.
+            let stay: BTreeSet<PodId> = rest
+                .iter()
+                .filter(|(pod, id)| usize::from(pod.pod_set) == index && !ends(state, *id))
+                .map(|(pod, _)| *pod)
+                .collect();
+            let beyond = stay.len().saturating_sub(set.min as usize);
+            let mut can_go: Vec<PodId> =
+                here.iter().copied().filter(|pod| stay.contains(pod)).collect();
+            can_go.sort_by_key(|pod| (self.is_frozen(state, tally, &rest, *pod), Reverse(*pod)));
+            spare.extend(can_go.into_iter().take(beyond));
+        }
+        for pod in spare {
+            let Some(at) = rest.iter().position(|(held, _)| *held == pod) else { continue };
+            let one = vec![rest.remove(at)];
+            units.extend(self.unit(state, tally, record, one, false));
+        }
+        units.extend(self.unit(state, tally, record, rest, true));
+    }
+
+    /// Whether a pod can never be stopped without exceeding a budget.
+    fn is_frozen(
+        &self,
+        state: &State,
+        tally: &Tally,
+        held: &[(PodId, HoldingId)],
+        pod: PodId,
+    ) -> bool {
+        let holding = held.iter().find(|(other, _)| *other == pod);
+        let counts = holding.map(|(_, id)| &state.holdings.get(*id).counts_into);
+        counts.into_iter().flatten().any(|selector| tally.is_exhausted(*selector))
+    }
+
+    /// The pods as a unit, without those that are ending anyway, however late they are; `None` if
+    /// no others are left.
+    fn unit(
+        &self,
+        state: &State,
+        tally: &Tally,
+        record: &JobRecord,
+        mut held: Vec<(PodId, HoldingId)>,
+        is_rest: bool,
+    ) -> Option<Unit> {
+        held.retain(|(_, id)| !ends(state, *id));
+        if held.is_empty() {
+            return None;
+        }
+        let job = &record.job;
+        let Relation { quota, now_ms, turns, .. } = self.relation;
+        let start_ms = job.start_ms.unwrap_or(now_ms);
+        let lost_ms = job.attempt_at(now_ms).unsaved_ms;
+        let restart_ms = if turns.is_some() { job.interruption.restart_ms(false) } else { 0 };
+        let lost_ms = lost_ms.saturating_add(restart_ms);
+        let shapes = held
+            .iter()
+            .map(|(pod, _)| state.shapes.get(record.gang.sets[usize::from(pod.pod_set)].shape));
+        let gpu_milli: i64 = shapes.clone().map(|shape| shape.gpu_milli).sum();
+        let charges = shapes.map(|shape| &shape.charge);
+        let budgets = held.iter().flat_map(|(_, id)| &state.holdings.get(*id).counts_into);
+        Some(Unit {
+            job: job.id,
+            is_rest,
+            priority: job.priority,
+            start_ms,
+            work_lost_gpu_milli_ms: gpu_milli.unsigned_abs().saturating_mul(lost_ms),
+            repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
+            takes: self.lendable.taken_by(quota, job, charges),
+            keeps_budgets: self
+                .relation
+                .reason(record)
+                .is_some_and(|reason| reason != PreemptReason::Priority),
+            budgets: budgets.copied().filter(|selector| tally.counts(*selector)).collect(),
+            pods: held.iter().map(|(pod, _)| *pod).collect(),
+            holdings: held.iter().map(|(_, id)| *id).collect(),
+        })
+    }
+}
+
+/// Whether something held is ending anyway.
+fn ends(state: &State, id: HoldingId) -> bool {
+    matches!(state.holdings.get(id).phase, Phase::Releasing { .. })
+}
+
+/// What a job holds at this moment, by pod. Inside a transaction that is less than its record says.
+fn held(state: &State, record: &JobRecord) -> Vec<(PodId, HoldingId)> {
+    let of_this = |id: &HoldingId| {
+        let known = state.holdings.contains(*id).then(|| &state.holdings.get(*id).owner);
+        match known {
+            Some(Owner::Pod(pod)) if pod.job == record.job.id => Some((*pod, *id)),
+            _ => None,
+        }
+    };
+    let mut held: Vec<_> = record.holdings.iter().filter_map(of_this).collect();
+    held.sort_unstable();
+    held
+}
