@@ -95,11 +95,7 @@ impl Search {
                 continue;
             }
             let option = &need.options[at];
-            let is_shared = self.classes[option.class].is_shared;
-            let draws = match is_shared && !need.only_looks_on {
-                true => &option.draws[..],
-                false => state.draws(&self.classes, need, option),
-            };
+            let draws = state.draws_again(&self.classes, need, option);
             let of = |counter| draws.iter().find(|draw| draw.counter == counter);
             match option.bottleneck.and_then(of) {
                 Some(draw) => {

@@ -57,6 +57,19 @@ impl State {
         }
     }
 
+    /// What each further device draws: a shared device draws less from the second time on.
+    pub(crate) fn draws_again<'a>(
+        &self,
+        classes: &[Class],
+        need: &Need,
+        option: &'a Source,
+    ) -> &'a [Draw] {
+        match classes[option.class].is_shared && !need.only_looks_on {
+            true => &option.draws,
+            false => self.draws(classes, need, option),
+        }
+    }
+
     /// The most devices that a need can get from one of its options, were there no other need.
     pub(crate) fn most(
         &self,
@@ -83,11 +96,7 @@ impl State {
             false => devices,
         };
         let draws = self.draws(classes, need, option);
-        // A shared device draws less from the second time on.
-        let again = match class.is_shared && !need.only_looks_on {
-            true => &option.draws,
-            false => draws,
-        };
+        let again = self.draws_again(classes, need, option);
         if draws.iter().any(|draw| self.counters[draw.counter] < draw.amount) {
             return 0;
         }
