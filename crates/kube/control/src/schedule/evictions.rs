@@ -325,9 +325,11 @@ impl Preempting {
         !self.jobs_waiting_for(world, pod).is_empty() || self.evictions.are_open_for(pod)
     }
 
-    /// Whether a pod is to be evicted, or is, and the objects may not say so yet.
+    /// Whether a pod is to be evicted, or is, and the objects may not say so yet. Until it is known
+    /// what became of an eviction that was called off, it may be either.
     pub(super) fn leaves(&self, world: &World, pod: &PodKey) -> bool {
-        self.is_to_be_evicted(world, pod) || self.evictions.done.contains(pod)
+        let is_in_doubt = self.evictions.has_order(pod) || self.evictions.done.contains(pod);
+        is_in_doubt || !self.jobs_waiting_for(world, pod).is_empty()
     }
 
     /// The jobs for which a pod is to be evicted.
