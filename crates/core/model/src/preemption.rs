@@ -115,6 +115,7 @@ pub struct PreemptionCost {
     pub pods: u64,
     /// GPU-time since their last checkpoints, or since they started where none is known.
     pub work_lost_gpu_milli_ms: u64,
-    /// Time since the first of those of the highest priority started.
+    /// Time since the first of those of the highest priority started, or, where the newest jobs are
+    /// the victims, was submitted.
     pub longest_run_ms: u64,
 }

@@ -87,11 +87,16 @@ impl FairShares {
     /// Where the first job of a queue stands, which asks for so much: on each level queues within
     /// what they should have go first, then those within their quota with the job, then those of
     /// higher priority, then the smaller part of what they should have (their quota if that is
-    /// more), with and without the job.
+    /// more), with and without the job. The job counts in its own queue alone: siblings share those
+    /// above, and which of them asks for more says nothing of it.
     pub fn rank(&self, quota: &Quota, name: &str, asked: &Charge) -> Rank {
         quota.rank_by(name, |queue, level| {
             let held = quota.held(queue, level);
-            let with_job = |axis: &Axis| held.get(axis).saturating_add(asked.get(axis));
+            let is_above = level == Level::All && queue.name != name;
+            let with_job = |axis: &Axis| match is_above {
+                true => held.get(axis),
+                false => held.get(axis).saturating_add(asked.get(axis)),
+            };
             let asks = || AXES.iter().filter(|axis| asked.get(axis) > 0);
             let is_over = AXES.iter().any(|axis| held.get(axis) > self.get(&queue.name, axis));
             let is_beyond =

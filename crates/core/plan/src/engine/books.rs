@@ -1,13 +1,14 @@
 //! What is known: what stands where, which jobs wait and run, and what is kept for whom. The parts
 //! own their fields; what changes several of them together stands here and in the files beside.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
     Action, Bounds, Charge, Claim, HoldingId, Job, JobId, NodeId, Owner, PendingReason, Phase,
-    Place, Plan,
+    Place, Plan, Queue,
 };
 
 use super::charge::charge_there;
@@ -165,9 +166,17 @@ impl Books {
         let reclaimed = match may_reclaim {
             true => {
                 let asked = record.gang.smallest(&self.placement.state);
-                reclaims(quota, queue, &asked, &self.bounded().quota_kept(record.job.id))
+                let kept = self.bounded().quota_kept(record.job.id);
+                let entitled = |queue| Cow::Owned(quota.entitled(queue));
+                let within = match quota.shares.is_some() {
+                    true => reclaims(quota, queue, (&asked, &kept), |queue: &Queue| {
+                        Cow::Borrowed(&queue.guaranteed)
+                    }),
+                    false => 0,
+                };
+                [reclaims(quota, queue, (&asked, &kept), entitled), within]
             }
-            false => 0,
+            false => [0, 0],
         };
         let preemptor = Preemptor::of(record, reclaimed);
         let (by_priority, now_ms) = (self.by_priority, self.placement.now_ms);

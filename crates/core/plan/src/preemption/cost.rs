@@ -8,13 +8,24 @@ use dovetail_model::PreemptionCost;
 use super::guarantees::LendableParts;
 use super::units::Unit;
 
+/// What decides among victims of one priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Weighs {
+    /// How many pods are preempted, as with kube-scheduler.
+    #[default]
+    Pods,
+    /// The work that is lost.
+    Work,
+    /// Where the order divides the whole cluster, as KAI does: the jobs that were submitted last.
+    Age,
+}
+
 /// How many pods each budget has lost so far, and what it allows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     /// By number of the selector.
     allowed: Rc<BTreeMap<u32, i64>>,
-    /// Whether work that is lost weighs more than how many pods are stopped.
-    by_work: bool,
+    weighs: Weighs,
     taken: BTreeMap<u32, i64>,
     /// What queues may lose ([`super::guarantees::Lendable`]), and have lost.
     lendable: Rc<LendableParts>,
@@ -24,16 +35,21 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn new(
         allowed: BTreeMap<u32, i64>,
-        by_work: bool,
+        weighs: Weighs,
         lendable: Rc<LendableParts>,
     ) -> Self {
         let (taken, lost) = (BTreeMap::new(), BTreeMap::new());
-        Self { allowed: Rc::new(allowed), by_work, taken, lendable, lost }
+        Self { allowed: Rc::new(allowed), weighs, taken, lendable, lost }
     }
 
     /// The same, with every part of the cost told.
     pub(super) fn in_full(&self) -> Self {
-        Self { by_work: false, ..self.clone() }
+        Self { weighs: Weighs::Pods, ..self.clone() }
+    }
+
+    /// What decides among victims of one priority.
+    pub(super) fn weighs(&self) -> Weighs {
+        self.weighs
     }
 
     /// Whether a pod that these selectors count is in any budget.
@@ -95,18 +111,20 @@ pub(super) fn of<'u>(
     for unit in units {
         let (priority, pods) = (i64::from(unit.priority), unit.pods.len() as u64);
         cost.budget_violations += tally.take(unit);
-        let run_ms = now_ms.saturating_sub(unit.start_ms);
+        let run_ms = now_ms.saturating_sub(unit.since_ms);
         if priority > cost.highest_priority {
             (cost.highest_priority, cost.longest_run_ms) = (priority, run_ms);
         } else if priority == cost.highest_priority {
             cost.longest_run_ms = cost.longest_run_ms.max(run_ms);
         }
-        if !tally.by_work {
+        if tally.weighs != Weighs::Work {
             cost.priorities += (priority - i64::from(i32::MIN)).unsigned_abs() * pods;
             cost.pods += pods;
         }
-        cost.work_lost_gpu_milli_ms =
-            cost.work_lost_gpu_milli_ms.saturating_add(unit.work_lost_gpu_milli_ms);
+        if tally.weighs != Weighs::Age {
+            cost.work_lost_gpu_milli_ms =
+                cost.work_lost_gpu_milli_ms.saturating_add(unit.work_lost_gpu_milli_ms);
+        }
     }
     cost
 }
@@ -122,7 +140,7 @@ pub(super) fn cheaper_sets(
     tally: &Tally,
     now_ms: u64,
 ) -> Vec<Vec<bool>> {
-    if !tally.by_work || units.len() > MOST_UNITS {
+    if tally.weighs != Weighs::Work || units.len() > MOST_UNITS {
         return Vec::new();
     }
     let mut sets: Vec<(PreemptionCost, u32)> = Vec::new();

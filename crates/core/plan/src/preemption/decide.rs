@@ -10,7 +10,7 @@ use dovetail_model::{
 
 use super::PreemptionConfig;
 use super::claims::Claims;
-use super::cost::Tally;
+use super::cost::{Tally, Weighs};
 use super::guarantees::Lendable;
 use super::prey::Prey;
 use super::relation::Relation;
@@ -219,7 +219,12 @@ impl Preemption {
         let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, preemptor.priority);
         let gang = books.jobs.records[&job].gang.at_smallest();
         let allowed = self.disruptions_allowed(books);
-        let tally = Tally::new(allowed, books.turns.is_some(), lendable.parts());
+        let weighs = match (&books.turns, &books.quota.shares) {
+            (None, _) => Weighs::Pods,
+            (Some(_), None) => Weighs::Work,
+            (Some(_), Some(_)) => Weighs::Age,
+        };
+        let tally = Tally::new(allowed, weighs, lendable.parts());
         let shortage = books.bounded().shortage(job, leaving);
         let helped = books.placement.state.helped;
         let draws = books.placement.draws();
@@ -314,7 +319,8 @@ fn lendable(books: &Books, job: JobId, leaving: &[HoldingId]) -> Lendable {
         let Owner::Pod(pod) = state.holdings.get(*id).owner else { return None };
         jobs.charge_of(state, pod).map(|(record, charge)| (&record.job, charge))
     });
-    Lendable::of(&books.quota, &jobs.records[&job].job.queue, held, leaving)
+    let preemptor = (jobs.records[&job].job.queue.as_str(), relation.preemptor.within);
+    Lendable::of(&books.quota, preemptor, held, leaving)
 }
 
 /// Who leaves, and all that is kept: by claims, for the job alone (`own`), for others (`rooms`).

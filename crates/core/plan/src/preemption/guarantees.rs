@@ -5,10 +5,11 @@
 //! holds beyond its own. A queue without a quota holds everything beyond it, and all that a job
 //! holds is borrowed that exceeds the quota of its queue alone.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use dovetail_model::{Axis, Charge, Job, JobId, Queue, QueueName};
+use dovetail_model::{Axis, Bounds, Charge, Job, JobId, Queue, QueueName};
 use smallvec::SmallVec;
 
 use dovetail_order::queues::quota::{Beside, Level, Quota};
@@ -38,12 +39,22 @@ impl<'e> Between<'e> {
         self.ours.is_some_and(|up| up < 32 && reclaims >> up & 1 == 1)
     }
 
-    /// Whether the victim's side holds anything beyond its quota.
-    pub(super) fn lends(&self) -> bool {
+    /// Whether the victim's side holds anything beyond its quota. Where the whole cluster is
+    /// divided, a queue within its quota (`within`, bit by bit) gets back what another holds beyond
+    /// its own, even if that is no more than the other should have.
+    pub(super) fn lends(&self, within: u32) -> bool {
         let Some(theirs) = self.theirs else { return true };
         let held = self.quota.held(theirs, Level::All);
-        let entitled = self.quota.entitled(theirs);
-        entitled.is_empty() || entitled.iter().any(|(axis, quota)| held.get(&axis) > quota)
+        let kept = self.kept(theirs, within);
+        kept.is_empty() || kept.iter().any(|(axis, quota)| held.get(&axis) > quota)
+    }
+
+    /// What nobody takes of a queue on the victim's side.
+    fn kept<'q>(&self, queue: &'q Queue, within: u32) -> Cow<'q, Bounds> {
+        match self.reclaims(within) {
+            true => Cow::Borrowed(&queue.guaranteed),
+            false => Cow::Owned(self.quota.entitled(queue)),
+        }
     }
 
     /// Whether both are the same queue.
@@ -52,12 +63,17 @@ impl<'e> Between<'e> {
     }
 }
 
-/// Which queues on the way up would hold no more than their quota with a job that asks for so much
+/// Which queues on the way up would hold no more than `most` says with a job that asks for so much
 /// and what is kept beside, bit by bit.
-pub(crate) fn reclaims(quota: &Quota, queue: &str, asked: &Charge, beside: &Beside) -> u32 {
-    let is_within = |queue: &Queue| {
+pub(crate) fn reclaims<'q>(
+    quota: &'q Quota,
+    queue: &str,
+    (asked, beside): (&Charge, &Beside),
+    most: impl Fn(&'q Queue) -> Cow<'q, Bounds>,
+) -> u32 {
+    let is_within = |queue: &'q Queue| {
         let (held, kept) = (quota.held(queue, Level::All), beside.get(&queue.name));
-        let entitled = quota.entitled(queue);
+        let entitled = most(queue);
         let mut asks = entitled.iter().filter(|(axis, _)| asked.get(axis) > 0).peekable();
         asks.peek().is_some()
             && asks.all(|(axis, quota)| {
@@ -102,8 +118,8 @@ impl LendableParts {
         };
         takes.iter().any(|(number, amount)| match self.loses_whole_jobs {
             true => {
-                let mut same = takes.iter().filter(|(other, _)| queue(*other) == queue(*number));
-                !same.any(|(other, _)| left(*other) > 0)
+                let mut all = 0..self.amounts.len() as u16;
+                !all.any(|other| queue(other) == queue(*number) && left(other) > 0)
             }
             false => *amount > left(*number),
         })
@@ -118,7 +134,7 @@ impl Lendable {
     /// that leave, pod by pod, also with what leaves.
     pub(super) fn of<'j>(
         quota: &Quota,
-        preemptor: &str,
+        (preemptor, within): (&str, u32),
         held: impl Iterator<Item = (&'j Job, &'j Charge)>,
         leaving: impl Iterator<Item = (&'j Job, &'j Charge)>,
     ) -> Self {
@@ -131,7 +147,8 @@ impl Lendable {
             if quota.way_up(preemptor).any(|up| up.name == queue.name) {
                 continue;
             }
-            for (axis, guaranteed) in quota.entitled(queue).iter() {
+            let between = Between::of(quota, preemptor, &queue.name);
+            for (axis, guaranteed) in between.kept(queue, within).iter() {
                 let aside = aside.get(&queue.name).map_or(0, |aside| aside.get(&axis));
                 let held = quota.held(queue, Level::All).get(&axis);
                 let number = u16::try_from(amounts.len()).unwrap_or(u16::MAX);

@@ -162,10 +162,17 @@ fn chosen<'u>(units: &'u [Unit], goes: &'u [bool]) -> impl Iterator<Item = &'u U
 pub(super) fn put_back_order(units: &[Unit], tally: &Tally) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by(|a, b| units[*b].importance().cmp(&units[*a].importance()));
-    let mut tally = tally.clone();
     let mut violates = vec![false; units.len()];
+    let mut of_budgets = tally.clone();
     for at in &order {
-        violates[*at] = tally.take(&units[*at]) > 0;
+        let breaks_quota = u64::from(of_budgets.breaks_quota(&units[*at]));
+        violates[*at] = of_budgets.take(&units[*at]) > breaks_quota;
+    }
+    // What a queue may lose, the least important lose first.
+    let mut of_quotas = tally.clone();
+    for at in order.iter().rev() {
+        violates[*at] |= of_quotas.breaks_quota(&units[*at]);
+        of_quotas.take(&units[*at]);
     }
     order.sort_by_key(|at| !violates[*at]);
     let mut ranks = vec![0; units.len()];

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::{HoldingId, JobId, NodeId, Owner, Phase, PodId, PreemptReason};
 use rustc_hash::FxHashMap;
 
-use super::cost::Tally;
+use super::cost::{Tally, Weighs};
 use super::guarantees::Lendable;
 use super::relation::Relation;
 use super::shortage::Shortage;
@@ -154,6 +154,7 @@ impl Prey<'_> {
         }
         let job = &record.job;
         let Relation { quota, now_ms, turns, .. } = self.relation;
+        let is_by_age = tally.weighs() == Weighs::Age;
         let start_ms = job.start_ms.unwrap_or(now_ms);
         let lost_ms = job.attempt_at(now_ms).unsaved_ms;
         let restart_ms = if turns.is_some() { job.interruption.restart_ms(false) } else { 0 };
@@ -162,14 +163,16 @@ impl Prey<'_> {
             .iter()
             .map(|(pod, _)| state.shapes.get(record.gang.sets[usize::from(pod.pod_set)].shape));
         let gpu_milli: i64 = shapes.clone().map(|shape| shape.gpu_milli).sum();
+        let work_lost_gpu_milli_ms = gpu_milli.unsigned_abs().saturating_mul(lost_ms);
         let charges = shapes.map(|shape| &shape.charge);
         let budgets = held.iter().flat_map(|(_, id)| &state.holdings.get(*id).counts_into);
         Some(Unit {
             job: job.id,
             is_rest,
             priority: job.priority,
-            start_ms,
-            work_lost_gpu_milli_ms: gpu_milli.unsigned_abs().saturating_mul(lost_ms),
+            since_ms: if is_by_age { job.submit_ms } else { start_ms },
+            work_lost_gpu_milli_ms,
+            weight: if is_by_age { 0 } else { work_lost_gpu_milli_ms },
             repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
             takes: self.lendable.taken_by(quota, job, charges),
             keeps_budgets: self

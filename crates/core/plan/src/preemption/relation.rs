@@ -15,14 +15,16 @@ pub(crate) struct Preemptor {
     standing: (u64, u64),
     /// Which of its queues hold less than their quota even with it, from its own up, bit by bit.
     pub(super) reclaims: u32,
+    /// The same by their quotas alone, where the order divides the whole cluster.
+    pub(super) within: u32,
 }
 
 impl Preemptor {
-    /// A job, with the queues for which it may reclaim.
-    pub(crate) fn of(record: &JobRecord, reclaims: u32) -> Self {
+    /// A job, with the queues for which it may reclaim, and those within their quotas.
+    pub(crate) fn of(record: &JobRecord, [reclaims, within]: [u32; 2]) -> Self {
         let standing = record.place.map_or(u64::MAX, |((_, standing, _), _)| standing);
         let standing = (standing, record.job.submit_ms);
-        Self { priority: record.job.priority, standing, reclaims }
+        Self { priority: record.job.priority, standing, reclaims, within }
     }
 
     /// Whether others may have to give back to one of its queues.
@@ -61,14 +63,17 @@ impl Relation<'_> {
         if victim.place.is_some() || victim.job.preemption.is_protected {
             return None;
         }
-        let Preemptor { priority, standing, reclaims } = self.preemptor;
+        let Preemptor { priority, standing, reclaims, within } = self.preemptor;
         if self.protects() || reclaims != 0 {
             let between = guarantees::Between::of(self.quota, self.queue, &victim.job.queue);
             let gives_back = |turns: &TurnBook| turns.gives_back(&victim.job, self.now_ms);
-            if between.reclaims(reclaims) && between.lends() && self.turns.is_some_and(gives_back) {
+            if between.reclaims(reclaims)
+                && between.lends(within)
+                && self.turns.is_some_and(gives_back)
+            {
                 return Some(PreemptReason::Reclaim);
             }
-            if self.protects() && !between.lends() {
+            if self.protects() && !between.lends(0) {
                 return None;
             }
             // Where the whole cluster is divided, priority counts within a queue alone.

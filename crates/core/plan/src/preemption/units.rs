@@ -19,8 +19,11 @@ pub(super) struct Unit {
     pub(super) pods: Vec<PodId>,
     pub(super) holdings: Vec<HoldingId>,
     pub(super) priority: i32,
-    pub(super) start_ms: u64,
+    /// When it started; where the newest jobs are victims, when it was submitted.
+    pub(super) since_ms: u64,
     pub(super) work_lost_gpu_milli_ms: u64,
+    /// The part of that which decides whether it goes before others.
+    pub(super) weight: u64,
     /// Selectors of the budgets that its pods are in, one for each pod.
     pub(super) budgets: SmallVec<[u32; 2]>,
     /// It is not stopped by priority: no budget may be exceeded for that.
@@ -35,8 +38,8 @@ impl Unit {
     /// The greater is put back earlier: a higher priority, more work that would be lost, an earlier
     /// start, and of pods of one job the first.
     pub(super) fn importance(&self) -> impl Ord + use<> {
-        let age = (Reverse(self.start_ms), Reverse(self.job), self.is_rest);
-        (self.priority, self.work_lost_gpu_milli_ms, age, self.pods.first().copied().map(Reverse))
+        let age = (Reverse(self.since_ms), Reverse(self.job), self.is_rest);
+        (self.priority, self.weight, age, self.pods.first().copied().map(Reverse))
     }
 
     /// Adds the pods of another unit of the same job.
@@ -45,6 +48,7 @@ impl Unit {
         self.pods.extend(other.pods);
         self.holdings.extend(other.holdings);
         self.work_lost_gpu_milli_ms += other.work_lost_gpu_milli_ms;
+        self.weight += other.weight;
         self.budgets.extend(other.budgets);
         for (sum, more) in self.repays.iter_mut().zip(other.repays) {
             *sum += more;
