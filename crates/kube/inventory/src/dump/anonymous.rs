@@ -14,76 +14,10 @@ use thiserror::Error;
 
 use super::devices::{is_of_a_kind, is_of_one_device};
 use super::domains::DOMAINS;
+use super::fields::{Text, text_of};
 use crate::facts::claims::class::BY_NAME;
 use crate::facts::claims::driver::GpuDriver;
 use crate::facts::claims::selector::reduced;
-
-/// Fields whose texts stay, wherever they stand.
-const FIELDS: [&str; 35] = [
-    "about",
-    "allocationMode",
-    "apiVersion",
-    "borrowing",
-    "collectedAt",
-    "consolidateAfter",
-    "consolidationPolicy",
-    "creationTimestamp",
-    "declaredFeatures",
-    "deletionTimestamp",
-    "effect",
-    "finishedAt",
-    "hostPort",
-    "jobDeploymentStatus",
-    "kind",
-    "lastTransitionTime",
-    "medium",
-    "minDomains",
-    "mode",
-    "nodeAffinityPolicy",
-    "nodeTaintsPolicy",
-    "operator",
-    "phase",
-    "policy",
-    "protocol",
-    "restartPolicy",
-    "scopeName",
-    "scopes",
-    "sizeLimit",
-    "status",
-    "timeAdded",
-    "unschedulable",
-    "volumeBindingMode",
-    "volumeMode",
-    "whenUnsatisfiable",
-];
-
-/// Fields in which everything stays, and the one variable and the one argument that are kept.
-const WHOLE: [&str; 6] =
-    ["accessModes", "args", "attributes", "complete", "env", "topologyPolicies"];
-
-/// Amounts by resource.
-const AMOUNTS: [&str; 14] = [
-    "allocatable",
-    "allocatedResources",
-    "capacity",
-    "consumedCapacity",
-    "guaranteed",
-    "hard",
-    "limit",
-    "limits",
-    "lowerBound",
-    "overhead",
-    "requests",
-    "target",
-    "upperBound",
-    "used",
-];
-
-/// Numbers of pods, or percentages.
-const COUNTS: [&str; 3] = ["maxSurge", "maxUnavailable", "minAvailable"];
-
-/// Fields of autoscalers that name a resource.
-const RESOURCES: [&str; 2] = ["containerResource", "resource"];
 
 /// Reasons that Kubernetes itself gives; whatever runs in a cluster may write others.
 const REASONS: [&str; 17] = [
@@ -238,7 +172,7 @@ impl Names {
 
     /// An object with everything that is a name replaced.
     pub fn replace(&mut self, object: &Value) -> Value {
-        self.value(object, "")
+        self.value(object, Text::Name)
     }
 
     /// A text in which hashes stand, with the true names.
@@ -259,57 +193,57 @@ impl Names {
         told + rest
     }
 
-    fn value(&mut self, value: &Value, field: &str) -> Value {
+    fn value(&mut self, value: &Value, how: Text) -> Value {
         match value {
-            // Of devices; those of a node's topology are a list.
-            Value::Object(attributes) if field == "attributes" => {
+            Value::Object(attributes) if how == Text::Attributes => {
                 Value::Object(self.attributes(attributes))
             }
-            _ if WHOLE.contains(&field) => value.clone(),
-            Value::String(text) if FIELDS.contains(&field) => Value::String(text.clone()),
-            Value::String(text) => Value::String(match field {
-                "key"
-                | "labelKey"
-                | "matchLabelKeys"
-                | "mismatchLabelKeys"
-                | "nodeLabel"
-                | "preferredTopologyLevel"
-                | "requiredTopologyLevel"
-                | "topologyKey" => self.label_key(text),
-                "deviceClassName" => self.device_class(text),
-                "driver" if GpuDriver::named(text).is_some() => text.clone(),
-                "extendedResourceName" => self.resource(text),
-                "expression" => reduced(text),
-                "resource" if text == "pods" => text.clone(),
-                "schedulerName" if SCHEDULERS.contains(&text.as_str()) => text.clone(),
-                "type" if TYPES.contains(&text.as_str()) => text.clone(),
-                "mountPath" if text.trim_end_matches('/') == "/dev/shm" => text.clone(),
-                "path" => self.path(text),
-                "reason" if REASONS.contains(&text.as_str()) => text.clone(),
-                _ if COUNTS.contains(&field) && is_count(text) => text.clone(),
-                _ if AMOUNTS.contains(&field) => text.clone(),
-                "providerID" => self.provider_id(text),
-                "image" => self.image(text),
-                _ => self.hash(text),
-            }),
+            _ if matches!(how, Text::Whole | Text::Attributes) => value.clone(),
+            Value::String(text) => Value::String(self.text(text, how)),
             Value::Array(items) => {
                 // A list of requests is what a claim asks for, and no amounts.
-                let field = if AMOUNTS.contains(&field) { "" } else { field };
-                Value::Array(items.iter().map(|item| self.value(item, field)).collect())
+                let how = if how == Text::Amounts { Text::Name } else { how };
+                Value::Array(items.iter().map(|item| self.value(item, how)).collect())
             }
-            Value::Object(fields) => match field {
-                "labels" | "matchLabels" | "nodeSelector" => Value::Object(self.labels(fields)),
-                "annotations" => Value::Object(self.annotations(fields)),
-                // By names of tasks, which pods have as a label.
-                "minTaskMember" => {
+            Value::Object(fields) => Value::Object(match how {
+                Text::Labels => self.labels(fields),
+                Text::Annotations => self.annotations(fields),
+                // Pods have the names of tasks as a label.
+                Text::Tasks => {
                     let tasks = fields.iter().map(|(task, least)| (self.hash(task), least.clone()));
-                    Value::Object(tasks.collect())
+                    tasks.collect()
                 }
-                _ if AMOUNTS.contains(&field) => Value::Object(self.amounts(fields)),
-                _ if RESOURCES.contains(&field) => Value::Object(self.of_resource(fields)),
-                _ => Value::Object(self.fields(fields)),
-            },
+                Text::Amounts => self.amounts(fields),
+                Text::Measured => self.of_resource(fields),
+                _ => self.fields(fields),
+            }),
             _ => value.clone(),
+        }
+    }
+
+    fn text(&mut self, text: &str, how: Text) -> String {
+        let stays = match how {
+            Text::Plain | Text::Whole | Text::Attributes | Text::Amounts => true,
+            Text::Count => is_count(text),
+            Text::Driver => GpuDriver::named(text).is_some(),
+            // What a rule about pods counts.
+            Text::Measured => text == "pods",
+            Text::Mount => text.trim_end_matches('/') == "/dev/shm",
+            Text::Reason => REASONS.contains(&text),
+            Text::Scheduler => SCHEDULERS.contains(&text),
+            Text::Type => TYPES.contains(&text),
+            _ => false,
+        };
+        match how {
+            _ if stays => text.to_owned(),
+            Text::DeviceClass => self.device_class(text),
+            Text::Image => self.image(text),
+            Text::LabelKey => self.label_key(text),
+            Text::Path => self.path(text),
+            Text::Provider => self.provider_id(text),
+            Text::Resource => self.resource(text),
+            Text::Selector => reduced(text),
+            _ => self.hash(text),
         }
     }
 
@@ -320,7 +254,7 @@ impl Names {
         for (name, value) in fields {
             let value = match name.as_str() {
                 "values" | "value" if !key.is_empty() => self.label_values(key, value),
-                name => self.value(value, name),
+                name => self.value(value, text_of(name)),
             };
             replaced.insert(name.clone(), value);
         }
@@ -344,7 +278,7 @@ impl Names {
             Value::Array(items) => {
                 Value::Array(items.iter().map(|item| self.label_values(key, item)).collect())
             }
-            other => self.value(other, ""),
+            other => self.value(other, Text::Name),
         }
     }
 
@@ -382,7 +316,7 @@ impl Names {
         let known = attributes.iter().filter_map(|(name, value)| {
             let told = match is_of_a_kind(name) {
                 true => value.clone(),
-                false if is_of_one_device(name) => self.value(value, ""),
+                false if is_of_one_device(name) => self.value(value, Text::Name),
                 false => return None,
             };
             Some((name.clone(), told))
@@ -448,7 +382,7 @@ impl Names {
         let field = |(name, value): (&String, &Value)| {
             let value = match (name.as_str(), value) {
                 ("name", Value::String(text)) => Value::String(self.resource(text)),
-                ("container", value) => self.value(value, name),
+                ("container", value) => self.value(value, Text::Name),
                 (_, value) => value.clone(),
             };
             (name.clone(), value)

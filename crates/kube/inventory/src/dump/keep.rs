@@ -12,21 +12,10 @@ use serde_json::{Map, Value, json};
 use super::devices::{
     in_stable_shape, keep_known_of_devices, keep_known_of_requests, keep_known_of_selectors,
 };
+use super::fields::{CONTAINER, Fields, METADATA, OTHERS, OWNER, POD_SPEC, STATUS, paths};
 use crate::facts::cluster::{is_policy, speaks_of_gpus};
 use crate::facts::model::{argument, model_of_words};
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
-
-/// Fields of the metadata of every object.
-const METADATA: [&str; 8] = [
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "metadata.resourceVersion",
-    "metadata.creationTimestamp",
-    "metadata.deletionTimestamp",
-    "metadata.labels",
-    "metadata.ownerReferences",
-];
 
 /// Annotations that a check reads.
 const ANNOTATIONS: [&str; 18] = [
@@ -50,247 +39,16 @@ const ANNOTATIONS: [&str; 18] = [
     labels::MIGRATED_PLUGINS,
 ];
 
-/// Fields of a pod's spec, also in a template.
-const POD_SPEC: [&str; 28] = [
-    "activeDeadlineSeconds",
-    "affinity",
-    "hostNetwork",
-    "hostUsers",
-    "nodeName",
-    "nodeSelector",
-    "overhead",
-    "priority",
-    "priorityClassName",
-    "resourceClaims",
-    "resources",
-    "schedulerName",
-    "schedulingGates",
-    "terminationGracePeriodSeconds",
-    "tolerations",
-    "topologySpreadConstraints",
-    "volumes.name",
-    "volumes.awsElasticBlockStore",
-    "volumes.azureDisk",
-    "volumes.emptyDir",
-    "volumes.ephemeral.volumeClaimTemplate.spec.storageClassName",
-    "volumes.gcePersistentDisk",
-    "volumes.hostPath.path",
-    "volumes.iscsi.iqn",
-    "volumes.iscsi.targetPortal",
-    // That there is one, and not where it leads.
-    "volumes.nfs.readOnly",
-    "volumes.persistentVolumeClaim",
-    "volumes.rbd.image",
-];
-
-/// Fields of a container.
-const CONTAINER: [&str; 9] = [
-    "image",
-    "name",
-    "ports.hostIP",
-    "ports.hostPort",
-    "ports.protocol",
-    "resources",
-    "restartPolicy",
-    "securityContext.privileged",
-    "volumeMounts",
-];
-
-/// Fields of the status of a pod or of a node.
-const STATUS: [&str; 23] = [
-    "status.allocatable",
-    "status.allocatedResources",
-    "status.capacity",
-    "status.conditions.lastTransitionTime",
-    "status.conditions.reason",
-    "status.conditions.status",
-    "status.conditions.type",
-    "status.containerStatuses.allocatedResources",
-    "status.containerStatuses.lastState.terminated.finishedAt",
-    "status.containerStatuses.lastState.terminated.reason",
-    "status.containerStatuses.name",
-    "status.containerStatuses.resources",
-    "status.containerStatuses.restartCount",
-    "status.containerStatuses.state.terminated.finishedAt",
-    "status.containerStatuses.state.terminated.reason",
-    "status.containerStatuses.state.waiting.reason",
-    "status.declaredFeatures",
-    "status.initContainerStatuses.lastState.terminated.finishedAt",
-    "status.initContainerStatuses.lastState.terminated.reason",
-    "status.nominatedNodeName",
-    "status.phase",
-    "status.resourceClaimStatuses",
-    "status.resources.requests",
-];
-
-/// Fields of whatever may own pods.
-const OWNER: [&str; 18] = [
-    "spec.active",
-    "spec.backoffLimit",
-    "spec.completions",
-    "spec.jobTemplate.spec.backoffLimit",
-    "spec.jobTemplate.spec.ttlSecondsAfterFinished",
-    "spec.parallelism",
-    "spec.replicas",
-    "spec.runPolicy.suspend",
-    "spec.strategy",
-    "spec.suspend",
-    "spec.ttlSecondsAfterFinished",
-    "status.active",
-    "status.conditions.reason",
-    "status.conditions.status",
-    "status.conditions.type",
-    "status.jobDeploymentStatus",
-    "status.replicas",
-    "status.succeeded",
-];
-
 /// Numbers and switches beside a template, wherever it stands: how many pods are made from it, and
 /// whether they are.
 const OF_TEMPLATES: [&str; 7] =
     ["completions", "count", "minReplicas", "numOfHosts", "parallelism", "replicas", "suspend"];
 
-/// Fields of other kinds.
-const OTHERS: [(&str, &[&str]); 21] = [
-    ("CSIDriver", &["spec.storageCapacity", "spec.attachRequired"]),
-    ("CSINode", &["spec.drivers"]),
-    ("DeviceClass", &["spec.extendedResourceName", "spec.selectors.cel.expression"]),
-    (
-        "HorizontalPodAutoscaler",
-        &[
-            "spec.metrics.containerResource.name",
-            "spec.metrics.external.metric.name",
-            "spec.metrics.object.metric.name",
-            "spec.metrics.pods.metric.name",
-            "spec.metrics.resource.name",
-            "spec.scaleTargetRef.kind",
-            "spec.scaleTargetRef.name",
-        ],
-    ),
-    (
-        "NodePool",
-        &[
-            "spec.disruption.consolidateAfter",
-            "spec.disruption.consolidationPolicy",
-            "spec.template.metadata.labels",
-            "spec.template.spec.taints",
-        ],
-    ),
-    ("HyperNode", &["spec.members.selector", "spec.members.type", "spec.tier"]),
-    ("Node", &["spec.providerID", "spec.taints", "spec.unschedulable"]),
-    ("NodeResourceTopology", &["attributes", "topologyPolicies"]),
-    (
-        "VerticalPodAutoscaler",
-        &[
-            "spec.targetRef.kind",
-            "spec.targetRef.name",
-            "status.recommendation.containerRecommendations.containerName",
-            "status.recommendation.containerRecommendations.target",
-            "status.recommendation.containerRecommendations.upperBound",
-        ],
-    ),
-    (
-        "PersistentVolume",
-        &[
-            "spec.accessModes",
-            "spec.awsElasticBlockStore",
-            "spec.azureDisk",
-            "spec.capacity",
-            "spec.claimRef",
-            "spec.csi.driver",
-            "spec.csi.volumeHandle",
-            "spec.gcePersistentDisk",
-            "spec.nodeAffinity",
-            "spec.storageClassName",
-            "spec.volumeMode",
-        ],
-    ),
-    (
-        "PersistentVolumeClaim",
-        &["spec.accessModes", "spec.resources", "spec.storageClassName", "spec.volumeName"],
-    ),
-    // Those of every scheduler.
-    (
-        "PodGroup",
-        &[
-            "spec.disruptionMode",
-            "spec.minMember",
-            "spec.minSubGroup",
-            "spec.minTaskMember",
-            "spec.networkTopology.highestTierAllowed",
-            "spec.networkTopology.mode",
-            "spec.priority",
-            "spec.priorityClassName",
-            "spec.schedulingConstraints.topology.key",
-            "spec.schedulingPolicy.gang.minCount",
-            "spec.subGroupPolicy",
-            "spec.subGroups",
-            "spec.topologyConstraint.preferredTopologyLevel",
-            "spec.topologyConstraint.requiredTopologyLevel",
-            "status.conditions.status",
-            "status.conditions.type",
-        ],
-    ),
-    (
-        "Queue",
-        &[
-            "spec.borrowing",
-            "spec.guaranteed",
-            "spec.limit",
-            "spec.namespaceSelector",
-            "spec.parent",
-            "spec.weight",
-        ],
-    ),
-    ("Topology", &["spec.levels.nodeLabel"]),
-    ("PodDisruptionBudget", &["spec.maxUnavailable", "spec.minAvailable", "spec.selector"]),
-    (
-        "ResourceQuota",
-        &["spec.hard", "spec.scopeSelector", "spec.scopes", "status.hard", "status.used"],
-    ),
-    (
-        "ResourceClaim",
-        &[
-            "spec.devices.requests.exactly",
-            "spec.devices.requests.firstAvailable",
-            "status.allocation.devices.results.adminAccess",
-            "status.allocation.devices.results.consumedCapacity",
-            "status.allocation.devices.results.device",
-            "status.allocation.devices.results.driver",
-            "status.allocation.devices.results.pool",
-            "status.reservedFor.name",
-            "status.reservedFor.resource",
-        ],
-    ),
-    (
-        "ResourceClaimTemplate",
-        &["spec.spec.devices.requests.exactly", "spec.spec.devices.requests.firstAvailable"],
-    ),
-    (
-        "ResourceSlice",
-        &[
-            "spec.devices.allowMultipleAllocations",
-            "spec.devices.attributes",
-            "spec.devices.capacity",
-            "spec.devices.name",
-            "spec.devices.nodeName",
-            "spec.devices.taints.effect",
-            "spec.driver",
-            "spec.nodeName",
-            "spec.pool.generation",
-            "spec.pool.name",
-            "spec.pool.resourceSliceCount",
-        ],
-    ),
-    ("ResourceFlavor", &["spec.nodeLabels", "spec.tolerations"]),
-    ("StorageClass", &["allowedTopologies", "provisioner", "volumeBindingMode"]),
-];
-
 /// A tree of fields; one without branches is kept with all that is in it.
 #[derive(Default)]
-struct Fields(BTreeMap<String, Fields>);
+struct Tree(BTreeMap<String, Tree>);
 
-impl Fields {
+impl Tree {
     fn add(&mut self, path: &str) {
         let mut at = self;
         for field in path.split('.') {
@@ -322,40 +80,40 @@ impl Fields {
 
 /// What a collection keeps of each kind.
 pub struct Keeper {
-    any: Fields,
+    any: Tree,
     /// A pod template, wherever it stands.
-    template: Fields,
-    kinds: BTreeMap<&'static str, Fields>,
+    template: Tree,
+    kinds: BTreeMap<&'static str, Tree>,
 }
 
 impl Default for Keeper {
     fn default() -> Self {
-        let pod = |fields: &mut Fields, spec: &str| {
-            POD_SPEC.iter().for_each(|field| fields.add(&format!("{spec}.{field}")));
+        let pod = |fields: &mut Tree, spec: &str| {
+            paths(POD_SPEC).for_each(|field| fields.add(&format!("{spec}.{field}")));
             for list in ["containers", "initContainers"] {
-                CONTAINER.iter().for_each(|field| fields.add(&format!("{spec}.{list}.{field}")));
+                paths(CONTAINER).for_each(|field| fields.add(&format!("{spec}.{list}.{field}")));
             }
         };
-        let with = |paths: &[&str]| {
-            let mut fields = Fields::default();
-            METADATA.iter().chain(paths).for_each(|path| fields.add(path));
+        let with = |own: Fields| {
+            let mut fields = Tree::default();
+            paths(METADATA).chain(paths(own)).for_each(|path| fields.add(path));
             fields
         };
         // Whatever may own pods.
-        let mut any = with(&OWNER);
-        METADATA.iter().for_each(|path| any.add(&format!("spec.template.{path}")));
+        let mut any = with(OWNER);
+        paths(METADATA).for_each(|path| any.add(&format!("spec.template.{path}")));
         pod(&mut any, "spec.template.spec");
         let mut template = with(&[]);
         pod(&mut template, "spec");
-        let mut kinds: BTreeMap<&'static str, Fields> = BTreeMap::new();
-        for (kind, paths) in OTHERS {
-            kinds.insert(kind, with(paths));
+        let mut kinds: BTreeMap<&'static str, Tree> = BTreeMap::new();
+        for (kind, fields) in OTHERS {
+            kinds.insert(kind, with(fields));
         }
-        let mut pods = with(&STATUS);
+        let mut pods = with(STATUS);
         pod(&mut pods, "spec");
         kinds.insert("Pod", pods);
         let nodes = kinds.entry("Node").or_default();
-        STATUS.iter().for_each(|path| nodes.add(path));
+        paths(STATUS).for_each(|path| nodes.add(path));
         kinds.insert("Namespace", with(&[]));
         Self { any, template, kinds }
     }

@@ -10,6 +10,7 @@
 mod anonymous;
 mod devices;
 mod domains;
+mod fields;
 mod head;
 mod keep;
 mod lines;
