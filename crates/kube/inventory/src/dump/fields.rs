@@ -56,7 +56,6 @@ pub(super) enum Text {
 /// Paths of fields, by what becomes of their texts.
 pub(super) type Fields = &'static [(Text, &'static [&'static str])];
 
-/// All paths of some fields.
 pub(super) fn paths(fields: Fields) -> impl Iterator<Item = &'static str> {
     fields.iter().flat_map(|(_, paths)| paths.iter().copied())
 }
@@ -130,7 +129,6 @@ pub(super) const POD_SPEC: Fields = &[
     (Image, &["volumes.rbd.image"]),
 ];
 
-/// Of a container.
 pub(super) const CONTAINER: Fields = &[
     (Name, &["name", "ports.hostIP", "resources", "securityContext.privileged", "volumeMounts"]),
     (Plain, &["ports.hostPort", "ports.protocol", "restartPolicy"]),
