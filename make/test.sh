@@ -68,7 +68,15 @@ tests() {
 
 step format cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets --locked -- -D warnings
-step tidy cargo xtask tidy
+# Tests and programs in one build: cargo chooses the features of dependencies by what it builds, and
+# `cargo xtask` by itself would compile forty crates again, with fewer.
+build="cargo build --workspace --locked --profile test --tests --bins"
+say "building the tests: $build"
+since=$(date +%s)
+$build --keep-going || true
+took "building the tests" "$since"
+xtask=${CARGO_TARGET_DIR:-target}/debug/xtask
+step tidy "$xtask" tidy
 # The same licenses as tidy, and where packages come from; advisories need a database from outside.
 without_deny=""
 if command -v cargo-deny >/dev/null 2>&1; then
@@ -77,7 +85,7 @@ else
     without_deny="skipped: cargo deny: not on PATH (cargo install --locked cargo-deny)"
 fi
 # Minutes the first time; later the programs are taken from the cache.
-step cluster cargo xtask cluster build
+step cluster "$xtask" cluster build
 say "Prometheus"
 prometheus=$(sh make/prometheus.sh)
 [ -z "$prometheus" ] || PATH=$PATH:$prometheus
@@ -95,10 +103,6 @@ fi
 say "validator of FOCUS datasets"
 DOVETAIL_FOCUS_PYTHON=$(sh make/focus-validator.sh)
 export DOVETAIL_FOCUS_PYTHON
-say "building the tests"
-since=$(date +%s)
-cargo test --workspace --locked --tests --no-run || true
-took "building the tests" "$since"
 # No crate has examples in its documentation (cargo xtask tidy examples): rustdoc is not started.
 say "tests: cargo test --workspace --locked --tests --no-fail-fast"
 tests cargo test --workspace --locked --tests --no-fail-fast
