@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sqlx::AnyConnection;
 
 use crate::error::Failure;
-use crate::place::{COSTS, ChargeRow, Costs};
-use crate::rows::{Cell, insert, run};
+use crate::statements::{Cell, insert, run};
+use crate::written_hour::{COSTS, ChargeRow, Costs};
 
 /// Rows by party and group of nodes.
 pub(crate) const BY_PARTY_AND_GROUP: i64 = 0;

@@ -15,9 +15,9 @@ use sqlx::AnyConnection;
 
 use crate::codes::Codes;
 use crate::error::Failure;
-use crate::place::Place;
 use crate::reading::Reading;
-use crate::rows::{Cell, insert, number, read, text};
+use crate::statements::{Cell, insert, number, read, text};
+use crate::written_hour::Place;
 
 /// Looks of an hour by node.
 pub(crate) type Looks = BTreeMap<i64, Vec<FreeLook>>;

@@ -15,7 +15,7 @@ use crate::keep::hour_in_words;
 use crate::names::{Party, Workload, bodies, parents};
 use crate::node_facts::NodeFacts;
 use crate::reading::shortened;
-use crate::rows::{Cell, bytes, number, read};
+use crate::statements::{Cell, bytes, number, read};
 use crate::store::{Store, known_cluster};
 
 /// An hour of a cluster. Nodes, devices and pods are numbers of this ledger.

@@ -14,10 +14,10 @@ use crate::free_looks::{self, Looks};
 use crate::keep::Kept;
 use crate::names::{Names, Owner};
 use crate::node_facts;
-use crate::place::{ALL_BUT_RESIDUAL, COSTS, ChargeRow, Costs, PRICED, Place, UNPRICED};
 use crate::reading::Reading;
-use crate::rows::{Cell, bytes, insert, number, placeholders, read, run};
+use crate::statements::{Cell, bytes, insert, number, placeholders, read, run};
 use crate::used;
+use crate::written_hour::{ALL_BUT_RESIDUAL, COSTS, ChargeRow, Costs, PRICED, Place, UNPRICED};
 
 /// A charge of a node in this hour, by node, holder and cause.
 type Charges = BTreeMap<(i64, i64, i64), ChargeRow>;

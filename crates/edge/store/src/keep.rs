@@ -11,11 +11,11 @@ use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
 use crate::hour;
 use crate::names::{Names, Numbers};
-use crate::place::Place;
 use crate::reading::{Reading, shortened};
 use crate::resolution;
-use crate::rows::{insert, read, run, unsigned};
+use crate::statements::{insert, read, run, unsigned};
 use crate::store::{Store, locked_cluster};
+use crate::written_hour::Place;
 
 /// What a reading changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

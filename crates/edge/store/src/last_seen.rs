@@ -10,7 +10,7 @@ use crate::codes::Codes;
 use crate::device_hour::decode;
 use crate::error::{Failure, StoreError};
 use crate::names::known_devices;
-use crate::rows::{Cell, bytes, number, placeholders, read};
+use crate::statements::{Cell, bytes, number, placeholders, read};
 use crate::store::{Store, known_cluster};
 
 /// Node and name of a device.

@@ -13,7 +13,7 @@
 //! | `reading` | what is handed in, and what is refused of it |
 //! | `keep` | a reading written, hour by hour |
 //! | `hour` | one hour of a cluster: devices read again, nodes added up anew |
-//! | `place` | an hour that is written, and its rows |
+//! | `written_hour` | an hour that is written, and its rows |
 //! | `free_looks` | why what was free on a node was free |
 //! | `used` | how busy GPUs were while pods had them |
 //! | `daily` | days, moved by what an hour changed |
@@ -28,10 +28,10 @@
 //! | `codes` | states, signals and causes as numbers that never change |
 //! | `sums` | answers |
 //! | `top_jobs` | the jobs that cost most, and all others in one |
-//! | `parts` | what a period is made of: days, and hours at its edges |
+//! | `period_parts` | what a period is made of: days, and hours at its edges |
 //! | `retention` | what is kept for how long |
 //! | `schema` | tables, and how older ones become today's |
-//! | `rows` | many rows in one statement |
+//! | `statements` | many rows in one statement |
 //! | `error` | what can go wrong, and what to do |
 //!
 //! One SQL text serves both databases. Times are ms since 1970, money is micro-USD, and every row
@@ -51,17 +51,17 @@ mod names;
 mod node_bills;
 mod node_facts;
 mod notices;
-mod parts;
-mod place;
+mod period_parts;
 mod reading;
 mod resolution;
 mod retention;
-mod rows;
 mod schema;
+mod statements;
 mod store;
 mod sums;
 mod top_jobs;
 mod used;
+mod written_hour;
 
 pub use address::Address;
 pub use error::StoreError;

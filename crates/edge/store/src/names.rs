@@ -9,7 +9,7 @@ use sqlx::AnyConnection;
 use crate::error::Failure;
 use crate::node_facts::NodeFacts;
 use crate::reading::{ReadPod, Reading};
-use crate::rows::{Cell, insert, number, placeholders, read, text};
+use crate::statements::{Cell, insert, number, placeholders, read, text};
 
 /// Nodes that cost and count alike in long views.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -12,10 +12,10 @@ use sqlx::AnyConnection;
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
 use crate::keep::hour_in_words;
-use crate::place::UNPRICED;
 use crate::reading::shortened;
-use crate::rows::{Cell, number, read};
+use crate::statements::{Cell, number, read};
 use crate::store::{Store, known_cluster};
+use crate::written_hour::UNPRICED;
 
 /// A node in some hours; it and its holders are numbers of this ledger.
 #[derive(Clone, Debug, Default)]

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use sqlx::AnyConnection;
 
 use crate::error::Failure;
-use crate::place::Place;
 use crate::reading::{ReadNode, Reading};
-use crate::rows::{Cell, insert};
+use crate::statements::{Cell, insert};
+use crate::written_hour::Place;
 
 /// Facts of a node. A text is empty, and an amount 0, where nobody knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

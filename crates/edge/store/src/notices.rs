@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Failure, StoreError};
 use crate::reading::shortened;
-use crate::rows::{Cell, insert, number, read, run, text, unsigned};
+use crate::statements::{Cell, insert, number, read, run, text, unsigned};
 use crate::store::{Store, known_cluster};
 
 impl Store {

@@ -7,7 +7,7 @@ use dovetail_account::rollup::{Coverage, DAY_MS, HOUR_MS, hours};
 use sqlx::AnyConnection;
 
 use crate::error::{Failure, StoreError};
-use crate::rows::{Cell, read, run, unsigned};
+use crate::statements::{Cell, read, run, unsigned};
 use crate::store::{Store, known_cluster};
 
 /// What the hours of a day (UTC) rest on, as far as they lie in the period that was asked for.

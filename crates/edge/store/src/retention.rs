@@ -4,7 +4,7 @@ use dovetail_account::rollup::DAY_MS;
 use sqlx::Connection;
 
 use crate::error::{Failure, StoreError};
-use crate::rows::{Cell, run};
+use crate::statements::{Cell, run};
 use crate::store::{Store, locked_cluster};
 
 /// Whole days that are kept beside today. Sums of days are kept for ever.

@@ -5,7 +5,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection};
 
 use crate::address::Address;
 use crate::error::{Failure, StoreError};
-use crate::rows::{number, read, run};
+use crate::statements::{number, read, run};
 
 /// Each version's changes.
 const VERSIONS: [&str; 5] = [

@@ -10,8 +10,8 @@ use crate::address::Address;
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
 use crate::names::Names;
-use crate::rows::{Cell, insert, number, read, run, text, unsigned};
 use crate::schema::migrate;
+use crate::statements::{Cell, insert, number, read, run, text, unsigned};
 
 /// A ledger. A connection that is lost is made again by the next call; nothing is half written.
 #[derive(Debug)]

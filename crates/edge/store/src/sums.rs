@@ -17,12 +17,12 @@ use crate::daily::{BY_PARTY, BY_PARTY_AND_GROUP, BY_WORKLOAD};
 use crate::error::{Failure, StoreError};
 use crate::keep::hour_in_words;
 use crate::names::{Names, NodeGroup, Party, Workload, bodies};
-use crate::parts::{Hours, Parts};
-use crate::place::{COSTS, Costs, PRICED, UNPRICED};
+use crate::period_parts::{Hours, Parts};
 use crate::reading::shortened;
-use crate::rows::{Cell, number, placeholders, read, text, unsigned};
+use crate::statements::{Cell, number, placeholders, read, text, unsigned};
 use crate::store::{Cluster, Store, known_cluster, view};
 use crate::used::decoded;
+use crate::written_hour::{COSTS, Costs, PRICED, UNPRICED};
 
 /// What is asked of a ledger.
 #[derive(Clone, Debug)]

@@ -8,14 +8,14 @@ use sqlx::AnyConnection;
 
 use crate::codes::Codes;
 use crate::error::{Failure, StoreError};
-use crate::parts::Parts;
-use crate::place::COSTS;
-use crate::rows::{Cell, number, read, text, unsigned};
+use crate::period_parts::Parts;
+use crate::statements::{Cell, number, read, text, unsigned};
 use crate::store::{Cluster, Store, known_cluster, view};
 use crate::sums::{
     Detail, Key, PARTY, PRICING, Question, Sum, SumRow, WORKLOAD, known_costs, method_of, named,
     parts, rows_of, sums_of,
 };
+use crate::written_hour::COSTS;
 
 /// The jobs that cost most, and all others in one.
 #[derive(Clone, Debug, Default)]

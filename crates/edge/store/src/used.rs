@@ -16,7 +16,7 @@ use sqlx::AnyConnection;
 use crate::error::Failure;
 use crate::names::Numbers;
 use crate::reading::{Reading, USED_SLOT_MS};
-use crate::rows::{Cell, insert, number, read, text};
+use crate::statements::{Cell, insert, number, read, text};
 
 /// Measured and used time by slot and pod.
 pub(crate) type Slots = BTreeMap<(u64, u32), (i64, i64)>;

@@ -6,7 +6,7 @@ use dovetail_account::split::SplitMethod;
 
 use crate::codes::Codes;
 use crate::names::Numbers;
-use crate::rows::Cell;
+use crate::statements::Cell;
 
 /// Costs in the order of the methods; what is not known is 0, and the pricing says so.
 pub(crate) type Costs = [i64; SplitMethod::ALL.len()];
