@@ -11,7 +11,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::place::PlaceError;
+use crate::listen_address::PlaceError;
 
 /// A certificate and what TLS makes of it. Clones show the same.
 #[derive(Clone, Debug)]

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::place::Place;
+use crate::listen_address::Place;
 
 /// What one client may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,32 +8,32 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `place` | where requests may come from, and what that takes |
+//! | `listen_address` | where requests may come from, and what that takes |
 //! | `certificate` | the certificate that is shown, read again while the server runs |
 //! | [`connections`] | connections with bounds: how many, how long, how large |
 //! | `guard` | who may ask: a token of a file, or one that the cluster knows |
 //! | `rate` | how often one address may ask |
 //! | `site` | paths and what they answer |
-//! | `books` | questions to the ledger |
+//! | `ledger_questions` | questions to the ledger |
 //! | [`allocation`] | OpenCost's questions and answers |
 //! | [`metrics`] | what is counted, for Prometheus |
 //! | [`webhook`] | a message handed to somebody's address |
 //! | [`monitoring`] | rules, alerts and a dashboard over these metrics |
 
 pub mod allocation;
-mod books;
 mod certificate;
 pub mod connections;
 mod guard;
+mod ledger_questions;
+mod listen_address;
 pub mod metrics;
 pub mod monitoring;
-mod place;
 mod rate;
 mod site;
 pub mod webhook;
 
-pub use books::{Books, BooksError, TeamOf};
 pub use certificate::{Certificate, TlsFiles};
 pub use guard::{Guard, GuardError, Review, Reviewer, open_to_others};
-pub use place::{Place, PlaceError};
+pub use ledger_questions::{Books, BooksError, TeamOf};
+pub use listen_address::{Place, PlaceError};
 pub use site::Site;

@@ -17,9 +17,9 @@ use dovetail_exposition::Format;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::allocation::{Ask, Refusal};
-use crate::books::{Books, BooksError};
 use crate::connections::Peer;
 use crate::guard::{Guard, Review};
+use crate::ledger_questions::{Books, BooksError};
 use crate::metrics::Metrics;
 use crate::rate::Rates;
 
