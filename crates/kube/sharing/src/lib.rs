@@ -11,10 +11,10 @@
 //! | `config_map` | the ConfigMaps that they read |
 //! | `mixed` | pods that should not share a GPU |
 //! | `guard` | nodes whose GPUs belong to another system, and nodes that must rest |
-//! | `seen` | what is read of a node before each step |
+//! | `node_state` | what is read of a node before each step |
 //! | `record` | how far the change of a node is, in its annotation |
 //! | `step` | what to write next |
-//! | `write` | a write to a node, with the event that precedes it |
+//! | `node_write` | a write to a node, with the event that precedes it |
 //!
 //! Nothing is sent here. Between two steps nothing is kept but what the API server has, so a
 //! process that dies at any point is continued by the next one.
@@ -26,26 +26,26 @@ pub mod guard;
 mod layout;
 mod mixed;
 pub mod names;
+mod node_state;
+mod node_write;
 mod policy;
 mod record;
 mod replicas;
-mod seen;
 mod side;
 mod status;
 mod step;
 mod verdict;
-mod write;
 
 pub use component::Component;
 pub use definition::{definition, definition_text, yaml};
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
+pub use node_state::{Seen, uses_gpus};
+pub use node_write::Write;
 pub use policy::{Budget, Mode, Moves, PolicySpec, SharingPolicy};
 pub use record::{Record, Step};
 pub use replicas::{Method, Replicas, shared_resource};
-pub use seen::{Seen, uses_gpus};
 pub use side::Side;
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
 pub use step::{Next, Refused, Timing, begin, next, revert};
 pub use verdict::{GpuNode, Problem, of_spec, problems};
-pub use write::Write;

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use dovetail_objects::Pod;
 use dovetail_objects::labels::CLASS;
 
+use crate::node_state::uses_gpus;
 use crate::policy::PolicySpec;
 use crate::replicas::Method;
-use crate::seen::uses_gpus;
 
 /// The class that shares GPUs only where a policy says so: its latency grows with each neighbor.
 const INFERENCE: &str = "inference";

@@ -15,10 +15,10 @@ use thiserror::Error;
 
 use crate::component::Component;
 use crate::guard::rests;
+use crate::node_state::Seen;
+use crate::node_write::{Changed, Write};
 use crate::record::{Record, Step};
-use crate::seen::Seen;
 use crate::side::Side;
-use crate::write::{Changed, Write};
 
 /// How often the new layout is asked for.
 const MOST_ATTEMPTS: u32 = 2;

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::component::Component;
 use crate::names::{RECORD, TAINT};
+use crate::node_state::Seen;
 use crate::record::Record;
-use crate::seen::Seen;
 use crate::status::time;
 
 /// Longest message of an event, in characters.
