@@ -14,7 +14,7 @@
 //!   epoch, written into every bind.
 
 use super::Permit;
-use super::terms::Terms;
+use super::times::Terms;
 
 /// What a lease says.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,14 +5,14 @@
 
 mod candidate;
 mod requests;
-mod terms;
+mod times;
 mod trouble;
 #[cfg(test)]
 mod world;
 
 pub use candidate::{Candidate, Lease, Phase, Record, Step};
 pub use requests::LeaseAnswer;
-pub use terms::{Terms, TermsError};
+pub use times::{Terms, TermsError};
 pub use trouble::Trouble;
 
 /// Where the lease is.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::candidate::{Candidate, Lease, Phase, Record, Step};
-use super::terms::Terms;
+use super::times::Terms;
 
 /// What can happen next. Nobody has to act: who is never chosen is frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
