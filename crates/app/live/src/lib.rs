@@ -4,14 +4,14 @@
 //! Each question reads the cluster once, lets the engine decide once, and writes nothing. So the
 //! answer is the one that a scheduler of the same settings gives at this moment.
 
+mod cluster;
 pub mod comparison;
 mod gang;
 mod not_in_line;
 pub mod queue;
 pub mod recording;
-mod seen;
 mod start;
 pub mod top;
 pub mod why;
 
-pub use seen::Seen;
+pub use cluster::Seen;
