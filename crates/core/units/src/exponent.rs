@@ -11,6 +11,14 @@ pub fn without_exponent(text: &str) -> Cow<'_, str> {
     expanded(text).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
+/// Whether a number is not read for the size of its exponent alone.
+pub fn has_huge_exponent(text: &str) -> bool {
+    let Some((_, exponent)) = text.split_once(['e', 'E']) else { return false };
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole && digits.parse().map_or(true, |size: usize| size > LARGEST_EXPONENT)
+}
+
 fn expanded(text: &str) -> Option<String> {
     let (mantissa, exponent) = text.split_once(['e', 'E'])?;
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
@@ -68,5 +76,13 @@ mod tests {
         ] {
             assert_eq!(without_exponent(text), plain, "{text}");
         }
+    }
+
+    #[test]
+    fn an_exponent_above_400_is_huge_whatever_its_sign() {
+        let huge = ["1e401", "1E-401", "0e+999", "1e99999999999999999999"];
+        assert!(huge.into_iter().all(has_huge_exponent));
+        let others = ["1e400", "1e-400", "401", "1e", "1e4x1", "e"];
+        assert!(!others.into_iter().any(has_huge_exponent));
     }
 }

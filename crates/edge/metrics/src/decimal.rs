@@ -1,29 +1,27 @@
 //! Decimal numbers as whole multiples of a small unit, without a detour through binary fractions.
 
+use dovetail_units::exponent::{has_huge_exponent, without_exponent};
+
 /// Reads a number such as `12`, `0.5` or `1.25e-7` as a multiple of 10^−`decimals`, cut off after
 /// the last decimal (so that `4.999…` stays below 5 whatever the unit). Digits, one point, a minus
-/// sign and an exponent, nothing else.
+/// sign and an exponent up to 400, as every reader takes them, nothing else.
 ///
 /// # Errors
 /// The end of a sentence that begins with the text: `is not a number`.
 pub fn parse_decimal(text: &str, decimals: u32) -> Result<i128, &'static str> {
-    let (negative, magnitude) = match text.strip_prefix('-') {
+    let plain = without_exponent(text);
+    let (negative, magnitude) = match plain.strip_prefix('-') {
         Some(rest) => (true, rest),
-        None => (false, text),
+        None => (false, &*plain),
     };
-    let (mantissa, exponent) = match magnitude.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
-        None => (magnitude, 0),
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let lacks_digits = whole.is_empty() || mantissa.contains('.') && fraction.is_empty();
+    let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
+    let lacks_digits = whole.is_empty() || magnitude.contains('.') && fraction.is_empty();
     let all_digits = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
     if lacks_digits || !all_digits {
         return Err(problem_of(text));
     }
     // How many digits, from the left, stand before the cut.
-    let kept = whole.len() as i64 + i64::from(exponent) + i64::from(decimals);
-    let kept = usize::try_from(kept).unwrap_or(0);
+    let kept = whole.len() + decimals as usize;
     let mut value: i128 = 0;
     for byte in whole.bytes().chain(fraction.bytes()).take(kept) {
         let next = value.checked_mul(10).and_then(|tens| tens.checked_add(i128::from(byte - b'0')));
@@ -37,22 +35,10 @@ pub fn parse_decimal(text: &str, decimals: u32) -> Result<i128, &'static str> {
     Ok(if negative { -value } else { value })
 }
 
-fn parse_exponent(text: &str) -> Result<i32, &'static str> {
-    const LARGEST: i32 = 400;
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("is not a number");
-    }
-    // Beyond the range of binary fractions nobody means the number.
-    match text.parse::<i32>() {
-        Ok(exponent) if exponent.abs() <= LARGEST => Ok(exponent),
-        _ => Err("has an exponent beyond 400"),
-    }
-}
-
 fn problem_of(text: &str) -> &'static str {
     match text.parse::<f64>() {
         _ if text.is_empty() => "is empty",
+        Ok(_) if has_huge_exponent(text) => "has an exponent above 400",
         Ok(value) if !value.is_finite() => "is not a finite number",
         Ok(_) => "is not written with plain digits and one point",
         Err(_) => "is not a number",
@@ -78,6 +64,7 @@ mod tests {
             ("1662858720.0", 1_662_858_720_000_000),
             ("-0.0000019", -1),
             ("0e400", 0),
+            ("1e-400", 0),
             ("007.50", 7_500_000),
         ] {
             assert_eq!(parse_decimal(text, 6), Ok(micros), "{text}");
@@ -90,7 +77,8 @@ mod tests {
             ("", "is empty"),
             ("NaN", "is not a finite number"),
             ("-inf", "is not a finite number"),
-            ("1e999", "has an exponent beyond 400"),
+            ("1e999", "has an exponent above 400"),
+            ("1e-401", "has an exponent above 400"),
             ("1e400", "is too large"),
             ("1.", "is not written with plain digits and one point"),
             (".5", "is not written with plain digits and one point"),

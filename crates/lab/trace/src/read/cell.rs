@@ -1,6 +1,6 @@
 //! One cell of a table, and strict ways to read it.
 
-use dovetail_units::exponent::{LARGEST_EXPONENT, without_exponent};
+use dovetail_units::exponent::{has_huge_exponent, without_exponent};
 
 use crate::job::Violation;
 use crate::limits::MAX_TIME_MS;
@@ -160,13 +160,6 @@ fn digits(text: &str) -> Option<u128> {
         return None;
     }
     Some(text.bytes().fold(0, |value: u128, byte| (value * 10 + u128::from(byte - b'0')).min(CAP)))
-}
-
-/// Whether a number is not read for the size of its exponent alone.
-fn has_huge_exponent(text: &str) -> bool {
-    let exponent = text.split_once(['e', 'E']).map(|(_, exponent)| exponent);
-    let size = exponent.map(|text| text.trim_start_matches(['+', '-'])).and_then(digits);
-    size.is_some_and(|size| size > LARGEST_EXPONENT as u128)
 }
 
 /// True for decimals with or without a sign, such as -1, 0.25 or 1e3.
