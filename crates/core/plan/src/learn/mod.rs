@@ -1,18 +1,22 @@
-//! What a learning policy learns: which pods arrive, how long they run, and what the cluster
-//! offers.
+//! What a learning policy learns: which pods arrive, how long they run, what the cluster offers, and
+//! how much of each GPU model is in use.
 //!
 //! [`Learnt`] is everything: plain integers that can be written down and read again. A version of
 //! it is published at deterministic points only; scores read the published part and nothing else.
 
 pub(crate) mod histogram;
+pub(crate) mod in_use;
 pub(crate) mod mix;
 pub(crate) mod supply;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 pub use histogram::{CHECK_EVERY, HALF_LIFE_ARRIVALS, PodKind};
 
 use crate::learn::histogram::{Histogram, Shares, distance};
+use crate::learn::in_use::{InUse, is_other_use};
 use crate::learn::supply::Supply;
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
@@ -44,6 +48,8 @@ pub struct Learnt {
     pub(crate) order: Vec<PodKind>,
     /// What the cluster offered when the version was published.
     pub(crate) supply: Supply,
+    /// Share of each GPU model in use when the version was published, in 2^-20.
+    pub(crate) in_use: BTreeMap<String, i64>,
     /// State of the node table that the supply was read from; `None` after a restart.
     #[serde(skip)]
     supply_read_at: Option<u64>,
@@ -95,6 +101,22 @@ impl Learnt {
         true
     }
 
+    /// Publishes how much of each model is in use, where jobs come and go, pods name models, and it
+    /// moved by a sixteenth of a model. Called between decisions.
+    pub(crate) fn publish_use(&mut self, in_use: &mut InUse, state: &State) -> bool {
+        let names_models = |kind: &PodKind| !kind.gpu_models.is_empty();
+        if self.turnover == 0 || !self.gpu_time.keys().any(names_models) {
+            return false;
+        }
+        let shares = in_use.shares(state);
+        if !is_other_use(&shares, &self.in_use) {
+            return false;
+        }
+        self.in_use = shares;
+        self.version += 1;
+        true
+    }
+
     /// The published version as named integers, for the event log.
     pub(crate) fn published_values(&self) -> Vec<(String, i64)> {
         let mut values: Vec<(String, i64)> =
@@ -104,6 +126,7 @@ impl Learnt {
             values.extend(self.gpu_time.iter().map(of));
         }
         values.push(("turnover".to_owned(), self.turnover));
+        values.extend(self.in_use.iter().map(|(model, share)| (format!("in use {model}"), *share)));
         values.extend(self.supply.values());
         values
     }

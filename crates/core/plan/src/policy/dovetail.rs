@@ -2,9 +2,9 @@
 //!
 //! score = waste(node now) − waste(node with the pod) − opening − what is left − scarcity, where
 //! waste is a potential of the node's own state: depth fragmentation ([`super::depth`]) plus
-//! imbalance ([`super::balance`]). Imbalance, opening ([`super::opening`]) and scarcity, the learnt
-//! price of the model ([`super::scarcity`]), count as far as nothing ends, what is left
-//! ([`super::residual`]) as far as jobs come and go. Before anything is learnt the policy is
+//! imbalance ([`super::balance`]). Imbalance and opening ([`super::opening`]) count as far as nothing
+//! ends, what is left ([`super::residual`]) as far as jobs come and go; scarcity is the price of the
+//! model ([`super::scarcity`]). Before anything is learnt the policy is
 //! `best-fit`. A MIG slice goes where it takes the least room from other slices
 //! ([`super::slice_room`]); nothing else of its node counts.
 //!
@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use dovetail_model::{HeldDevices, NodeId};
 use rustc_hash::FxHashMap;
 
+use crate::learn::in_use::InUse;
 use crate::learn::{Learnt, ONE};
 use crate::policy::balance::Balance;
 use crate::policy::best_fit::BestFit;
@@ -40,6 +41,7 @@ const BEST_FIT_MILLI: i64 = 160;
 pub(crate) struct Dovetail {
     learnt: Learnt,
     published: Version,
+    in_use: InUse,
     weights: Weights,
     remember: bool,
 }
@@ -58,6 +60,8 @@ struct Version {
     prices: FxHashMap<u32, i64>,
     gains: Gains,
     recent: Recent,
+    /// How often the prices changed since the version of the mix.
+    repriced: u32,
 }
 
 /// The parts of a score.
@@ -120,21 +124,22 @@ struct Gains {
     latest: Vec<(GainKey, i64)>,
 }
 
-/// The need, and the node before and after; the devices before say what they are after.
-type GainKey = (u32, Steady, u32);
+/// The need, and the node before and after; the devices before say what they are after. Last, which
+/// prices were in force.
+type GainKey = (u32, Steady, u32, u32);
 
 /// Places, a power of two.
 const LATEST_BITS: u32 = 16;
 
 impl Gains {
     fn new(remember: bool) -> Self {
-        let nothing = (u32::MAX, Steady { set: 0, cpu_step: 0, memory_step: 0 }, 0);
+        let nothing = (u32::MAX, Steady { set: 0, cpu_step: 0, memory_step: 0 }, 0, 0);
         Self { latest: vec![(nothing, 0); if remember { 1 << LATEST_BITS } else { 0 }] }
     }
 
     #[inline]
     fn place(key: &GainKey) -> usize {
-        let (need, before, after) = key;
+        let (need, before, after, _) = key;
         let steps = u64::from(before.cpu_step) << 16 | u64::from(before.memory_step);
         let mixed = u64::from(*need) ^ u64::from(before.set).rotate_left(32);
         let mixed = mixed ^ (steps << 13) ^ u64::from(*after).rotate_left(40);
@@ -151,7 +156,7 @@ impl Dovetail {
     ) -> Self {
         let learnt = learnt.cloned().unwrap_or_default();
         let published = Version::of(state, &learnt, &weights, remember);
-        Self { learnt, published, weights, remember }
+        Self { learnt, published, in_use: InUse::default(), weights, remember }
     }
 
     #[inline]
@@ -260,11 +265,14 @@ impl Policy for Dovetail {
     }
 
     fn publish(&mut self, state: &mut State) -> bool {
-        let published = self.learnt.publish(state);
-        if published {
+        let has_new_mix = self.learnt.publish(state);
+        let has_new_use = self.learnt.publish_use(&mut self.in_use, state);
+        if has_new_mix {
             self.published = Version::of(state, &self.learnt, &self.weights, self.remember);
+        } else if has_new_use {
+            self.published.reprice(state, &self.learnt, &self.weights);
         }
-        published
+        has_new_mix || has_new_use
     }
 
     fn published_values(&self) -> Vec<(String, i64)> {
@@ -278,11 +286,9 @@ impl Policy for Dovetail {
 
 impl Version {
     fn of(state: &mut State, learnt: &Learnt, weights: &Weights, remember: bool) -> Self {
-        let prices: BTreeMap<String, i64> = scarcity::prices(learnt, weights.scarcity);
-        let prices = prices.iter().map(|(m, price)| (state.names.models.intern(m).0, *price));
         Self {
             is_first: learnt.version == 0,
-            prices: prices.collect(),
+            prices: interned(state, &scarcity::prices(learnt, weights.scarcity)),
             depth: DepthFragmentation::new(state, &learnt.expected_kinds(weights), remember),
             balance: Balance::of(learnt, weights.balance),
             opening: Opening::of(learnt, weights.opening),
@@ -290,7 +296,15 @@ impl Version {
             slices: SliceRoom::of(learnt, remember),
             gains: Gains::new(remember),
             recent: Recent::default(),
+            repriced: 0,
         }
+    }
+
+    /// Takes over prices under the same mix.
+    fn reprice(&mut self, state: &mut State, learnt: &Learnt, weights: &Weights) {
+        self.prices = interned(state, &scarcity::prices(learnt, weights.scarcity));
+        self.repriced += 1;
+        self.recent = Recent::default();
     }
 
     /// Fall in depth fragmentation less scarcity, for the best choice of devices.
@@ -300,7 +314,8 @@ impl Version {
             return self.computed_gain(state, need, before, after);
         }
         let Steady { cpu_step, memory_step, .. } = after.steady;
-        let key = (need, before.steady, u32::from(cpu_step) << 16 | u32::from(memory_step));
+        let after_steps = u32::from(cpu_step) << 16 | u32::from(memory_step);
+        let key = (need, before.steady, after_steps, self.repriced);
         let place = Gains::place(&key);
         if let Some(known) = self.gains.latest.get(place)
             && known.0 == key
@@ -351,4 +366,9 @@ impl Version {
         let best = options.into_iter().max_by_key(|option| self.value(state, after, option));
         best.map_or(0, |option| self.price(&option))
     }
+}
+
+/// Prices by the number of the model.
+fn interned(state: &mut State, prices: &BTreeMap<String, i64>) -> FxHashMap<u32, i64> {
+    prices.iter().map(|(model, price)| (state.names.models.intern(model).0, *price)).collect()
 }

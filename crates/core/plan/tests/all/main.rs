@@ -20,6 +20,7 @@ mod kai_cases;
 mod kai_divisions;
 mod kept_room;
 mod many_shapes;
+mod models_in_use;
 mod order_preemption;
 mod preemption;
 mod preemption_by_hand;
