@@ -1,5 +1,5 @@
-//! What a learning policy learns: which pods arrive, how long they run, what the cluster offers, and
-//! how much of each GPU model is in use.
+//! What a learning policy learns: which pods arrive, how long they run, what the cluster offers,
+//! and how much of each GPU model is in use.
 //!
 //! [`Learnt`] is everything: plain integers that can be written down and read again. A version of
 //! it is published at deterministic points only; scores read the published part and nothing else.

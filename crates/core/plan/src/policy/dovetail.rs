@@ -2,11 +2,11 @@
 //!
 //! score = waste(node now) − waste(node with the pod) − opening − what is left − scarcity, where
 //! waste is a potential of the node's own state: depth fragmentation ([`super::depth`]) plus
-//! imbalance ([`super::balance`]). Imbalance and opening ([`super::opening`]) count as far as nothing
-//! ends, what is left ([`super::residual`]) as far as jobs come and go; scarcity is the price of the
-//! model ([`super::scarcity`]). Before anything is learnt the policy is
-//! `best-fit`. A MIG slice goes where it takes the least room from other slices
-//! ([`super::slice_room`]); nothing else of its node counts.
+//! imbalance ([`super::balance`]). Imbalance and opening ([`super::opening`]) count as far as
+//! nothing ends, what is left ([`super::residual`]) as far as jobs come and go; scarcity is the
+//! price of the model ([`super::scarcity`]). Before anything is learnt the policy is `best-fit`. A
+//! MIG slice goes where it takes the least room from other slices ([`super::slice_room`]); nothing
+//! else of its node counts.
 //!
 //! All terms are integers in milli-GPU · 2^20. docs/benchmarks.md says on what the weights were
 //! chosen.

@@ -5,9 +5,9 @@
 //! much is learnt, a prior from supply alone: rare models cost more, in proportion to the share of
 //! demand that names models at all.
 //!
-//! Where jobs come and go: pressure in GPU-time, at most one, times the share of the model that is in
-//! use. Pods that may use any model go to the one of which most is free, and those that name a model
-//! wait less for it. Where no pod names a model all prices are zero.
+//! Where jobs come and go: pressure in GPU-time, at most one, times the share of the model that is
+//! in use. Pods that may use any model go to the one of which most is free, and those that name a
+//! model wait less for it. Where no pod names a model all prices are zero.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use crate::learn::{Learnt, ONE, PodKind, STEADY};
 const PRESSURE_MILLI: i64 = 400;
 /// Price in milli-GPU of a whole GPU of a rare model if all demand names models, likewise.
 const RARITY_MILLI: i64 = 4_000;
-/// Price in milli-GPU of a whole GPU under a pressure of one if the model is fully in use, where jobs
-/// come and go.
+/// Price in milli-GPU of a whole GPU under a pressure of one if the model is fully in use, where
+/// jobs come and go.
 const IN_USE_MILLI: i64 = 4_000;
 /// Up to this share of the supply a model is rare: 3 %.
 const RARE_SHARE: i64 = ONE * 3 / 100;
