@@ -112,6 +112,12 @@ impl Document {
             let cost = cost.map(|cost| format!(", {of_them}about {} a month", rounded_usd(cost)));
             let cost = cost.unwrap_or_default();
             return match gpus {
+                // What could not be read may be a pod that holds none.
+                0.0 if self.skipped_objects > 0 => {
+                    "None is known to be free, and some objects could not be read. Whether GPUs are busy was not \
+                     measured."
+                        .to_owned()
+                }
                 0.0 => "All are allocated. Whether they are busy was not measured.".to_owned(),
                 1.0 => format!("1 is allocated to no pod{cost}. {UNMEASURED}"),
                 _ => format!("{} are allocated to no pod{cost}. {UNMEASURED}", count(gpus)),

@@ -34,7 +34,7 @@ pub enum Dimension {
 }
 
 /// Rows of what nobody has.
-pub(crate) const NOBODY: &str = "(nobody)";
+pub(crate) const NO_OWNER: &str = "(no owner)";
 /// Rows of what nobody knows.
 pub const UNKNOWN: &str = "(unknown)";
 /// The GPU type of nodes without GPUs.
@@ -44,7 +44,7 @@ pub(crate) const NO_GPUS: &str = "(no GPUs)";
 fn without_holder(paid: Paid) -> &'static str {
     match paid {
         Paid::Gpus(DeviceState::Unknown) => UNKNOWN,
-        _ => NOBODY,
+        _ => NO_OWNER,
     }
 }
 

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use dovetail_console::plain::plain;
 use dovetail_console::table::counted;
+use dovetail_sources::node_prices::tells_missing_price;
 use dovetail_store::SumRow;
 use dovetail_units::amount::tenths;
 
 use super::account::Account;
 use super::document::hours;
 
-/// Nodes without a price, and what would give them one.
+/// Nodes without a price, and what would give them one; of models, those that no note of the
+/// account names already.
 pub fn unpriced(account: &Account) -> Vec<String> {
     let mut notes = Vec::new();
     let mut models: BTreeMap<&str, i64> = BTreeMap::new();
@@ -29,7 +31,9 @@ pub fn unpriced(account: &Account) -> Vec<String> {
             _ => {}
         }
     }
-    for (model, gpus) in models {
+    let is_told =
+        |model: &str| account.notes.iter().any(|note| tells_missing_price(note, &plain(model)));
+    for (model, gpus) in models.into_iter().filter(|(model, _)| !is_told(model)) {
         let gpus = counted(usize::try_from(gpus).unwrap_or(0), "GPU");
         notes.push(of_model(&gpus, model, ""));
     }

@@ -238,11 +238,12 @@ impl OwnPriceFlags {
         told: &[PriceLine],
         used: &PricesUsed,
     ) -> Vec<String> {
-        let mut notes = without_committed_rate(told);
+        // What no amount has comes first: an answer of one screen shows only the first notes.
+        let mut notes: Vec<String> = used.homeless.iter().map(homeless_in_words).collect();
+        notes.extend(without_committed_rate(told));
         notes.extend(used.stand_ins.iter().map(stand_in_in_words));
         notes.extend(used.guessed.iter().map(guessed_in_words));
         notes.extend(used.estimated.iter().map(estimated_in_words));
-        notes.extend(used.homeless.iter().map(homeless_in_words));
         notes.extend(of_days_to_come(told));
         notes.extend(machines_of_nothing(book, &used.owned));
         notes.extend(committed_of_nothing(settings, &used.committing));
@@ -360,15 +361,26 @@ fn estimated_in_words(([model, source], gpus): (&[String; 2], &i64)) -> String {
     ))
 }
 
+/// Whether a note says that GPUs of a model have no price.
+pub fn tells_missing_price(note: &str, model: &str) -> bool {
+    note.contains(NO_PRICE) && note.contains(&of_model(model))
+}
+
+const NO_PRICE: &str = " have no price: amounts leave them out";
+
+fn of_model(model: &str) -> String {
+    match model {
+        "" | "*" => " of unknown model ".to_owned(),
+        model => format!(" of model {model} "),
+    }
+}
+
 fn homeless_in_words((model, gpus): (&String, &i64)) -> String {
-    let of_model = match model.as_str() {
-        "*" => "of unknown model".to_owned(),
-        model => format!("of model {model}"),
-    };
     plain_sentence(&format!(
-        "{} {of_model} on nodes without a known cloud provider have no price: amounts leave them out; \
-         --gpu-price {model}=USD, or by resource, such as --gpu-price amd.com/gpu=2.10, sets their hourly price",
-        counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
+        "{}{}on nodes without a known cloud provider{NO_PRICE}; --gpu-price {model}=USD, or by resource, such as \
+         --gpu-price amd.com/gpu=2.10, sets their hourly price",
+        counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
+        of_model(model)
     ))
 }
 

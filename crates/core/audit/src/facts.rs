@@ -319,6 +319,9 @@ pub struct PodTemplate {
     /// The annotation by which a pod asks another scheduler for a part of a GPU, if it does: then
     /// its containers ask for none.
     pub shares_gpus_by: Option<&'static str>,
+    /// The annotation by which it chooses GPU models or devices, if it does (HAMi): node labels say
+    /// nothing of that choice.
+    pub chooses_gpus_by: Option<&'static str>,
     /// Taints it accepts, as written by a person (not those that Kubernetes adds).
     pub tolerations: Vec<Toleration>,
     /// What nodes must satisfy: node selector and required node affinity.

@@ -86,61 +86,62 @@ macro_rules! thresholds {
 }
 
 thresholds! {
-    /// A workload that was measured for less shows too little.
+    /// A workload that was measured for less time is not judged.
     least_measured_hours = 12, 1 to 720, &["REQ-04", "REQ-05", "REQ-06", "GOV-03"];
-    /// Work fits a slice if 95 of 100 samples keep it busy to this part at most.
+    /// Work fits a MIG instance if it keeps the instance at most this busy in 95 of 100 samples.
     slice_busy_percent = 80, 1 to 100, &["REQ-06"];
-    /// A request beyond this part of what is needed at most is waste, not care.
+    /// A request above this percentage of peak use is waste rather than headroom.
     over_request_percent = 200, 100 to 10_000, &["REQ-07"];
-    /// The patch asks for so much more than is needed nearly always.
+    /// Headroom that the patch adds to nearly the highest use.
     request_headroom_percent = 20, 0 to 1_000, &["REQ-07"];
-    /// A GPU that computes for less of the time waits, where its container wants more CPU than it
-    /// may use.
+    /// A GPU that computes for less of the time waits for CPU if its container is throttled.
     starved_active_percent = 30, 1 to 100, &["REQ-09"];
-    /// Kills for memory in seven days that are normal.
+    /// Out-of-memory kills in seven days that are still normal.
     tolerated_memory_kills = 2, 0 to 1_000, &["REQ-10"];
-    /// The patch gives so much more memory than there was.
+    /// Memory that the patch adds to the current limit.
     memory_raise_percent = 10, 1 to 1_000, &["REQ-10"];
-    /// Training with so much at `/dev/shm` or less has little; container runtimes give 64.
+    /// Training with this much memory at `/dev/shm` or less has too little; container runtimes give
+    /// 64.
     small_shared_memory_mib = 64, 64 to 1_048_576, &["REQ-12"];
-    /// From so much memory on a GPU is too large for one notebook.
+    /// A GPU with at least this much memory is too large for one notebook.
     large_gpu_mib = 40_000, 1 to 10_000_000, &["SHR-02"];
-    /// Pods that share a GPU and use more of its memory leave no room for a burst.
+    /// Pods that share a GPU and together use more of its memory leave no room for a peak.
     full_memory_percent = 85, 1 to 100, &["SHR-05"];
-    /// A notebook that has not computed for longer is idle.
+    /// A notebook without GPU activity for longer is idle.
     idle_notebook_minutes = 60, 5 to 43_200, &["IDL-01"];
-    /// A server none of whose replicas has computed for longer has no requests.
+    /// A server without GPU activity on any replica for longer gets no requests.
     idle_server_minutes = 60, 5 to 43_200, &["IDL-02"];
-    /// As long as a large image and its weights may take.
+    /// Time that a large image and its weights may take to load.
     starting_minutes = 10, 1 to 43_200, &["IDL-05"];
-    /// A deleted pod that is there for longer after its grace period is stuck.
+    /// A deleted pod that still exists this long after its grace period is stuck.
     overdue_minutes = 5, 1 to 43_200, &["IDL-06"];
-    /// A collective that waits for so long hangs; shorter waits are not told from slow members.
+    /// A collective operation that waits this long hangs; shorter waits may be due to slow members.
     hung_minutes = 10, 10 to 43_200, &["IDL-08"];
-    /// More of what the pods of a team hold is idle: it could be lent. The dollars are of what is
-    /// beyond.
+    /// A team whose idle share is larger could lend GPUs; the amount covers only what exceeds this
+    /// share.
     lent_idle_percent = 10, 0 to 99, &["GOV-03"];
-    /// A node of whose GPUs less is requested is half empty.
+    /// A node with a smaller share of its GPUs requested is half empty.
     half_empty_percent = 50, 1 to 100, &["AUT-01"];
-    /// A node without a GPU pod for longer should be gone; as long as an autoscaler takes.
+    /// An autoscaler removes a node without GPU pods within this time.
     empty_node_minutes = 10, 1 to 43_200, &["AUT-03"];
-    /// A node that is cordoned for longer was forgotten; as long as a repair or an upgrade takes.
+    /// Time that a repair or an upgrade takes; after that a cordoned node was probably forgotten.
     cordoned_minutes = 240, 1 to 43_200, &["AUT-06"];
-    /// Training that runs on spot capacity for longer, and saves nothing, has something to lose.
+    /// Training on spot capacity that runs for longer without checkpoints has work to lose.
     spot_unsaved_minutes = 60, 0 to 43_200, &["SPT-01"];
-    /// A region that is cheaper by less is not worth a move.
+    /// A region that is cheaper by less is not worth moving to.
     cheaper_region_percent = 10, 1 to 99, &["SPT-04"];
-    /// In so many days a move should pay back.
+    /// Days within which a move should pay back.
     transfer_payback_days = 30, 1 to 3_650, &["SPT-04"];
-    /// What moving data to another region is assumed to cost, in US cents per GB.
+    /// Assumed cost of moving data to another region, in US cents per GB.
     transfer_cents_per_gb = 10, 1 to 10_000, &["SPT-04"];
-    /// Signals that contradict each other, or where pods are, for longer do not do so by accident.
+    /// Signals that contradict each other, or the places of pods, for longer are wrong rather than
+    /// late.
     contradicted_minutes = 10, 1 to 43_200, &["VIS-02", "VIS-05"];
-    /// More requests than these are worth an experiment with fewer bits.
+    /// With more requests, serving the model with fewer bits is worth a test.
     many_requests_per_day = 100_000, 0 to 1_000_000_000_000, &["MOD-01"];
-    /// A model whose weights fill this part of the memory of its GPUs or less is small for them.
+    /// A model whose weights fill at most this share of GPU memory is small for its GPUs.
     small_model_percent = 25, 1 to 100, &["MOD-02"];
-    /// GPUs that compute for this part of the time or more are needed for their speed.
+    /// GPUs that compute for at least this share of the time are needed for their speed.
     busy_model_percent = 50, 1 to 101, &["MOD-02"];
 }
 

@@ -57,10 +57,10 @@ fn a_threshold_of_the_file_moves_a_finding_and_is_told() {
 fn explaining_a_check_says_the_threshold_in_force_and_where_it_comes_from() {
     let folder = folder();
     let text = folder.call("audit --explain AUT-06").out;
-    assert!(text.contains("  cordoned_minutes = 240 (default): A node that"), "{text}");
+    assert!(text.contains("  cordoned_minutes = 240 (default): Time that"), "{text}");
     folder.write("dovetail.toml", "[audit]\ncordoned_minutes = 60\nlent_idle_percent = 10\n");
     let text = folder.call("audit --explain aut-06").out;
-    let told = "  cordoned_minutes = 60 (file dovetail.toml; the default is 240): A node that";
+    let told = "  cordoned_minutes = 60 (file dovetail.toml; the default is 240): Time that";
     assert!(text.contains(told), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     // What the file says counts as said there, even where it says the default.

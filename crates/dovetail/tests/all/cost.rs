@@ -142,7 +142,7 @@ fn each_form_is_as_documented() {
 #[test]
 fn amounts_are_those_worked_by_hand() {
     let folder = folder();
-    let (vision, nobody) = (json!({"namespace": "vision"}), json!({"namespace": "(nobody)"}));
+    let (vision, nobody) = (json!({"namespace": "vision"}), json!({"namespace": "(no owner)"}));
     let all_in = document(&folder, "--by namespace");
     assert_eq!(all_in["method"], "all-in/1");
     assert_eq!(of(&all_in, &vision), 4 * 6_880_000 * HOURS);

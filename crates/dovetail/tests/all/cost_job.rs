@@ -175,7 +175,7 @@ fn jobs_of_the_example_are_told_without_a_cluster() {
     let rows = bill["rows"].as_array().expect("rows").iter();
     let measured = rows.filter(|row| number(&row["blind_gpu_hours"]) < number(&row["gpu_hours"]));
     let mut told = 0;
-    for row in measured.filter(|row| row["key"]["job"] != "(nobody)").step_by(17) {
+    for row in measured.filter(|row| row["key"]["job"] != "(no owner)").step_by(17) {
         let name = row["key"]["job"].as_str().expect("a name");
         let done = folder.call(&format!(
             "cost job {} --example --output json",

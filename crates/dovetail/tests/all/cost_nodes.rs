@@ -77,7 +77,7 @@ fn a_node_that_no_exporter_measures_is_in_the_bill() {
         let active = hours(&found, ["n1", "red/gap-0", "active_not_separable"]);
         assert!((1.95..=3.05).contains(&active), "{found:#}");
         near(hours(&found, ["n2", "red/b-0", "unknown"]), active);
-        near(hours(&found, ["n2", "(nobody)", "free_of_unknown_cause"]), active);
+        near(hours(&found, ["n2", "(no owner)", "free_of_unknown_cause"]), active);
         let total = &found["total"];
         near(total["gpu_hours"].as_f64().expect("hours"), 3.0 * active);
         near(total["cost_usd_micros"].as_f64().expect("an amount") / 1e6, 18.0 * active);

@@ -125,7 +125,7 @@ fn a_claim_of_gpus_costs_what_they_do_and_who_shares_one_pays_a_part() {
         ("Job nlp/a", 500),
         ("Job nlp/b", 500),
         ("Job ml/small", 500),
-        ("(nobody)", 8_000 - 3_500),
+        ("(no owner)", 8_000 - 3_500),
     ] {
         assert_eq!(amount(&bill, &json!({"job": job})), milli * MILLI_MONTH, "{job}");
     }

@@ -146,12 +146,12 @@ fn it_fills_the_ledger_and_says_what_cost_says_and_begins_again_where_it_ended()
     assert_eq!((entries.len(), rows.len()), (2, 2), "{found:#}\n{cost:#}");
     for row in rows {
         let name = row["key"]["namespace"].as_str().expect("a name");
-        let entry = &found["data"][0][if name == "(nobody)" { "__idle__" } else { name }];
+        let entry = &found["data"][0][if name == "(no owner)" { "__idle__" } else { name }];
         let micros = (entry["totalCost"].as_f64().expect("an amount") * 1e6).round();
         assert_eq!(row["cost_usd_micros"].as_f64(), Some(micros), "{entry:#}\n{row:#}");
         assert_eq!(row["gpu_hours"], entry["gpuHours"]);
     }
-    let day = "dovetail_day_usd{cluster=\"west\",team=\"(nobody)\",pool=\"(unknown)\",\
+    let day = "dovetail_day_usd{cluster=\"west\",team=\"(no owner)\",pool=\"(unknown)\",\
                cause=\"free_of_unknown_cause\"} ";
     assert!(served.metric(day) >= 6.0 * 8.0);
     assert_eq!(served.get("/healthz"), "ok\n");

@@ -40,17 +40,17 @@ fn what_exporters_say_is_kept_to_the_end_and_goes_on_after_a_restart() {
         before_s = train_s;
         // Of the time between the two programs each GPU has as much, too: a second is neither lost
         // nor doubled.
-        for pod in ["vision/debug-0", "(nobody)"] {
+        for pod in ["vision/debug-0", "(no owner)"] {
             assert!((sum(&rows, pod) - train_s).abs() < 0.01, "{rows:?}");
         }
         let known = [
             ("vision/train-0", "active_not_separable"),
             ("vision/debug-0", "idle"),
-            ("(nobody)", "free_of_unknown_cause"),
+            ("(no owner)", "free_of_unknown_cause"),
         ];
         for (pod, cause, _) in &rows {
             assert!(
-                cause == "unknown" && pod != "(nobody)" || known.contains(&(pod, cause)),
+                cause == "unknown" && pod != "(no owner)" || known.contains(&(pod, cause)),
                 "{rows:?}"
             );
         }

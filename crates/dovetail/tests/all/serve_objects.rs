@@ -30,7 +30,8 @@ fn objects_alone_fill_the_ledger_with_allocation_and_series_do_not_count_it_twic
     let all: f64 = found.iter().map(hours).sum();
     assert!(all > 0.0, "{found:#?}");
     // Of 16 GPUs a pod has 3, and no pod wants the others.
-    for (pod, cause, gpus) in [("team/runs", "unknown", 3.0), ("(nobody)", "free_no_demand", 13.0)]
+    for (pod, cause, gpus) in
+        [("team/runs", "unknown", 3.0), ("(no owner)", "free_no_demand", 13.0)]
     {
         let row = found.iter().find(|row| row["key"]["pod"] == pod);
         let row = row.unwrap_or_else(|| panic!("no {pod}: {found:#?}"));
@@ -50,5 +51,5 @@ fn objects_alone_fill_the_ledger_with_allocation_and_series_do_not_count_it_twic
     let named = |row: &Value| row["key"]["pod"].as_str().expect("a name").to_owned();
     let mut named: Vec<String> = found.iter().map(named).collect();
     named.sort();
-    assert_eq!(named, ["(nobody)", "team/runs"], "{found:#?}");
+    assert_eq!(named, ["(no owner)", "team/runs"], "{found:#?}");
 }

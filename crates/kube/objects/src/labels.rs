@@ -167,6 +167,13 @@ pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 pub const ARGO_CD_TRACKING: &str = "argocd.argoproj.io/tracking-id";
 /// HAMi's list of a node's GPUs.
 pub const HAMI_REGISTER: &str = "hami.io/node-nvidia-register";
+/// Annotations by which a pod chooses GPUs on HAMi's nodes: models and devices that it uses or not.
+pub const HAMI_CHOICES: [&str; 4] = [
+    "nvidia.com/use-gputype",
+    "nvidia.com/nouse-gputype",
+    "nvidia.com/use-gpuuuid",
+    "nvidia.com/nouse-gpuuuid",
+];
 /// HAMi's resource: percent of a GPU's compute.
 pub const HAMI_CORES: &str = "nvidia.com/gpucores";
 /// Model that a pod serves, with llm-d.

@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-03",
         severity: Severity::Warning,
         title: "GPU nodes without a GPU pod are not removed",
-        explanation: "No pod on the node has used a GPU for longer than `empty_node_minutes`, no pending pod needs it, and it is still paid. System pods, pods without a controller, or a disruption budget can prevent the autoscaler from removing \
+        explanation: "No pod on the node has used a GPU for longer than `empty_node_minutes`, no pending pod needs it, and you still pay for it. System pods, pods without a controller, or a disruption budget can prevent the autoscaler from removing \
                       it.",
         evidence: "nodes and hours",
         fix: FixKind::NodePool,
@@ -77,11 +77,12 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-06",
         severity: Severity::Warning,
         title: "GPU nodes stay cordoned",
-        explanation: "A cordoned node accepts no new pods and is paid. After more than `cordoned_minutes` the repair or the \
-                      upgrade is probably over and the node was forgotten, or it should be removed.",
-        evidence: "nodes and hours",
+        explanation: "A cordoned node accepts no new pods, and you still pay for it. After more than `cordoned_minutes` the repair or the \
+                      upgrade is probably over. Uncordon the node if pending pods need it; if none does and no pod with GPUs \
+                      runs on it, only its removal lowers the bill.",
+        evidence: "nodes and hours, nodes without GPU pods",
         fix: FixKind::NodePool,
-        fix_example: "kubectl uncordon NODE  # or delete it",
+        fix_example: "kubectl uncordon NODE  # or remove it from its pool",
         layer: Layer::Guard,
         worth: Worth::Capacity,
         is_inferred: false,

@@ -9,7 +9,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "GPUs of a node are not offered",
         explanation: "The node has more GPUs than pods can ask for: the device plugin found some of them unhealthy (XID \
-                      errors, failed row remapping) or does not see them. They are paid and do no work.",
+                      errors, failed row remapping) or does not see them. You pay for them and they do no work.",
         evidence: "resource, GPUs offered, GPUs installed",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "CAP-02",
         severity: Severity::Error,
         title: "GPU node is not ready",
-        explanation: "No pod can start on the node, and its pods are lost or unreachable, while it is paid. Nodes \
+        explanation: "No pod can start on the node, and its pods are lost or unreachable, and you still pay for it. Nodes \
                       that are starting are ignored.",
         evidence: "nodes",
         fix: FixKind::NodePool,
@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "device plugin reports fewer GPUs than the node has",
         explanation: "The label of GPU discovery counts more GPUs than the device plugin does: it does not see them, \
-                      or gave up on them. They are paid and no pod can request them.",
+                      or gave up on them. You pay for them and no pod can request them.",
         evidence: "GPUs that the label counts and no plugin does",
         fix: FixKind::NodePool,
         fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; else replace it",

@@ -108,7 +108,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "CPU or memory per GPU exceeds the node's share",
         explanation: "Each GPU of a node comes with a share of its CPU and memory. A pod that takes more per GPU leaves \
-                      GPUs stranded: no other pod fits beside it, and they are paid.",
+                      GPUs stranded: no other pod fits beside it, and you pay for them.",
         evidence: "resource, request per GPU, the node's share per GPU",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: \"23\", memory: 240Gi}}  # at most allocatable / GPUs",

@@ -166,6 +166,9 @@ fn cordoned_for_long(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
                     format!("{} for {}", node.node.name, duration_at_least(length_ms)),
                 )
                 .affecting([node_ref(node)]);
+            if node.without_gpu_pods_since_ms.is_some() {
+                finding = finding.with("without GPU pods", &node.node.name);
+            }
             // Whoever removes it does not want it back.
             match node.is_being_removed {
                 true => finding = finding.with("being removed", &node.node.name),

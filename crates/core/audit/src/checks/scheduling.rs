@@ -151,7 +151,9 @@ fn kept_from(view: &View<'_>, workload: &Workload, resource: &str) -> Vec<Attrib
 }
 
 fn takes_any_model(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for workload in view.gpu_workloads() {
+    // An annotation of its scheduler is a choice, and no patch adds to it.
+    let chooses = |workload: &&Workload| workload.template.chooses_gpus_by.is_some();
+    for workload in view.gpu_workloads().filter(|workload| !chooses(workload)) {
         for resource in workload.gpus_per_pod().into_keys() {
             // A taint that keeps it off a model is a choice too.
             let nodes = open_nodes(view, workload, resource);

@@ -10,10 +10,7 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
     let mut workloads = facts.workloads.iter().filter(|_| needs_workload);
     let workload = workloads.find(|workload| workload.owner == finding.object);
     let risk: Option<String> = match change {
-        Change::Uncordon => Some(
-            "find out why the nodes were cordoned first: `kubectl describe node NAME` shows taints, conditions and events"
-                .to_owned(),
-        ),
+        Change::Uncordon => Some(uncordoned(facts, finding)),
         Change::Drain => Some(
             "work on the other GPUs of the nodes ends, too, and a Job without retries (backoffLimit) fails for good: first \
              look at the device plugin's log and the GPU's errors (Xid in the kernel log), and drain only for a repair. \
@@ -72,6 +69,28 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
         _ => None,
     };
     risk.into_iter().collect()
+}
+
+/// Nodes are cordoned for a reason, and a node without work costs the same once it is open.
+fn uncordoned(facts: &Facts, finding: &Finding) -> String {
+    let is_empty = |object: &&ObjectRef| {
+        let mut nodes = facts.nodes.iter();
+        let node = nodes.find(|node| object.kind == "Node" && *node.node.name == *object.name);
+        node.is_some_and(|node| node.without_gpu_pods_since_ms.is_some())
+    };
+    let reason = "find out why the nodes were cordoned first: `kubectl describe node NAME` shows taints, \
+                  conditions and events";
+    match finding.affected.iter().filter(is_empty).count() {
+        0 => reason.to_owned(),
+        1 => format!(
+            "{reason}. One of them runs no pod with GPUs: if no pending pod needs it, only removing it from its pool \
+             lowers the bill"
+        ),
+        count => format!(
+            "{reason}. {count} of them run no pods with GPUs: if no pending pod needs them, only removing them from \
+             their pool lowers the bill"
+        ),
+    }
 }
 
 /// Files that end with a pod in which somebody works.

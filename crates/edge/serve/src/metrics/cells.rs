@@ -9,7 +9,7 @@ use dovetail_store::{Party, SumRow};
 /// The team and the pool of all that have no series of their own.
 pub const OTHERS: &str = "(others)";
 /// The team of what nobody had.
-const NOBODY: &str = "(nobody)";
+const NO_OWNER: &str = "(no owner)";
 /// A team or a pool that nobody knows.
 const UNKNOWN: &str = "(unknown)";
 
@@ -20,7 +20,7 @@ const MOST_PAIRS: usize = 500;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub cluster: String,
-    /// The team; `(nobody)` of what nobody had.
+    /// The team; `(no owner)` of what nobody had.
     pub team: String,
     /// Pool of the node.
     pub pool: String,
@@ -56,7 +56,7 @@ pub fn cells<'r>(
             team: row
                 .party
                 .as_deref()
-                .map_or_else(|| NOBODY.to_owned(), |party| known(team(party))),
+                .map_or_else(|| NO_OWNER.to_owned(), |party| known(team(party))),
             pool: known(row.group.as_deref().map(|group| group.pool.clone())),
             cause: row.paid.name(),
         },

@@ -93,7 +93,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Cost by team",
-                description: "What the last 24 whole hours cost each team, without a price: not in it; `(nobody)` is free capacity.",
+                description: "What the last 24 whole hours cost each team, without a price: not in it; `(no owner)` is free capacity.",
                 kind: "bargauge",
                 unit: "currencyUSD",
                 expression: "sort_desc(sum by (team) (max by (cluster, team, pool, cause) (dovetail_day_usd{ALL})))",

@@ -18,7 +18,7 @@ use crate::facts::model::{argument, model_of_words};
 use crate::facts::unmade::quota::{QUOTA_RESERVED, REPLICA_FAILURE, speaks_of_quota};
 
 /// Annotations that a check reads.
-const ANNOTATIONS: [&str; 18] = [
+const ANNOTATIONS: [&str; 22] = [
     labels::ARGO_CD_TRACKING,
     labels::SAFE_TO_EVICT,
     labels::SCALE_DOWN_DISABLED,
@@ -27,6 +27,10 @@ const ANNOTATIONS: [&str; 18] = [
     "gpu-fraction",
     "gpu-memory",
     labels::HAMI_REGISTER,
+    labels::HAMI_CHOICES[0],
+    labels::HAMI_CHOICES[1],
+    labels::HAMI_CHOICES[2],
+    labels::HAMI_CHOICES[3],
     labels::KARPENTER_DO_NOT_CONSOLIDATE,
     labels::KARPENTER_DO_NOT_DISRUPT,
     labels::KARPENTER_DO_NOT_EVICT,

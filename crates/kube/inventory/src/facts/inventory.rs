@@ -209,6 +209,10 @@ impl ByItself {
             "Pod" => {
                 let pod: Pod = read("Pod", json).map_err(|strange| raw.strange(&strange))?;
                 let detail: PodDetail<'_> = lenient(raw)?;
+                // A server has no such pod: whatever wrote this left out what the pod requests.
+                if detail.spec.containers.is_empty() && !pod.is_over() {
+                    return Err(raw.skipped("spec.containers", "it is missing"));
+                }
                 Ok(Self::Pod(Box::new(ReadPod::of(pod, &detail, now_ms))))
             }
             _ => Ok(Self::NotYet),

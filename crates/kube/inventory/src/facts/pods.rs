@@ -150,6 +150,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
         labels: _,
         claimed_gpus,
         shares_gpus_by,
+        chooses_gpus_by,
         containers,
         tolerations,
         node_conditions,
@@ -167,6 +168,7 @@ pub(super) fn same_but_labels(one: &PodTemplate, other: &PodTemplate) -> bool {
     } = one;
     *claimed_gpus == other.claimed_gpus
         && *shares_gpus_by == other.shares_gpus_by
+        && *chooses_gpus_by == other.chooses_gpus_by
         && *containers == other.containers
         && *tolerations == other.tolerations
         && *node_conditions == other.node_conditions

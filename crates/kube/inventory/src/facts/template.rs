@@ -51,6 +51,9 @@ pub(super) fn template(pod: &Pod, detail: &PodDetail<'_>) -> PodTemplate {
         shares_gpus_by: labels::FRACTION
             .into_iter()
             .find(|key| detail.metadata.annotation(key).is_some()),
+        chooses_gpus_by: labels::HAMI_CHOICES
+            .into_iter()
+            .find(|key| detail.metadata.annotation(key).is_some()),
         tolerations: pod.tolerations.iter().filter(written).cloned().collect(),
         node_conditions: node_conditions(pod),
         priority_class: Some(spec.priority_class_name.clone()).filter(|name| !name.is_empty()),

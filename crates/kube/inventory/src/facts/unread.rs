@@ -47,8 +47,18 @@ impl UnknownGpus {
 pub(super) struct UnreadPod {
     /// Its node; `None` if it says none.
     pub(super) node: Option<String>,
-    /// Units that it asks for, by resource.
-    pub(super) units: BTreeMap<String, i64>,
+    /// Units that it asks for, by resource; `None` if it does not say what its containers ask for.
+    pub(super) units: Option<BTreeMap<String, i64>>,
+}
+
+impl UnreadPod {
+    /// Units of a resource that it may hold, of so many.
+    fn at_most(&self, resource: &str, all: i64) -> i64 {
+        match &self.units {
+            Some(units) => units.get(resource).copied().unwrap_or(0),
+            None => all,
+        }
+    }
 }
 
 /// Objects that could not be read and may be about GPUs.
@@ -116,10 +126,10 @@ impl Unread {
         for pod in &self.pods {
             let node = pod.node.as_deref().and_then(|node| places.get_mut(node));
             if node.is_none() {
-                unknown.of_unread_pods += pod.units.values().sum::<i64>();
+                unknown.of_unread_pods += pod.units.iter().flat_map(BTreeMap::values).sum::<i64>();
             }
             for of in node.into_iter().flat_map(|node| &mut node.units) {
-                of.unknown += pod.units.get(&of.resource).copied().unwrap_or(0);
+                of.unknown = (of.unknown + pod.at_most(&of.resource, of.count)).min(of.count);
             }
         }
         unknown
@@ -129,8 +139,11 @@ impl Unread {
     pub(super) fn may_want(&self, demand: &mut [Demand]) {
         for pod in self.pods.iter().filter(|pod| pod.node.is_none()) {
             for of in &mut *demand {
-                let units = pod.units.get(&of.resource).copied().unwrap_or(0);
-                of.untold = of.untold.and(Untold::AtMost(units));
+                let units = pod.units.as_ref().map(|units| units.get(&of.resource));
+                of.untold = of.untold.and(match units {
+                    Some(units) => Untold::AtMost(units.copied().unwrap_or(0)),
+                    None => Untold::Any,
+                });
             }
         }
     }
@@ -140,9 +153,13 @@ fn is_over(pod: &Value) -> bool {
     ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase)
 }
 
-/// What a pod says, if a container of it names a resource of GPUs.
+/// What a pod says, if a container of it names a resource of GPUs or it has no containers.
 fn pod(object: &Value) -> Option<UnreadPod> {
     let spec = &object["spec"];
+    let node = spec["nodeName"].as_str().filter(|node| !node.is_empty()).map(str::to_owned);
+    if spec["containers"].as_array().is_none_or(Vec::is_empty) {
+        return Some(UnreadPod { node, units: None });
+    }
     let mut units: BTreeMap<String, i64> = BTreeMap::new();
     for container in spec["containers"].as_array().into_iter().flatten() {
         let mut of_container = amounts(&container["resources"]["requests"]);
@@ -152,8 +169,7 @@ fn pod(object: &Value) -> Option<UnreadPod> {
             *sum = (*sum + count.max(0)).min(MOST);
         }
     }
-    let node = spec["nodeName"].as_str().filter(|node| !node.is_empty()).map(str::to_owned);
-    (!units.is_empty()).then_some(UnreadPod { node, units })
+    (!units.is_empty()).then_some(UnreadPod { node, units: Some(units) })
 }
 
 /// Amounts of resources of GPUs; what is no number is none.

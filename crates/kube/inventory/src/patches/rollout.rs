@@ -74,22 +74,19 @@ impl Trial<'_> {
         let runs = group.pods.iter().any(|(_, node)| node.is_some());
         let is_lost = |node: &Option<usize>| node.is_none_or(|node| self.closed[node]);
         let starts = change.prioritises() && group.pods.iter().any(|(_, node)| is_lost(node));
-        ((surges && runs || starts) && !self.has_room(place, &change))
+        ((surges && runs || starts) && !self.has_room_for(place, &change))
             .then(|| NoRoom { preempts: change.prioritises() })
     }
 
-    /// Whether a node that accepts pods has enough free for one more of a group, as changed.
-    fn has_room(&mut self, place: usize, change: &Change) -> bool {
+    /// Whether there is room for one more pod of a group, as changed.
+    fn has_room_for(&mut self, place: usize, change: &Change) -> bool {
         let pod = change.applied(&self.reach.groups[place].pod);
         let requirement = Arc::new(self.requirement(&pod));
-        (0..self.nodes.len()).any(|node| {
-            let (all, used) = (&self.nodes[node].allocatable, &self.used[node]);
-            !self.closed[node] && is_left(all, used, &pod.requests) && self.fits(&requirement, node)
-        })
+        self.has_room(requirement, pod.requests)
     }
 }
 
-fn is_left(all: &Resources, used: &Resources, asked: &Resources) -> bool {
+pub(super) fn is_left(all: &Resources, used: &Resources, asked: &Resources) -> bool {
     let amount = |of: &Resources, name: &str| of.extended.get(name).copied().unwrap_or(0);
     let left = |all: i64, used: i64, asked: i64| asked <= 0 || asked <= all.saturating_sub(used);
     left(all.cpu_milli, used.cpu_milli, asked.cpu_milli)

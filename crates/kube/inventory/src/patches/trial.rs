@@ -1,6 +1,6 @@
 //! Patches tried one after the other on the nodes and pods that were read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use dovetail_audit::{NodeChange, ObjectRef, Patch};
@@ -12,7 +12,7 @@ use dovetail_plan::engine::probe::PodProbe;
 use dovetail_plan::{Batch, Cause, Engine};
 
 use super::reach::{PodGroup, Reach, rules};
-use super::rollout::used;
+use super::rollout::{is_left, used};
 use super::template::{Change, changes};
 
 /// Pods of one owner that a patch would make unschedulable.
@@ -21,6 +21,15 @@ pub(super) struct Harmed {
     /// The top owner.
     pub(super) owner: ObjectRef,
     pub(super) pods: Vec<ObjectRef>,
+}
+
+/// Nodes that a pod could use.
+#[derive(Clone, Copy)]
+struct Usable {
+    /// One that accepts pods now.
+    open: Option<usize>,
+    /// Whether there is any.
+    any: bool,
 }
 
 /// Nodes and pods with the patches so far.
@@ -32,6 +41,11 @@ pub(super) struct Trial<'r> {
     numbers: Vec<Option<NodeId>>,
     /// What was asked about last: each pod is held against many nodes.
     probe: Option<(Arc<Requirement>, PodProbe)>,
+    /// What is known of pods of equal requirements as long as no node changes: large clusters have
+    /// many owners and few kinds of pods.
+    known: HashMap<Arc<Requirement>, Usable>,
+    /// As long, whether there is room for one more pod that asks for so much.
+    rooms: HashMap<(Arc<Requirement>, Resources), bool>,
     /// Groups of pods by their owner.
     groups_of: BTreeMap<&'r ObjectRef, Vec<usize>>,
     pub(super) nodes: Vec<Node>,
@@ -59,6 +73,8 @@ impl<'r> Trial<'r> {
             numbers: numbers(engine.as_ref(), &reach.nodes),
             engine,
             probe: None,
+            known: HashMap::new(),
+            rooms: HashMap::new(),
             groups_of,
             nodes: reach.nodes.clone(),
             closed: reach.closed.clone(),
@@ -190,21 +206,45 @@ impl<'r> Trial<'r> {
                 .map(|node| [node.is_some_and(|node| self.fits(&requirement, node)); 2]);
             return (fits.collect(), None);
         }
+        let Usable { open, any } = self.known.get(&requirement).copied().unwrap_or_else(|| {
+            let usable = self.usable_by(&requirement, group);
+            self.known.insert(requirement, usable);
+            usable
+        });
+        (vec![[open.is_some(), any]; group.pods.len()], open)
+    }
+
+    fn usable_by(&mut self, requirement: &Arc<Requirement>, group: &PodGroup) -> Usable {
         // Where a pod of it runs is where another one most likely fits.
         let own: BTreeSet<usize> = group.pods.iter().filter_map(|(_, node)| *node).collect();
         let others = (0..self.nodes.len()).filter(|node| !own.contains(node));
-        let (mut open, mut any) = (None, false);
+        let mut usable = Usable { open: None, any: false };
         for node in own.iter().copied().chain(others) {
-            if (any && self.closed[node]) || !self.fits(&requirement, node) {
+            if (usable.any && self.closed[node]) || !self.fits(requirement, node) {
                 continue;
             }
-            any = true;
+            usable.any = true;
             if !self.closed[node] {
-                open = Some(node);
+                usable.open = Some(node);
                 break;
             }
         }
-        (vec![[open.is_some(), any]; group.pods.len()], open)
+        usable
+    }
+
+    /// Whether a node that accepts pods has enough free for one more pod.
+    pub(super) fn has_room(&mut self, requirement: Arc<Requirement>, asked: Resources) -> bool {
+        let key = (requirement, asked);
+        if let Some(has_room) = self.rooms.get(&key) {
+            return *has_room;
+        }
+        let (requirement, asked) = &key;
+        let has_room = (0..self.nodes.len()).any(|node| {
+            let (all, used) = (&self.nodes[node].allocatable, &self.used[node]);
+            !self.closed[node] && is_left(all, used, asked) && self.fits(requirement, node)
+        });
+        self.rooms.insert(key, has_room);
+        has_room
     }
 
     pub(super) fn requirement(&self, pod: &Pod) -> Requirement {
@@ -259,6 +299,8 @@ impl<'r> Trial<'r> {
     }
 
     fn tell(&mut self, place: usize) {
+        self.known.clear();
+        self.rooms.clear();
         let event = Event::NodeChanged(Box::new(self.nodes[place].clone()));
         if let Some(engine) = &mut self.engine
             && engine.step(Batch::pending(event), 0).is_err()

@@ -187,3 +187,23 @@ fn a_reserved_gpu_is_held_by_the_pods_that_share_it() {
     let lives: Vec<_> = lives.iter().map(|life| (&*life.pod, life.gpu_milli)).collect();
     assert_eq!(lives, [("a", Some(250)), ("b", Some(500))]);
 }
+
+/// Some tools write pods without their containers: then any GPU of the node may be held.
+#[test]
+fn a_pod_without_containers_may_hold_every_gpu_of_its_node() {
+    let mut bare = holding("g1", &[(GPU, "1")]);
+    bare["spec"].as_object_mut().unwrap().remove("containers");
+    let other = pod("other", "", 0, "g2");
+    let read = |objects: &[Value]| inventory(objects).facts(BTreeSet::new());
+    let found = read(&[node("g1", 8), node("g2", 8), bare.clone(), other.clone()]);
+    let told: Vec<_> = found.skipped.iter().map(|s| (&*s.field, &*s.problem)).collect();
+    assert_eq!(told, [("spec.containers", "it is missing")]);
+    expect(&states(found), &[("unknown", 8000), ("free_no_demand", 8000)]);
+    // One that is pending may ask for any of them, and one that ended holds none.
+    bare["spec"].as_object_mut().unwrap().remove("nodeName");
+    let found = read(&[node("g1", 8), bare.clone(), other.clone()]);
+    expect(&states(found), &[("free_of_unknown_cause", 8000)]);
+    bare["status"]["phase"] = json!("Succeeded");
+    let found = read(&[node("g1", 8), bare, other]);
+    expect(&states(found), &[("free_no_demand", 8000)]);
+}

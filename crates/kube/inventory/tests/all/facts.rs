@@ -182,7 +182,7 @@ fn shared_memory_rules_annotations_and_kills_are_read() {
     pod["metadata"]["annotations"] = json!({
         "karpenter.sh/do-not-disrupt": "true", "karpenter.sh/do-not-evict": "false",
         "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-        "dovetail.dev/ignore": "req-12, SCH-05"
+        "dovetail.dev/ignore": "req-12, SCH-05", "nvidia.com/use-gputype": "H100"
     });
     let spec = &mut pod["spec"];
     spec["volumes"] =
@@ -207,6 +207,7 @@ fn shared_memory_rules_annotations_and_kills_are_read() {
         "karpenter.sh/do-not-disrupt: true",
     ];
     assert_eq!(template.eviction_held_by, held_by);
+    assert_eq!(template.chooses_gpus_by, Some("nvidia.com/use-gputype"));
     let sees = template.containers[0].sees_gpus_by.as_deref();
     assert_eq!(sees, Some("NVIDIA_VISIBLE_DEVICES=all"));
     assert!(!template.has_local_data);

@@ -71,3 +71,35 @@ fn a_node_that_is_being_removed_is_not_uncordoned() {
     };
     assert_eq!(offered("AUT-06", removed), 0);
 }
+
+/// An open node without work costs what a cordoned one costs.
+#[test]
+fn a_cordoned_node_without_gpu_pods_is_named_as_one_that_can_be_removed() {
+    let risk = |without_pods_since_ms: Option<u64>| {
+        let mut facts = healthy();
+        facts.nodes[0].cordoned_since_ms = Some(0);
+        facts.nodes[0].without_gpu_pods_since_ms = without_pods_since_ms;
+        let found = audit(&facts);
+        let finding = found.iter().find(|finding| finding.check.id == "AUT-06").unwrap();
+        let named = finding.evidence.iter().any(|of| of.what == "without GPU pods");
+        (named, crate::patches(&facts, &[finding], None)[0].warnings.join(" "))
+    };
+    let (named, used) = risk(None);
+    assert!(!named && !used.contains("removing"), "{used}");
+    let (named, empty) = risk(Some(0));
+    assert!(named && empty.contains("only removing it from its pool lowers the bill"), "{empty}");
+}
+
+/// HAMi chooses models by annotation: such a pod has made its choice, and gets no selector.
+#[test]
+fn a_pod_that_chooses_its_gpus_by_annotation_accepts_not_every_model() {
+    let of = |choice: Option<&'static str>| {
+        let mut facts = healthy();
+        add_node(&mut facts, gpu_node("g2", "L4"));
+        for workload in [TRAIN, SERVE] {
+            facts.workloads[workload].template.chooses_gpus_by = choice;
+        }
+        audit(&facts).iter().filter(|finding| finding.check.id == "SCH-05").count()
+    };
+    assert_eq!((of(None), of(Some("nvidia.com/use-gputype"))), (2, 0));
+}
