@@ -12,6 +12,7 @@ mod claim;
 mod csi;
 mod devices;
 mod disruption_budget;
+mod field_path;
 mod fields;
 mod gpu_labels;
 mod harmless;
@@ -52,6 +53,7 @@ pub use devices::{
     ResourceClaimTemplate, ResourceSlice,
 };
 pub use disruption_budget::DisruptionBudget;
+pub use field_path::field_path;
 pub use gpu_labels::{GpuLabels, mig_of_product};
 pub use harmless::harmless;
 pub use hyper_node::{HyperNode, HyperNodeMember, HyperNodeSelector};

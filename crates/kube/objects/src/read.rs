@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
+use super::field_path::field_path;
 use super::json::nullable;
 use super::meta::Meta;
 
@@ -34,18 +35,12 @@ impl std::fmt::Display for Of<'_> {
 
 /// Reads one object from its JSON.
 pub fn read<T: DeserializeOwned>(kind: &'static str, json: &[u8]) -> Result<T, Box<Strange>> {
-    serde_json::from_slice(json).map_err(|_| Box::new(explain::<T>(kind, json)))
+    serde_json::from_slice(json).map_err(|error| Box::new(explain(kind, json, &error)))
 }
 
-/// Reads it again and notes the path on the way; slower, and only for objects that are wrong.
-fn explain<T: DeserializeOwned>(kind: &'static str, json: &[u8]) -> Strange {
-    let mut input = serde_json::Deserializer::from_slice(json);
-    let result: Result<T, _> = serde_path_to_error::deserialize(&mut input);
-    let (field, problem) = match result {
-        Err(error) => (error.path().to_string(), without_position(&error.into_inner())),
-        Ok(_) => (".".to_owned(), "there is text behind the object".to_owned()),
-    };
+fn explain(kind: &'static str, json: &[u8], error: &serde_json::Error) -> Strange {
     let (meta, node) = skeleton(json);
+    let (field, problem) = (field_path(json, error), without_position(error));
     Strange { kind, meta, node, field, problem }
 }
 
