@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use dovetail_model::{Action, Event, HeldDevices, JobId, NodeName, Plan, PodId, Snapshot};
 
 use crate::audit::{audit, compare};
+use crate::booked::judge_bookings;
 use crate::gang::{judge_gang, judge_pod};
 use crate::limits::judge_limits;
 use crate::node_books::{Held, Holder};
@@ -127,6 +128,7 @@ impl Judge {
         let mut found = compare(&self.world, snapshot);
         if let Some(lent_percent) = self.lent_percent {
             judge_reserved(&self.world, &snapshot.reserved, lent_percent, &mut found);
+            judge_bookings(&self.world, snapshot, lent_percent, &mut found);
         }
         found
     }

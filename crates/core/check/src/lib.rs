@@ -14,6 +14,7 @@
 //! worse: putting a pod where it does not fit, starting half a gang, losing or inventing a holding.
 
 mod audit;
+mod booked;
 mod claims;
 mod device_time;
 mod devices;

@@ -181,6 +181,10 @@ pub(crate) fn judge_rooms_of_started(world: &World, job: JobId, found: &mut Vec<
 
 /// What was given up for a job must be in its way where it goes.
 fn judge_rooms(world: &World, job: JobId, found: &mut Vec<Violation>) {
+    // What is booked may stand where the room was.
+    if world.has_bookings {
+        return;
+    }
     let of_job = world.given_up.iter().filter(|room| room.job == job);
     let needless = of_job.filter(|room| {
         let Some(books) = world.nodes.get(&room.node) else { return false };

@@ -95,22 +95,37 @@ fn problem_on_node(
     leave.iter().for_each(|holder| drop(books.release(holder)));
     for place in places {
         let resources = asked(world, place)?;
-        for (index, amount) in &place.devices {
-            if !books.devices.has_room(*index, amount, &books.node, &world.mig_tables) {
-                return Some(format!("device {index} of node {name} is not free"));
-            }
+        let problem = problem_of_room(world, &mut books, place, resources);
+        if problem.is_some() {
+            return problem;
         }
-        let free = |axis: &str| {
-            let mut free = axes(&books.free).filter(|(name, _)| *name == axis);
-            free.next().map_or(0, |(_, amount)| amount.max(0))
-        };
-        let short = axes(&resources).find(|(axis, asked)| *asked > free(axis));
-        if let Some((axis, asked)) = short {
-            return Some(format!("{asked} {axis} of node {name} are not free"));
-        }
-        let held = Held { resources, devices: place.devices.clone(), ..Held::default() };
-        books.hold(Holder::Pod(place.pod), held);
     }
+    None
+}
+
+/// Whether a place is not free on its node; else it is held from here on.
+pub(crate) fn problem_of_room(
+    world: &World,
+    books: &mut NodeBooks,
+    place: &Place,
+    resources: Resources,
+) -> Option<String> {
+    let name = &place.node;
+    for (index, amount) in &place.devices {
+        if !books.devices.has_room(*index, amount, &books.node, &world.mig_tables) {
+            return Some(format!("device {index} of node {name} is not free"));
+        }
+    }
+    let free = |axis: &str| {
+        let mut free = axes(&books.free).filter(|(name, _)| *name == axis);
+        free.next().map_or(0, |(_, amount)| amount.max(0))
+    };
+    let short = axes(&resources).find(|(axis, asked)| *asked > free(axis));
+    if let Some((axis, asked)) = short {
+        return Some(format!("{asked} {axis} of node {name} are not free"));
+    }
+    let held = Held { resources, devices: place.devices.clone(), ..Held::default() };
+    books.hold(Holder::Pod(place.pod), held);
     None
 }
 

@@ -66,6 +66,9 @@ pub enum Violation {
         job: JobId,
         problem: String,
     },
+    /// What is booked will not be there at its time, is used by others, or is lent too far.
+    #[error("booking {name}: {problem}")]
+    Booking { name: String, problem: String },
     /// A job takes of its queue what is kept for one of its priority or a higher one.
     #[error(
         "job {job:?} brings queue {queue} to {used} {axis}, of which {kept} more are kept for others: it may hold {most}"

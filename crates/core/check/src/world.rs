@@ -42,6 +42,8 @@ pub(crate) struct World {
     /// For how long at most queues that want their quota back leave a job alone that was preempted;
     /// `None` is not judged.
     pub(crate) respite_ms: Option<u64>,
+    /// Whether anything was ever booked: what is kept for that is not in these books.
+    pub(crate) has_bookings: bool,
     /// What was wrong in the snapshot the books were opened from.
     pub(crate) faults: Vec<Violation>,
 }
@@ -85,11 +87,13 @@ impl World {
         for job in &snapshot.jobs {
             world.jobs.insert(job.id, BookedJob { job: job.clone(), pods: BTreeMap::new() });
         }
+        world.has_bookings = !snapshot.bookings.is_empty();
         world.away = snapshot.away.iter().copied().collect();
         world.claims = snapshot.claims.iter().map(|c| (c.job, c.places.clone())).collect();
         let reserved = snapshot.reserved.iter().map(|reserved| &reserved.claim);
-        let kept: BTreeSet<_> =
-            snapshot.claims.iter().chain(reserved).map(|claim| claim.reservation).collect();
+        let booked = snapshot.bookings.iter().map(|booked| &booked.claim);
+        let claims = snapshot.claims.iter().chain(reserved).chain(booked);
+        let kept: BTreeSet<_> = claims.map(|claim| claim.reservation).collect();
         let of_claim = |number: Option<_>| number.is_some_and(|number| kept.contains(&number));
         let own = |holding: &&Holding| {
             holding.owner == Owner::Reservation && of_claim(holding.reservation)
@@ -198,8 +202,10 @@ impl World {
                 self.end_job(*job);
             }
             Event::Ending { job, expected_end_ms } => self.note_ending(*job, *expected_end_ms),
+            Event::BookingSet(_) => self.has_bookings = true,
             Event::BudgetChanged(_)
             | Event::BudgetRemoved { .. }
+            | Event::BookingRemoved { .. }
             | Event::PolicyChanged { .. }
             | Event::Tick => {}
             Event::ForeignHeld(holding) => self.hold_foreign(holding),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::booking::Booking;
 use crate::history::HowEnded;
 use crate::holding::{Holding, Owner};
 use crate::ids::{JobId, NodeName, PodId, QueueName, ReservationId};
@@ -92,6 +93,12 @@ pub enum Event {
     BudgetChanged(Budget),
     /// A budget of disruptions is gone.
     BudgetRemoved {
+        name: String,
+    },
+    /// Capacity is to be reserved for a time, or another than before.
+    BookingSet(Box<Booking>),
+    /// A booking is withdrawn; what is reserved for it is free.
+    BookingRemoved {
         name: String,
     },
     /// A reservation is over; what it kept is free.

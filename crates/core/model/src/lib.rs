@@ -11,6 +11,7 @@
 //! | [`node`], [`device`], [`images`], [`topology`] | the supply |
 //! | [`job`], [`requirement`], [`rule`], [`preference`], [`queue`] | the demand |
 //! | [`holding`], [`preemption`] | who holds what, in which phase; who may be stopped for whom |
+//! | [`booking`] | capacity that is reserved from one time to another |
 //! | [`resources`], [`quantity`], [`money`] | amounts |
 //! | [`proportion`] | splitting amounts without losing a unit |
 //! | [`free_cause`] | why a GPU is free |
@@ -19,6 +20,7 @@
 //! | [`ids`], [`labels`] | names of things |
 
 pub mod action;
+pub mod booking;
 pub mod cohort;
 pub mod device;
 pub mod digits;
@@ -52,6 +54,7 @@ pub mod snapshot;
 pub mod topology;
 
 pub use action::{Action, PendingReason, Plan};
+pub use booking::{Beneficiary, Booked, Booking, Verdict};
 pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use digits::grouped;
 pub use event::Event;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::action::PendingReason;
+use crate::booking::Booked;
 use crate::cohort::Cohorts;
 use crate::device::MigTable;
 use crate::history::History;
@@ -45,6 +46,9 @@ pub struct Snapshot {
     /// What is reserved for jobs that are next; the holdings are among the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reserved: Vec<Reserved>,
+    /// Capacity that is reserved for a time, by name; the holdings are among the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bookings: Vec<Booked>,
     /// Jobs for which no time was found at which they could start, each with how many allocations
     /// without a known end there were.
     #[serde(skip_serializing_if = "Vec::is_empty")]

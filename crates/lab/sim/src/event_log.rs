@@ -107,6 +107,8 @@ fn described(event: &Event) -> (&'static str, String) {
         Event::Ending { job, .. } => ("ending", job.0.to_string()),
         Event::ForeignHeld(holding) => ("foreign_held", holding.node.to_string()),
         Event::ForeignReleased { name } => ("foreign_released", name.clone()),
+        Event::BookingSet(booking) => ("booking_set", booking.name.clone()),
+        Event::BookingRemoved { name } => ("booking_removed", name.clone()),
         Event::ReservationEnded { reservation } => ("reservation_ended", reservation.0.to_string()),
         Event::CountsChanged { owner, .. } => ("counts_changed", format!("{owner:?}")),
         Event::BudgetChanged(budget) => {

@@ -4,6 +4,8 @@
 mod arena;
 #[path = "all/autoscale.rs"]
 mod autoscale;
+#[path = "all/bookings.rs"]
+mod bookings;
 #[path = "all/estimates.rs"]
 mod estimates;
 #[path = "all/extremes.rs"]

@@ -91,6 +91,8 @@ impl Engine {
                     state.remove_holding(id);
                 }
             }
+            Event::BookingSet(booking) => books.book(*booking)?,
+            Event::BookingRemoved { name } => books.cancel(&name),
             Event::BudgetChanged(budget) => {
                 self.preemption.budgets.insert(budget.name, budget.disruptions_allowed);
                 state.helped |= Help::ALL;

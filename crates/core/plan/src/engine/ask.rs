@@ -76,7 +76,7 @@ impl<'e> Questions<'e> {
         let draws = placement.draws();
         let mark = placement.state.open_view(&View::AfterReleasing, placement.now_ms);
         // What those leave for whom room is kept is not for others.
-        kept.claims.fill_all(&mut placement.state, known);
+        kept.fill_all(&mut placement.state, known);
         let mut starts = BTreeSet::new();
         for job in jobs {
             let Some(record) = known.waiting(*job) else { continue };
@@ -119,7 +119,7 @@ impl<'e> Questions<'e> {
         let gang = Arc::clone(&self.books.jobs.waiting(job)?.gang);
         let growth_limit = self.books.bounded().growth_limit(job, &gang).unwrap_or_default();
         let Books { placement, jobs, kept, .. } = &*self.books;
-        let kept = kept.all_for(&placement.state, &jobs.records[&job]);
+        let kept = kept.all_for(placement, &jobs.records[&job]);
         let placed = self.books.what_if(kept, &gang, &View::Now, growth_limit);
         placed.map(|placed| self.books.placement.would_go(job, placed))
     }

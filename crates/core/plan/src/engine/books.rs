@@ -110,8 +110,10 @@ impl Books {
     pub(crate) fn class_key(&self, job: &Job, gang: &Arc<Gang>) -> ClassKey {
         let claim = self.kept.claims.get(job.id).or_else(|| self.kept.reserved.get(job.id));
         let claim = claim.map(|claim| claim.reservation);
+        let claim = claim.or_else(|| self.kept.bookings.for_name(job));
         let p90_ms = job.estimate.map(|estimate| bucket_ms(estimate.p90_ms));
-        let p90_ms = p90_ms.filter(|_| self.jobs.pending.backfills());
+        let has_lenders = self.jobs.pending.backfills() || !self.kept.bookings.is_empty();
+        let p90_ms = p90_ms.filter(|_| has_lenders);
         ClassKey { claim, p90_ms, ..self.placement.class_key(job, gang) }
     }
 
@@ -180,7 +182,8 @@ impl Books {
         };
         let preemptor = Preemptor::of(record, reclaimed);
         let (by_priority, now_ms) = (self.by_priority, self.placement.now_ms);
-        Relation { preemptor, queue, turns, quota, by_priority, now_ms }
+        let spared = &self.kept.bookings.spared;
+        Relation { preemptor, queue, turns, quota, by_priority, now_ms, spared }
     }
 
     /// What a waiting job's place rests on beside its priority: the smallest goes first.
@@ -202,7 +205,7 @@ impl Books {
         let Self { placement, kept, jobs, .. } = self;
         // What those leave for whom room is kept is not for others.
         placement.as_if_free(free, |placement| {
-            placement.what_if(gang, view, growth_limit, |state| kept.claims.fill_all(state, jobs))
+            placement.what_if(gang, view, growth_limit, |state| kept.fill_all(state, jobs))
         })
     }
 

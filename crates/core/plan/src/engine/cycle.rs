@@ -39,6 +39,7 @@ impl Engine {
         let Books { quota, capacity, jobs, placement, .. } = &mut self.books;
         dividing::divide(quota, capacity, jobs, &placement.state);
         self.books.settle_claims(plan);
+        self.reserve.settle_bookings(&mut self.books, raised, plan);
         self.reserve.settle(&mut self.books, raised, plan);
         self.preemption.begin_cycle(match self.books.placement.state.helped.meets(Help::SEARCH) {
             true => self.books.jobs.pending.asleep_wanting(Help::SEARCH).into_iter().collect(),
@@ -96,6 +97,9 @@ impl Engine {
         }
         let first = books.jobs.pending.first_of(class);
         let first = first.and_then(|job| books.jobs.records.get(&job));
+        if books.kept.bookings.is_for(&key.queue, key.claim) {
+            return true;
+        }
         if key.p90_ms.is_some() && reserve::lends_to(books, key.p90_ms) {
             return true;
         }
@@ -182,7 +186,7 @@ impl Engine {
         }
         books.start(job, placed, plan);
         self.reserve.forget_waiting(job);
-        if is_lent {
+        if is_lent || !books.kept.bookings.is_empty() {
             self.reserve.keep_after_start(books);
         }
         Ok(())

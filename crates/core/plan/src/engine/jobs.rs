@@ -89,7 +89,10 @@ impl Jobs {
         let unknown = EngineError::UnknownJob { job: pod.job };
         let record = self.records.get(&pod.job).ok_or(unknown)?;
         let owner = Owner::Pod(pod);
-        let owned = |id: &&HoldingId| state.holdings.get(**id).owner == owner;
+        // Within a what-if some may be gone.
+        let owned = |id: &&HoldingId| {
+            state.holdings.contains(**id) && state.holdings.get(**id).owner == owner
+        };
         let held = record.holdings.iter().find(owned).copied();
         held.ok_or(EngineError::NothingHeld { owner })
     }

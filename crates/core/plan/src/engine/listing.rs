@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use dovetail_model::{Claim, HoldingId, JobId, NodeId, NodeName, Owner, PodId, Queue, QueueName};
+use dovetail_model::{
+    Booked, Claim, HoldingId, JobId, NodeId, NodeName, Owner, PodId, Queue, QueueName,
+};
 
 use super::books::Books;
 use super::supply::{WaitingClass, WaitingSet};
@@ -75,6 +77,26 @@ impl<'e> Listing<'e> {
     /// What is kept for a waiting job until others have left.
     pub fn claim_of(&self, job: JobId) -> Option<&'e Claim> {
         self.books.kept.claims.get(job)
+    }
+
+    /// What is booked, by name, with what was decided about it.
+    pub fn bookings(&self) -> impl Iterator<Item = &'e Booked> + use<'e> {
+        self.books.kept.bookings.iter()
+    }
+
+    /// GPUs that are kept free in thousandths: for jobs that are next, and by bookings.
+    pub fn reserved_unused_gpu_milli(&self) -> [i64; 2] {
+        let Books { kept, placement, .. } = self.books;
+        let holdings = &placement.state.holdings;
+        let unused = |claim: &Claim| -> i64 {
+            let kept = holdings.kept_by(claim.reservation);
+            let devices = kept.iter().flat_map(|id| &holdings.get(*id).devices);
+            devices.map(|(_, amount)| amount.compute_milli).sum()
+        };
+        [
+            kept.reserved.iter().map(unused).sum(),
+            kept.bookings.iter().map(|booked| unused(&booked.claim)).sum(),
+        ]
     }
 
     /// The queues as they were told, by name.

@@ -171,8 +171,10 @@ impl Engine {
                 let kept = &books.kept;
                 let turns = books.turns.as_ref().filter(|_| books.jobs.pending.len() > 0);
                 let turns_ms = turns.and_then(TurnBook::due_ms);
-                let due = [kept.claims.due_ms(), Reservations::due_ms(kept), turns_ms];
-                due.into_iter().flatten().min()
+                let bookings_ms = kept.bookings.due_ms();
+                let claims_ms = [kept.claims.due_ms(), Reservations::due_ms(kept)];
+                let due = claims_ms.into_iter().chain([bookings_ms, turns_ms]);
+                due.flatten().min()
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::gang::Gang;
 use crate::pending::{ByQueues, Pending};
 use crate::policy::named::{self, PolicySpec};
 use crate::preemption::{Kept, Preemption, Survey};
-use crate::reserve::Reservations;
+use crate::reserve::{Reservations, gang_of};
 use dovetail_order::Order;
 use dovetail_order::QueueTurns;
 use dovetail_order::book::TurnBook;
@@ -65,6 +65,11 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
     };
     let mut empty = empty;
     let reserve = reservations(&config, snapshot, &mut empty.kept);
+    for booked in &snapshot.bookings {
+        let gang = gang_of(&mut empty.placement.state, &booked.booking)?;
+        empty.kept.bookings.adopt(booked.clone(), gang);
+    }
+    empty.kept.bookings.count_spared();
     let books = with_jobs(empty, &config, snapshot)?;
     Ok(Engine { books, preemption, reserve, drains, decisions: Vec::new(), config })
 }
@@ -202,6 +207,7 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
         reasons,
         claims: kept.claims.iter().cloned().collect(),
         reserved: engine.reserve.export(kept),
+        bookings: kept.bookings.iter().cloned().collect(),
         freed_until_ms: engine.reserve.freed_until_ms(kept),
         hopeless: engine.reserve.hopeless(kept),
         budgets: engine.preemption.budgets.iter().map(budget).collect(),

@@ -12,7 +12,10 @@ use dovetail_state::State;
 use dovetail_state::holdings::Amounts;
 
 /// What is left of holdings that are to leave, besides what claims count on.
-type Leaving = BTreeMap<HoldingId, (Amounts, HeldDevices)>;
+pub(crate) type Leaving = BTreeMap<HoldingId, (Amounts, HeldDevices)>;
+
+/// Per node what is to be kept.
+pub(crate) type Wanted = BTreeMap<NodeId, (Amounts, HeldDevices)>;
 
 /// Claims have reservations from here on; whoever else reserves uses smaller ones.
 const FIRST: u32 = 1 << 31;
@@ -98,29 +101,12 @@ impl Claims {
 
     fn keep(&mut self, job: JobId, state: &mut State, beside: Beside<'_>, leaving: &mut Leaving) {
         let Some(mut claim) = self.remove(job) else { return };
-        let (jobs, foreign) = beside;
-        let mut awaited: Vec<HoldingId> = Vec::new();
-        claim.awaited.retain(|owner| {
-            let held = jobs.held_by_owner(state, foreign, owner);
-            awaited.extend(held);
-            held.is_some()
-        });
-        let wanted = wanted_by_claim(state, jobs, (&claim, &awaited), leaving);
-        let kept = state.holdings.kept_by(claim.reservation);
-        let records = || kept.iter().map(|id| state.holdings.get(*id));
-        let is_kept = |(node, (amounts, devices)): (&NodeId, &(Amounts, HeldDevices))| {
-            let record = records().find(|record| record.node == *node);
-            record.is_some_and(|record| {
-                record.amounts == *amounts && are_same(state, *node, &record.devices, devices)
-            })
+        let awaited = still_held(&mut claim, state, beside);
+        let wanted = match beside.0.records.get(&job) {
+            Some(record) => wanted_by_claim(state, &record.gang, (&claim, &awaited), leaving),
+            None => Wanted::new(),
         };
-        let is_same = wanted.len() == kept.len() && wanted.iter().all(is_kept);
-        if !is_same {
-            kept.into_iter().for_each(|id| drop(state.remove_holding(id)));
-            for (node, (amounts, devices)) in wanted {
-                state.keep_on(node, claim.reservation, amounts, devices);
-            }
-        }
+        keep_wanted(state, claim.reservation, wanted);
         self.insert(claim);
     }
 
@@ -147,6 +133,40 @@ impl Claims {
     }
 }
 
+/// What those hold who are still there of whom a claim counts on; it forgets the others.
+pub(crate) fn still_held(
+    claim: &mut Claim,
+    state: &State,
+    (jobs, foreign): Beside<'_>,
+) -> Vec<HoldingId> {
+    let mut awaited: Vec<HoldingId> = Vec::new();
+    claim.awaited.retain(|owner| {
+        let held = jobs.held_by_owner(state, foreign, owner);
+        awaited.extend(held);
+        held.is_some()
+    });
+    awaited
+}
+
+/// Keeps this for a reservation, and nothing else.
+pub(crate) fn keep_wanted(state: &mut State, reservation: ReservationId, wanted: Wanted) {
+    let kept = state.holdings.kept_by(reservation);
+    let records = || kept.iter().map(|id| state.holdings.get(*id));
+    let is_kept = |(node, (amounts, devices)): (&NodeId, &(Amounts, HeldDevices))| {
+        let record = records().find(|record| record.node == *node);
+        record.is_some_and(|record| {
+            record.amounts == *amounts && are_same(state, *node, &record.devices, devices)
+        })
+    };
+    if wanted.len() == kept.len() && wanted.iter().all(is_kept) {
+        return;
+    }
+    kept.into_iter().for_each(|id| drop(state.remove_holding(id)));
+    for (node, (amounts, devices)) in wanted {
+        state.keep_on(node, reservation, amounts, devices);
+    }
+}
+
 /// Whether the devices are the same ones, or as many where the kubelet chooses.
 fn are_same(state: &State, node: NodeId, kept: &HeldDevices, wanted: &HeldDevices) -> bool {
     match state.nodes.cold(node).node.knowledge {
@@ -163,24 +183,25 @@ fn are_same(state: &State, node: NodeId, kept: &HeldDevices, wanted: &HeldDevice
 }
 
 /// Per node what is to be kept while `awaited` are still there.
-fn wanted_by_claim(
+pub(crate) fn wanted_by_claim(
     state: &State,
-    jobs: &Jobs,
+    gang: &Gang,
     (claim, awaited): (&Claim, &[HoldingId]),
     leaving: &mut Leaving,
-) -> BTreeMap<NodeId, (Amounts, HeldDevices)> {
-    let mut wanted: BTreeMap<NodeId, (Amounts, HeldDevices)> = BTreeMap::new();
-    let Some(record) = jobs.records.get(&claim.job) else { return wanted };
+) -> Wanted {
+    let mut wanted = Wanted::new();
     for place in &claim.places {
         let Some(node) = state.nodes.find(&place.node) else { continue };
-        let Some(set) = record.gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
+        let Some(set) = gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
         let (amounts, devices) = wanted.entry(node).or_default();
         amounts.add(&state.shapes.get(set.shape).demand.amounts);
         devices.extend(place.devices.iter().cloned());
     }
     for (node, (amounts, devices)) in &mut wanted {
         let mut devices_left = HeldDevices::new();
-        let here = |id: &&HoldingId| state.holdings.get(**id).node == *node;
+        let here = |id: &&HoldingId| {
+            state.holdings.contains(**id) && state.holdings.get(**id).node == *node
+        };
         let here: Vec<HoldingId> = awaited.iter().filter(here).copied().collect();
         for id in &here {
             let record = state.holdings.get(*id);

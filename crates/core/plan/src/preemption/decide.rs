@@ -233,7 +233,8 @@ impl Preemption {
             books.kept.claims.fill(other, &mut books.placement.state, &books.jobs)
         });
         let by_priority = self.config.by_priority;
-        let Books { placement, jobs, quota, survey, turns, .. } = &mut *books;
+        let Books { placement, jobs, quota, survey, turns, kept, .. } = &mut *books;
+        kept.bookings.fill(&mut placement.state, (jobs, &kept.foreign), None, None);
         let mut search = Search {
             state: &mut placement.state,
             policy: &mut *placement.policy,
@@ -247,6 +248,7 @@ impl Preemption {
                     quota,
                     by_priority,
                     now_ms: placement.now_ms,
+                    spared: &kept.bookings.spared,
                 },
                 running: &jobs.running,
                 shortage: &shortage,

@@ -10,6 +10,7 @@ use super::rooms::{has_room_for, importance};
 use super::{Claims, Survey};
 use crate::engine::{Foreign, JobRecord, Jobs, Placement};
 use crate::gang::{Gang, PlacedPod};
+use crate::reserve::{Bookings, Opened};
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;
 
@@ -20,6 +21,8 @@ pub(crate) struct Kept {
     pub(crate) claims: Claims,
     /// Until those are expected to have left who are in the way of a job that is next.
     pub(crate) reserved: Claims,
+    /// From one time to another.
+    pub(crate) bookings: Bookings,
     pub(crate) foreign: Foreign,
     pub(crate) news: News,
 }
@@ -46,8 +49,30 @@ impl Kept {
         self.reserved.keep_all(state, (jobs, &self.foreign));
     }
 
+    /// Holds for each booking what it needs and is free by now.
+    pub(crate) fn keep_bookings(&mut self, state: &mut State, jobs: &Jobs) {
+        self.bookings.keep_all(state, (jobs, &self.foreign));
+    }
+
+    /// Inside a transaction: as if everything were kept that claims and bookings are for, beside
+    /// what those still hold who are there.
+    pub(crate) fn fill_all(&self, state: &mut State, jobs: &Jobs) {
+        self.claims.fill_all(state, jobs);
+        self.bookings.fill(state, (jobs, &self.foreign), None, None);
+    }
+
+    /// All that is held for a waiting job alone, by its claims or under the names that it states,
+    /// and what is booked for it.
+    pub(crate) fn all_for(&self, placement: &Placement, record: &JobRecord) -> Vec<HoldingId> {
+        let state = &placement.state;
+        let mut kept = self.own_of(state, record);
+        let open = self.bookings.open_to(state, record, placement.now_ms);
+        kept.extend(Opened::holdings(&open, state, &self.bookings));
+        kept
+    }
+
     /// All that is held for a waiting job alone, by its claims or under the names that it states.
-    pub(crate) fn all_for(&self, state: &State, record: &JobRecord) -> Vec<HoldingId> {
+    pub(crate) fn own_of(&self, state: &State, record: &JobRecord) -> Vec<HoldingId> {
         let mut kept = self.foreign.room_of(&record.job);
         let job = record.job.id;
         let claims = self.claims.get(job).into_iter().chain(self.reserved.get(job));
@@ -64,7 +89,9 @@ impl Kept {
         growth_limit: Bounds,
     ) -> Option<Vec<PlacedPod>> {
         let job = record.job.id;
-        let kept = self.all_for(&placement.state, record);
+        let mut kept = self.own_of(&placement.state, record);
+        let open = self.bookings.open_to(&placement.state, record, placement.now_ms);
+        kept.extend(Opened::holdings(&open, &placement.state, &self.bookings));
         let has_claim = self.claims.get(job).is_some() || self.reserved.get(job).is_some();
         if kept.is_empty() && !has_claim {
             let placed = placement.place(job, gang, growth_limit);
@@ -84,6 +111,7 @@ impl Kept {
             return None;
         }
         state.commit(mark);
+        self.bookings.note_start(state, &open, placed.as_deref().unwrap_or_default());
         let reserved = self.reserved.remove(job);
         self.news.is_unsettled |= reserved.is_some();
         let claim = self.claims.remove(job).or(reserved);

@@ -33,7 +33,7 @@
 //! The searches of a cycle count their operations and end at a limit, never after a time.
 
 mod bounds;
-mod claims;
+pub(crate) mod claims;
 mod cost;
 mod decide;
 mod guarantees;
@@ -58,6 +58,7 @@ pub(crate) use decide::{PreemptOutcome, Preemption, might_clear};
 pub(crate) use guarantees::reclaims;
 pub(crate) use kept::{Kept, News};
 pub(crate) use relation::{Preemptor, Relation};
+pub(crate) use rooms::has_room_for;
 pub(crate) use shortage::Bounded;
 pub(crate) use survey::Survey;
 

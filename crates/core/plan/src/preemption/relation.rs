@@ -1,6 +1,8 @@
 //! Who may preempt whom, and for which reason.
 
-use dovetail_model::PreemptReason;
+use std::collections::BTreeSet;
+
+use dovetail_model::{JobId, PreemptReason};
 
 use super::guarantees;
 use crate::engine::JobRecord;
@@ -50,6 +52,8 @@ pub(crate) struct Relation<'e> {
     pub(crate) quota: &'e Quota,
     pub(crate) by_priority: bool,
     pub(crate) now_ms: u64,
+    /// Jobs that nobody preempts because bookings count on their places.
+    pub(crate) spared: &'e BTreeSet<JobId>,
 }
 
 impl Relation<'_> {
@@ -60,7 +64,8 @@ impl Relation<'_> {
 
     /// For which reason a job that runs may be preempted for this one, if for any.
     pub(crate) fn reason(&self, victim: &JobRecord) -> Option<PreemptReason> {
-        if victim.place.is_some() || victim.job.preemption.is_protected {
+        let is_spared = || self.spared.contains(&victim.job.id);
+        if victim.place.is_some() || victim.job.preemption.is_protected || is_spared() {
             return None;
         }
         let Preemptor { priority, standing, reclaims, within } = self.preemptor;

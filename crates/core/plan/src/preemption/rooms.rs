@@ -18,7 +18,7 @@ pub(super) fn importance(room: &HoldingRecord) -> (i32, i64, i64) {
 }
 
 /// Whether what was held before can be held again, beside all that is held now.
-pub(super) fn has_room_for(state: &State, record: &HoldingRecord) -> bool {
+pub(crate) fn has_room_for(state: &State, record: &HoldingRecord) -> bool {
     let is_counted = state.nodes.cold(record.node).node.knowledge == Knowledge::Counted;
     let mut cells = state.cells(record.node);
     times_left(&state.nodes, &record.amounts, record.node) >= 1

@@ -179,11 +179,12 @@ impl Reservations {
     /// Holds for each reservation what it needs and is free by now.
     pub(super) fn keep_all(&self, books: &mut Books) {
         let Books { kept, placement, jobs, survey, .. } = books;
-        if kept.reserved.is_empty() {
+        if kept.reserved.is_empty() && kept.bookings.is_empty() {
             return;
         }
         survey.clear();
         kept.keep_reserved(&mut placement.state, jobs);
+        kept.keep_bookings(&mut placement.state, jobs);
     }
 }
 

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{Bounds, HoldingId, JobId, NodeId, Owner};
 
-use super::Reservations;
+use super::{Opened, Reservations};
 use crate::engine::Books;
 use crate::gang::{Gang, PlacedPod};
 use dovetail_state::cause::Help;
 
 /// Whether a job that is expected to run so long (p90) could start in the room of any other at all.
 pub(crate) fn lends_to(books: &Books, p90_ms: Option<u64>) -> bool {
-    let latest_ms = books.kept.reserved.iter().map(|claim| claim.until_ms).max();
+    let latest_ms = books.kept.reserved.iter().map(|claim| claim.until_ms);
+    let latest_ms = latest_ms.chain(books.kept.bookings.lent_until_ms()).max();
     let now_ms = books.placement.now_ms;
     latest_ms.zip(p90_ms).is_some_and(|(latest_ms, p90_ms)| now_ms + p90_ms <= latest_ms)
 }
@@ -27,10 +28,13 @@ impl Reservations {
         growth_limit: Bounds,
     ) -> Option<Vec<PlacedPod>> {
         let lenders = self.lenders(books, job);
-        if lenders.is_empty() {
+        let open = self.booked_room(books, job);
+        if lenders.is_empty() && open.is_empty() {
             return None;
         }
-        let own = books.kept.all_for(&books.placement.state, &books.jobs.records[&job]);
+        let own = books.kept.own_of(&books.placement.state, &books.jobs.records[&job]);
+        let booked = Opened::holdings(&open, &books.placement.state, &books.kept.bookings);
+        let booked: Vec<HoldingId> = booked.collect();
         let state = &mut books.placement.state;
         let reservation =
             |lender: &JobId| books.kept.reserved.get(*lender).map(|claim| claim.reservation);
@@ -38,6 +42,7 @@ impl Reservations {
             lenders.iter().filter_map(reservation).flat_map(|own| state.holdings.kept_by(own));
         let mut kept: Vec<HoldingId> = kept.collect();
         kept.extend(own);
+        kept.extend(booked);
         let helped = state.helped;
         let mark = state.begin();
         kept.into_iter().for_each(|id| drop(state.release(id)));
@@ -49,6 +54,7 @@ impl Reservations {
             return None;
         };
         state.commit(mark);
+        books.kept.bookings.note_start(state, &open, &placed);
         // What is not used is reserved again before anything else is tried.
         state.helped = helped;
         for pod in &placed {
@@ -70,6 +76,18 @@ impl Reservations {
         // What was kept for it is over as well: it has started beside it, or in it.
         books.kept.forget(&books.jobs.records[&job]);
         Some(placed)
+    }
+
+    /// Booked room that is lent to a job, and that is booked for it.
+    fn booked_room(&self, books: &Books, job: JobId) -> Vec<Opened> {
+        let (kept, record) = (&books.kept, &books.jobs.records[&job]);
+        let (state, now_ms) = (&books.placement.state, books.placement.now_ms);
+        let percent = self.config.lent_percent;
+        let mut open = kept.bookings.lent_to((state, &books.jobs), record, now_ms, percent);
+        if !open.is_empty() || !kept.reserved.is_empty() {
+            open.extend(kept.bookings.open_to(state, record, now_ms));
+        }
+        open
     }
 
     /// Jobs that lend their room to another.
@@ -102,8 +120,12 @@ impl Reservations {
         let state = &books.placement.state;
         let (helped, nodes) = (state.helped, state.helped_nodes.len());
         self.keep_all(books);
-        let state = &mut books.placement.state;
-        state.helped = helped;
-        state.helped_nodes.truncate(nodes);
+        // A pod that took some of what is booked counts there with all that it holds: less may be
+        // kept beside it than before.
+        if books.kept.bookings.is_empty() {
+            let state = &mut books.placement.state;
+            state.helped = helped;
+            state.helped_nodes.truncate(nodes);
+        }
     }
 }

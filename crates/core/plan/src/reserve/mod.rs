@@ -22,8 +22,12 @@
 //! | `heads` | which jobs get one, and when it is searched for again |
 //! | `search` | the earliest time at which a job can start |
 //! | `lend` | which jobs start in the room of others |
+//! | `bookings` | what is reserved from one time to another, and who may use it |
+//! | `calendar` | bookings as time goes on: admitted or refused, in force, over |
 
 mod book;
+mod bookings;
+mod calendar;
 mod heads;
 mod lend;
 mod search;
@@ -31,6 +35,8 @@ mod search;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use book::Reservations;
+pub(crate) use bookings::{Bookings, Opened};
+pub(crate) use calendar::gang_of;
 pub(crate) use lend::lends_to;
 
 /// Whether and how capacity is reserved for jobs that are next.

@@ -20,15 +20,42 @@ pub(super) struct Found {
 /// A search that ends at a limit of operations.
 pub(super) struct Search<'b> {
     books: &'b mut Books,
-    job: JobId,
+    of: Of,
     gang: Gang,
+    /// Later times are tried.
+    after_ms: u64,
     operations_left: &'b mut u64,
+}
+
+/// For what room is searched.
+enum Of {
+    Job(JobId),
+    /// A booking, which of bookings with their own places is the one that has none. Its places are
+    /// of that job.
+    Booking(JobId, Option<String>),
 }
 
 impl<'b> Search<'b> {
     pub(super) fn of(books: &'b mut Books, job: JobId, operations_left: &'b mut u64) -> Self {
         let gang = books.jobs.records[&job].gang.at_smallest();
-        Self { books, job, gang, operations_left }
+        let after_ms = books.placement.now_ms;
+        Self { books, of: Of::Job(job), gang, after_ms, operations_left }
+    }
+
+    /// For a booking; what is kept for `but` is taken as free.
+    pub(super) fn of_booking(
+        books: &'b mut Books,
+        (job, but): (JobId, Option<String>),
+        gang: Gang,
+        after_ms: u64,
+        operations_left: &'b mut u64,
+    ) -> Self {
+        Self { books, of: Of::Booking(job, but), gang, after_ms, operations_left }
+    }
+
+    /// Whether it would be placed at this time.
+    pub(super) fn at(mut self, time_ms: u64) -> Option<Found> {
+        self.place_at(time_ms)
     }
 
     /// The earliest of the expected ends before `before_ms` at which the job would be placed. That
@@ -62,7 +89,14 @@ impl<'b> Search<'b> {
         let holdings = &placement.state.holdings;
         let ends = holdings.ending_by(before_ms.saturating_sub(1));
         let ends = ends.filter_map(|id| holdings.get(id).phase.expected_end_ms());
-        let mut ends: Vec<u64> = ends.filter(|end_ms| *end_ms > placement.now_ms).collect();
+        let mut ends: Vec<u64> = ends.filter(|end_ms| *end_ms > self.after_ms).collect();
+        if let Of::Booking(..) = self.of {
+            let bookings = self.books.kept.bookings.iter();
+            let bookings = bookings.filter(|booked| booked.verdict.is_in_force());
+            let others = bookings.map(|booked| booked.booking.to_ms);
+            ends.extend(others.filter(|end_ms| *end_ms > self.after_ms));
+            ends.sort_unstable();
+        }
         ends.dedup();
         ends
     }
@@ -83,10 +117,12 @@ impl<'b> Search<'b> {
         let operations = 2 * ending.len() as u64 + 1;
         *self.operations_left = self.operations_left.saturating_sub(operations);
         let mark: Mark = placement.state.open_view(&View::At { time_ms }, placement.now_ms);
-        let own = kept.reserved.get(self.job).map(|claim| claim.reservation);
-        let own = own.into_iter().flat_map(|own| placement.state.holdings.kept_by(own));
-        let own: Vec<HoldingId> =
-            own.chain(kept.foreign.room_of(&jobs.records[&self.job].job)).collect();
+        let (job, but, gone_by_ms) = match &self.of {
+            Of::Job(job) => (Some(*job), None, None),
+            Of::Booking(_, but) => (None, but.as_deref(), Some(time_ms)),
+        };
+        let own = job.map(|job| kept.own_of(&placement.state, &jobs.records[&job]));
+        let own: Vec<HoldingId> = own.unwrap_or_default();
         for id in own {
             // Room outside may be expected to be free by then.
             if placement.state.holdings.contains(id) {
@@ -94,7 +130,8 @@ impl<'b> Search<'b> {
             }
         }
         kept.claims.fill_all(&mut placement.state, jobs);
-        kept.reserved.fill_others(Some(self.job), &mut placement.state, jobs);
+        kept.reserved.fill_others(job, &mut placement.state, jobs);
+        kept.bookings.fill(&mut placement.state, (jobs, &kept.foreign), but, gone_by_ms);
         let placed = placement.place(JobId(u64::MAX), &self.gang, Bounds::default());
         placement.state.rollback(mark);
         placement.state.helped = helped;
@@ -102,8 +139,9 @@ impl<'b> Search<'b> {
         let placed = placed?;
         let used: BTreeSet<_> = placed.iter().map(|pod| pod.node).collect();
         let awaited = ending.into_iter().filter(|(node, _)| used.contains(node));
+        let (Of::Job(job) | Of::Booking(job, _)) = &self.of;
         let place = |pod: crate::gang::PlacedPod| Place {
-            pod: PodId { job: self.job, ..pod.pod },
+            pod: PodId { job: *job, ..pod.pod },
             node: placement.state.nodes.cold(pod.node).node.name.clone(),
             devices: pod.devices,
         };

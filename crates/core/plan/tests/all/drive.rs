@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Budget, Condition, DeviceAmount, Event, Holding, HoldingId, HowEnded, Job, JobId, Mode, Node,
-    NodeName, Owner, Phase, PodId, Requirement, ReservationId, Resources, Snapshot, Topology,
+    Beneficiary, Booking, Budget, Condition, DeviceAmount, Event, Holding, HoldingId, HowEnded,
+    Job, JobId, Mode, Node, NodeName, Owner, Phase, PodId, Requirement, ReservationId, Resources,
+    Snapshot, Topology,
 };
 use dovetail_order::{PRESETS, Turns};
 use dovetail_plan::engine::EngineConfig;
@@ -143,6 +144,8 @@ pub(crate) struct History {
     /// Jobs that ended and are to run again.
     away: Vec<u64>,
     pub(crate) now_ms: u64,
+    /// Whether anything is booked.
+    pub(crate) books: bool,
 }
 
 impl History {
@@ -157,6 +160,7 @@ impl History {
             next_job: 1,
             away: Vec::new(),
             now_ms: 0,
+            books: false,
         }
     }
 
@@ -208,8 +212,34 @@ impl History {
             },
             31 | 32 => self.counts(choose, engine),
             33..38 => self.pods(choose, engine),
+            _ if self.books => self.booking(choose),
             _ => Event::Tick,
         }
+    }
+
+    /// Something is booked, or no longer; at times nothing happens.
+    fn booking(&self, choose: &mut Choices<'_>) -> Event {
+        let name = choose.among(&["b0", "b1", "b2"]).to_owned();
+        match choose.below(8) {
+            0 => return Event::BookingRemoved { name },
+            1 | 2 => return Event::Tick,
+            _ => {}
+        }
+        let from_ms = self.now_ms + choose.among(&[0, 3, 10, 30]);
+        let beneficiary = match choose.below(6) {
+            0 => None,
+            1 => Some(Beneficiary::Job(format!("j{}", self.next_job + choose.below(3) as u64))),
+            kind => Some(Beneficiary::Queue(["", "team", "other"][kind % 3].to_owned())),
+        };
+        Event::BookingSet(Box::new(Booking {
+            name,
+            beneficiary,
+            requirement: Arc::clone(&self.shapes[choose.below_many(self.shapes.len())]),
+            count: choose.among(&[1, 1, 2, 4]),
+            from_ms,
+            to_ms: from_ms + choose.among(&[5, 20, 60]),
+            was_admitted: choose.below(4) == 0,
+        }))
     }
 
     /// Other selectors count what somebody holds, or nobody.

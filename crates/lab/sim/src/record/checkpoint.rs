@@ -84,10 +84,21 @@ impl Checkpoint {
 
 fn world_digest(world: &TimedWorld) -> String {
     let mut hasher = Sha256::new();
-    let TimedWorld { nodes, jobs, cluster_events, queues, gang_level, autoscaler, usage: _ } =
-        world;
+    let TimedWorld {
+        nodes,
+        jobs,
+        cluster_events,
+        bookings,
+        queues,
+        gang_level,
+        autoscaler,
+        usage: _,
+    } = world;
     let parts = (nodes, jobs, cluster_events, queues, gang_level, autoscaler);
     let text = serde_json::to_vec(&parts).expect("a world holds nothing that JSON lacks");
     hasher.update(text);
+    if !bookings.is_empty() {
+        hasher.update(serde_json::to_vec(bookings).expect("plain data"));
+    }
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

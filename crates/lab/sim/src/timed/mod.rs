@@ -19,7 +19,7 @@ mod starts;
 
 use std::collections::BTreeSet;
 
-use dovetail_model::{Queue, QueueUsage};
+use dovetail_model::{Booking, Queue, QueueUsage};
 use dovetail_plan::{EngineConfig, EngineError};
 use dovetail_trace::{StopCosts, TraceJob, TraceNode};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,8 @@ pub struct TimedWorld {
     /// Queues with their weights and bounds. The order by dominant share compares these alone: jobs
     /// of other queues go in order of submission.
     pub queues: Vec<Queue>,
+    /// What is booked, with when that was asked for, in order of time.
+    pub bookings: Vec<(u64, Booking)>,
     /// What queues have used before the trace begins.
     pub usage: Vec<QueueUsage>,
     /// Topology level (`zone`, `rack`) of which all pods of a job must be in one domain; `None`

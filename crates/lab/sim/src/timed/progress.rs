@@ -44,6 +44,9 @@ pub struct Progress {
     pub(crate) submitted: usize,
     /// Cluster events taken so far.
     pub(crate) cluster_events: usize,
+    /// Bookings asked for so far.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) booked: usize,
     pub(crate) due: BinaryHeap<Reverse<(u64, Due)>>,
     pub(crate) jobs: Vec<JobProgress>,
     /// Jobs running on each machine.
@@ -61,6 +64,11 @@ pub struct Progress {
     pub(crate) calibrations: Calibrations,
     pub(crate) log: EventLog,
     pub(crate) steps: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 impl Progress {

@@ -163,7 +163,9 @@ impl Simulation {
         let arrival = self.progress.jobs.get(self.progress.submitted);
         let change = self.world.cluster_events.get(self.progress.cluster_events);
         let due = self.progress.due.peek().map(|Reverse((at_ms, _))| *at_ms);
-        let next = known_min([arrival.map(|job| job.outcome.submit_ms), change.map(|c| c.at_ms)]);
+        let booking = self.world.bookings.get(self.progress.booked).map(|(at_ms, _)| *at_ms);
+        let arrival = arrival.map(|job| job.outcome.submit_ms);
+        let next = known_min([arrival, known_min([change.map(|c| c.at_ms), booking])]);
         if next.is_none() && self.is_stuck() {
             return None;
         }
@@ -187,6 +189,12 @@ impl Simulation {
         let mut events = Vec::new();
         self.take_due(now_ms, &mut events);
         self.take_cluster_events(now_ms, &mut events)?;
+        while let Some((at_ms, booking)) = self.world.bookings.get(self.progress.booked)
+            && *at_ms == now_ms
+        {
+            self.progress.booked += 1;
+            events.push(Event::BookingSet(Box::new(booking.clone())));
+        }
         self.take_arrivals(now_ms, &mut events);
         if events.is_empty() && self.engine.due_ms().is_some_and(|due_ms| due_ms <= now_ms) {
             events.push(Event::Tick);
