@@ -8,7 +8,7 @@ use anyhow::{Error, Result};
 use clap::ValueEnum;
 use dovetail_capacity::Usage;
 use dovetail_console::progress::Progress;
-use dovetail_model::{Event, Plan, Queue};
+use dovetail_model::{Booked, Booking, Event, Plan, Queue, Verdict};
 use dovetail_order::{QueueTurns, Turns};
 use dovetail_plan::{
     Engine, EngineConfig, EstimatesConfig, Foresight, Learnt, Order, PolicySpec, PreemptionConfig,
@@ -126,6 +126,8 @@ pub struct TimedPlan {
     pub charges_baselines: bool,
     /// Whether capacity is reserved for the jobs that are next.
     pub reserve: ReserveConfig,
+    /// What is reserved from one time to another, with when it is asked for.
+    pub bookings: Vec<(u64, Booking)>,
     /// How often it is asked when pending jobs start; `None` is never.
     pub forecast_every_ms: Option<u64>,
     pub check: Check,
@@ -154,6 +156,9 @@ pub struct TimedFigures {
     /// How queues fared, where the order or `--queues` looks at them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queues: Option<Vec<QueueFigures>>,
+    /// What became of reservations from one time to another, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<ReservationFigures>,
     pub event_log_hash: String,
     #[serde(skip)]
     pub learnt: Option<Learnt>,
@@ -168,6 +173,31 @@ pub struct TimedFigures {
     /// Whether it was paused before the end; then there is no account yet.
     #[serde(skip)]
     pub is_paused: bool,
+}
+
+/// What became of a reservation from one time to another.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReservationFigures {
+    pub name: String,
+    /// At the end of the run: `admitted`, `refused`, `active` or `ended`.
+    pub phase: &'static str,
+    /// The earliest time at which there would have been room, if it was refused and any is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earliest_s: Option<f64>,
+}
+
+impl ReservationFigures {
+    fn of(booked: &Booked) -> Self {
+        let (phase, earliest_ms) = match booked.verdict {
+            Verdict::Requested => ("requested", None),
+            Verdict::Admitted => ("admitted", None),
+            Verdict::Refused { earliest_ms } => ("refused", earliest_ms),
+            Verdict::Active => ("active", None),
+            Verdict::Ended => ("ended", None),
+        };
+        let earliest_s = earliest_ms.map(|earliest_ms| earliest_ms as f64 / 1e3);
+        Self { name: booked.booking.name.clone(), phase, earliest_s }
+    }
 }
 
 /// Replays a trace.
@@ -240,6 +270,7 @@ fn by_engine(
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
         cluster_events: plan.cluster_events.clone(),
+        bookings: plan.bookings.clone(),
         usage: plan.queues.usage(&queues, gpus)?,
         queues,
         ..TimedWorld::default()
@@ -275,6 +306,7 @@ fn by_engine(
             let usage = |name: &str| simulation.engine.list().queue_usage(name);
             queues.figures(simulation.outcomes(), usage)
         }),
+        reservations: simulation.engine.list().bookings().map(ReservationFigures::of).collect(),
         event_log_hash: simulation.event_log_hash(),
         learnt: simulation.engine.policy().learnt().cloned(),
         usage: None,
@@ -384,6 +416,7 @@ fn as_published(
         estimates: BTreeMap::new(),
         start_estimate: None,
         queues: None,
+        reservations: Vec::new(),
         event_log_hash,
         learnt: None,
         usage: None,

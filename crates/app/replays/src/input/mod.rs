@@ -6,6 +6,7 @@ pub mod faults;
 pub mod fgd_world;
 pub mod policy;
 pub mod queues_file;
+pub mod reservations_file;
 pub mod scenario;
 pub mod seeds;
 pub mod stop_costs;

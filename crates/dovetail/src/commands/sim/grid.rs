@@ -303,6 +303,7 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
                 stop_costs: StopCosts::default(),
                 charges_baselines: false,
                 reserve: ReserveConfig::default(),
+                bookings: Vec::new(),
                 forecast_every_ms: None,
                 check: flags.check,
             });

@@ -183,6 +183,7 @@ impl RunFlags {
             self.faults.file(),
             self.prices.file(),
             self.weights.file(),
+            self.reserve.file(),
             queues,
             history,
         ];

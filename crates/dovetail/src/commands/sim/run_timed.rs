@@ -265,6 +265,7 @@ fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
         stop_costs: flags.stops.costs(),
         charges_baselines: flags.stops.charges_baselines(),
         reserve: flags.reserve.config(),
+        bookings: flags.reserve.bookings()?,
         forecast_every_ms: flags.start_estimates,
         check: flags.check,
     })

@@ -1,0 +1,151 @@
+//! Reservations from one time to another, from a file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use dovetail_model::{Beneficiary, Booking, DeviceRequest, Requirement, Resources};
+use dovetail_settings::errors::BadInput;
+use dovetail_units::duration::parse_duration;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::input::toml_file::TomlFile;
+
+/// Pods of one reservation, at most.
+const MOST_PODS: u32 = 10_000;
+
+/// GPUs of one of its pods, at most.
+const MOST_GPUS: u16 = 1_024;
+
+/// What a file reserves, with when it is asked for, in order of that time.
+///
+/// # Errors
+/// The file cannot be read, or says something that makes no sense: file, line and field.
+pub fn read_reservations(path: &Path) -> Result<Vec<(u64, Booking)>> {
+    Ok(read(&TomlFile::read(path)?)?)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReservationsFile {
+    #[serde(default)]
+    reservations: BTreeMap<Spanned<String>, Entry>,
+}
+
+/// One reservation as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Entry {
+    queue: Option<String>,
+    job: Option<String>,
+    gpus: Spanned<u16>,
+    #[serde(default)]
+    gpu_models: BTreeSet<String>,
+    #[serde(default)]
+    cpu: Option<Spanned<f64>>,
+    count: Spanned<u32>,
+    from: Spanned<String>,
+    to: Spanned<String>,
+    asked: Option<Spanned<String>>,
+}
+
+fn read(file: &TomlFile) -> Result<Vec<(u64, Booking)>, BadInput> {
+    let ReservationsFile { reservations } = file.parse("reservations")?;
+    let mut all = Vec::new();
+    for (name, entry) in &reservations {
+        let own = name.get_ref();
+        let at = |field: &str, start: usize, what: &str| {
+            file.error(start, &format!("reservations.{own}.{field}: {what}"))
+        };
+        let time = |field: &str, written: &Spanned<String>| {
+            let read = parse_duration(written.get_ref());
+            read.map_err(|what| at(field, written.span().start, &what))
+        };
+        let beneficiary = match (&entry.queue, &entry.job) {
+            (Some(_), Some(_)) => {
+                let what = "names a queue and a job: a reservation is for one of them";
+                let what = format!("reservations.{own}: {what}");
+                return Err(file.error(name.span().start, &what));
+            }
+            (Some(queue), None) => Some(Beneficiary::Queue(queue.clone())),
+            (None, Some(job)) => Some(Beneficiary::Job(job.clone())),
+            (None, None) => None,
+        };
+        let (count, gpus) = (*entry.count.get_ref(), *entry.gpus.get_ref());
+        if !(1..=MOST_PODS).contains(&count) {
+            let what = format!("{count}: expected pods, 1 to {MOST_PODS}");
+            return Err(at("count", entry.count.span().start, &what));
+        }
+        if !(1..=MOST_GPUS).contains(&gpus) {
+            let what = format!("{gpus}: expected GPUs of each pod, 1 to {MOST_GPUS}");
+            return Err(at("gpus", entry.gpus.span().start, &what));
+        }
+        let (from_ms, to_ms) = (time("from", &entry.from)?, time("to", &entry.to)?);
+        if to_ms <= from_ms {
+            let what = format!("{} is not after `from`", entry.to.get_ref());
+            return Err(at("to", entry.to.span().start, &what));
+        }
+        let asked = entry.asked.as_ref().map(|asked| time("asked", asked)).transpose()?;
+        let cpu_milli = match &entry.cpu {
+            None => 0,
+            Some(cpu) if (0.0..=1e6).contains(cpu.get_ref()) => (cpu.get_ref() * 1e3) as i64,
+            Some(cpu) => {
+                let what = format!("{}: expected cores, 0 or more", cpu.get_ref());
+                return Err(at("cpu", cpu.span().start, &what));
+            }
+        };
+        let requirement = Requirement {
+            resources: Resources { cpu_milli, ..Resources::default() },
+            device: DeviceRequest::Whole { count: gpus, same_island: false },
+            gpu_models: entry.gpu_models.clone(),
+            ..Requirement::default()
+        };
+        let booking = Booking {
+            name: own.clone(),
+            beneficiary,
+            requirement: Arc::new(requirement),
+            count,
+            from_ms,
+            to_ms,
+            was_admitted: false,
+        };
+        all.push((asked.unwrap_or(0), booking));
+    }
+    all.sort_by_key(|(asked_ms, _)| *asked_ms);
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_are_read_and_refused_with_line_and_field() {
+        let text = "[reservations.night]\nqueue = \"vision\"\ngpus = 8\ncount = 4\n\
+                    from = \"10h\"\nto = \"20h\"\nasked = \"2h\"\n[reservations.repair]\n\
+                    gpus = 1\ncount = 1\nfrom = \"0s\"\nto = \"1h\"\n";
+        let reservations = |text: &str| {
+            let read = read(&TomlFile::of("r.toml", text));
+            read.map_err(|error| error.to_string())
+        };
+        let read = reservations(text).expect("as documented");
+        let [(0, repair), (7_200_000, night)] = read.as_slice() else { panic!("{read:?}") };
+        assert_eq!(night.beneficiary, Some(Beneficiary::Queue("vision".to_owned())));
+        assert_eq!((night.from_ms, night.to_ms, night.count), (36_000_000, 72_000_000, 4));
+        assert_eq!(night.requirement.gpu_milli(), 8_000);
+        assert_eq!(repair.beneficiary, None);
+        for (from, to, told) in [
+            ("count = 4", "count = 0", "r.toml:4: reservations.night.count: 0: expected pods"),
+            ("gpus = 8", "gpus = 0", "r.toml:3: reservations.night.gpus: 0: expected GPUs"),
+            ("\"20h\"", "\"10h\"", "r.toml:6: reservations.night.to: 10h is not after `from`"),
+            ("\"10h\"", "\"noon\"", "r.toml:5: reservations.night.from: `noon` is not a duration"),
+            ("gpus = 8", "job = \"j\"\ngpus = 8", "r.toml:1: reservations.night: names a queue"),
+            ("queue =", "team =", "r.toml:2: reservations.night.team: unknown field"),
+        ] {
+            let error = reservations(&text.replacen(from, to, 1)).expect_err(told);
+            assert!(error.starts_with(told), "{error}");
+        }
+    }
+}
