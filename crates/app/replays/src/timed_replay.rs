@@ -264,14 +264,13 @@ fn by_engine(
 ) -> Result<TimedFigures> {
     baseline::check_times(trace, baseline::TIMED)?;
     let queues = queues(trace, plan, config)?;
-    let gpus = cluster.total_gpus();
     let queue_watch = watch_queues(&queues, trace, cluster, files)?;
     let world = TimedWorld {
         nodes: cluster.nodes.clone(),
         jobs: trace.jobs.clone(),
         cluster_events: plan.cluster_events.clone(),
         bookings: plan.bookings.clone(),
-        usage: plan.queues.usage(&queues, gpus)?,
+        usage: plan.queues.usage(&queues, cluster.total_gpus())?,
         queues,
         ..TimedWorld::default()
     };

@@ -49,14 +49,12 @@ impl Engine {
             Event::QueueChanged(queue) => {
                 books.quota.set(*queue);
                 books.recount();
-                let state = &mut books.placement.state;
-                state.helped |= Help::ALL;
+                books.placement.state.helped |= Help::ALL;
             }
             Event::QueueRemoved { name } => {
                 books.quota.remove(&name);
                 books.recount();
-                let state = &mut books.placement.state;
-                state.helped |= Help::ALL;
+                books.placement.state.helped |= Help::ALL;
             }
             Event::Submitted(job) => books.submit(*job, plan)?,
             Event::JobChanged(job) => books.change_job(*job, plan)?,

@@ -219,12 +219,7 @@ impl Preemption {
         let (lower, beside) = lower_and_others(&books.kept.claims, &books.jobs, preemptor.priority);
         let gang = books.jobs.records[&job].gang.at_smallest();
         let allowed = self.disruptions_allowed(books);
-        let weighs = match (&books.turns, &books.quota.shares) {
-            (None, _) => Weighs::Pods,
-            (Some(_), None) => Weighs::Work,
-            (Some(_), Some(_)) => Weighs::Age,
-        };
-        let tally = Tally::new(allowed, weighs, lendable.parts());
+        let tally = Tally::new(allowed, weighs(books), lendable.parts());
         let shortage = books.bounded().shortage(job, leaving);
         let helped = books.placement.state.helped;
         let draws = books.placement.draws();
@@ -232,7 +227,6 @@ impl Preemption {
         beside.into_iter().for_each(|other| {
             books.kept.claims.fill(other, &mut books.placement.state, &books.jobs)
         });
-        let by_priority = self.config.by_priority;
         let Books { placement, jobs, quota, survey, turns, kept, .. } = &mut *books;
         kept.bookings.fill(&mut placement.state, (jobs, &kept.foreign), None, None);
         let mut search = Search {
@@ -246,7 +240,7 @@ impl Preemption {
                     queue: &jobs.records[&job].job.queue,
                     turns: turns.as_ref(),
                     quota,
-                    by_priority,
+                    by_priority: self.config.by_priority,
                     now_ms: placement.now_ms,
                     spared: &kept.bookings.spared,
                 },
@@ -305,6 +299,15 @@ impl Preemption {
         let reason = PendingReason::WaitingForReservation;
         books.jobs.pending.sleep(class, Sleep { wants: Help::FREED, reason });
         books.jobs.say(job, reason, plan);
+    }
+}
+
+/// What a victim costs beside its priority.
+fn weighs(books: &Books) -> Weighs {
+    match (&books.turns, &books.quota.shares) {
+        (None, _) => Weighs::Pods,
+        (Some(_), None) => Weighs::Work,
+        (Some(_), Some(_)) => Weighs::Age,
     }
 }
 
