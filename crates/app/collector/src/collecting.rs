@@ -518,7 +518,7 @@ impl Collector {
     /// What the GPUs are at this moment, and why nobody has those that are free: remembered for the
     /// ledger, and shown.
     fn look_at_moment(&mut self, cluster: &str, gathered: &Gathered) -> Result<()> {
-        let NodeStates { parts, contested, .. } = states(gathered)?;
+        let NodeStates { parts, contested } = states(gathered)?;
         let mut found = doubts(gathered);
         found.extend(
             contested_in_words(&contested).map(|text| Doubt { kind: "contested".to_owned(), text }),

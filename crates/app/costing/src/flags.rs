@@ -304,7 +304,7 @@ pub fn states(gathered: &Gathered) -> Result<NodeStates<'_>> {
 
 /// The same, and what is to be told of it beside what was told before.
 pub fn parts<'g>(gathered: &'g Gathered, told: &mut Vec<String>) -> Result<Parts<'g>> {
-    let NodeStates { parts, contested, .. } = states(gathered)?;
+    let NodeStates { parts, contested } = states(gathered)?;
     told.extend(contested_in_words(&contested));
     Ok(parts)
 }

@@ -38,6 +38,7 @@ mod report;
 mod served_model;
 mod suppress;
 mod thresholds;
+mod trial;
 mod usage;
 
 pub use attribution::{Settled, all_waste, settle};
@@ -58,8 +59,7 @@ pub use hang::Hang;
 pub use measured_use::{Matched, measure};
 pub use moment::{
     Demand, DeviceStates, Gang, GpuTimes, Held, HeldState, Lasting, MONTH_MS, Moment, NodeGpus,
-    NodeStates, Part, PodName, Recent, Started, Units, Untold, device_states, gpu_times,
-    node_parts, recent,
+    NodeStates, Part, PodName, Recent, Units, Untold, device_states, gpu_times, node_parts, recent,
 };
 pub use patch::{
     Edited, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, Source, Tool, patches,

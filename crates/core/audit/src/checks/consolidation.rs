@@ -16,11 +16,11 @@ use dovetail_model::{
     Requirement, Resources, Snapshot, Toleration, labels,
 };
 
-use super::trial::placed;
 use super::{UNWANTED, View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::facts::{BudgetLimit, Class, ContainerKind, Facts, Node, ObjectRef, Pod, Workload};
 use crate::finding::{Finding, Move};
+use crate::trial::placed;
 
 /// Resources that count whole GPUs.
 pub(super) const WHOLE: [&str; 3] = [labels::NVIDIA_GPU, labels::AMD_GPU, labels::HABANA_GAUDI];

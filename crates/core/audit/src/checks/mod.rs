@@ -19,7 +19,6 @@ mod spot;
 mod taints;
 #[cfg(test)]
 mod tests;
-mod trial;
 mod view;
 mod visibility;
 

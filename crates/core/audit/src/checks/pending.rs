@@ -11,13 +11,13 @@ use dovetail_model::{
     Condition, DeviceRequest, FreeCause, Job, JobId, Node as WorldNode, Owner, Snapshot, labels,
 };
 
-use super::trial::binds;
 use super::{View, claims_on};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
 use crate::moment::Demand;
+use crate::trial::{asking_for_devices, binds};
 
 /// Nodes that are added at most to let a gang start.
 const MOST_NODES: usize = 4;
@@ -27,8 +27,8 @@ const MOST_KINDS: usize = 6;
 /// GOV-05: jobs that would start if their quota allowed it.
 pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_limited = |demand: &&Demand| !demand.world.queues.is_empty();
-    for (demand, starts_now) in worlds(view).filter(|(demand, _)| is_limited(demand)) {
-        let mut world = demand.world.clone();
+    for (demand, Pending { world, starts_now }) in worlds(view).filter(|(of, _)| is_limited(of)) {
+        let mut world = world.clone();
         world.queues.clear();
         world.jobs.iter_mut().for_each(|job| job.queue.clear());
         let mut by_namespace: BTreeMap<&str, usize> = BTreeMap::new();
@@ -48,19 +48,20 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
 /// SCH-13: gangs that would start with a few more nodes.
 pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_gang = |job: &Job| job.pod_sets.iter().map(|set| set.min).sum::<u32>() > 1;
-    for (demand, starts_now) in worlds(view) {
+    for (demand, Pending { world: pending_world, starts_now }) in worlds(view) {
         let waits =
             |job: &&Job| job.start_ms.is_none() && is_gang(job) && !starts_now.contains(&job.id);
         let mut pending: BTreeSet<JobId> =
             demand.world.jobs.iter().filter(waits).map(|job| job.id).collect();
         let kinds = kinds(&demand.world);
-        let existing: BTreeSet<&str> = demand.world.nodes.iter().map(|node| &*node.name).collect();
+        let nodes = pending_world.nodes.iter();
+        let existing: BTreeSet<&str> = nodes.map(|node| &*node.name).collect();
         let steps = (1..=MOST_NODES).flat_map(|count| kinds.iter().map(move |kind| (count, *kind)));
         for (count, kind) in steps {
             if pending.is_empty() {
                 break;
             }
-            let mut world = demand.world.clone();
+            let mut world = pending_world.clone();
             world.nodes.extend((1..=count).map(|number| another(kind, number)));
             let uses_free = |job: &&&Job, plan: &[(JobId, String)]| {
                 plan.iter().any(|(id, node)| *id == job.id && existing.contains(&**node))
@@ -83,8 +84,8 @@ pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Ve
 
 /// SCH-14: jobs that would start on free GPUs that their selectors or models exclude.
 pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for (demand, starts_now) in worlds(view) {
-        let mut world = demand.world.clone();
+    for (demand, Pending { world, starts_now }) in worlds(view) {
+        let mut world = world.clone();
         let waiting = world.jobs.iter_mut().filter(|job| job.start_ms.is_none());
         let mut is_any = false;
         for set in waiting.flat_map(|job| &mut job.pod_sets) {
@@ -118,8 +119,8 @@ pub(super) fn excludes_models(view: &View<'_>, check: &'static Check, found: &mu
 /// one, so enough are free, but not on one node. One that quota alone would start lacks quota and
 /// nothing else.
 pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    for (demand, starts_now) in worlds(view) {
-        let mut world = demand.world.clone();
+    for (demand, Pending { world, starts_now }) in worlds(view) {
+        let mut world = world.clone();
         let waits = |job: &&mut Job| job.start_ms.is_none() && !starts_now.contains(&job.id);
         let to_come = |job: &&mut Job| owner(view, job).kind == "Namespace";
         world.queues.clear();
@@ -177,8 +178,8 @@ pub(super) fn stranded_by(
     let causes = [FreeCause::StrandedByCpu, FreeCause::StrandedByMemory];
     let states = causes.map(|cause| DeviceState::Free(Some(cause)));
     let (mut claims, mut most_milli, mut jobs) = (Vec::new(), 0, 0);
-    for (demand, starts_now) in worlds(view) {
-        let mut world = demand.world.clone();
+    for (demand, Pending { world, starts_now }) in worlds(view) {
+        let mut world = world.clone();
         let namespace = &workload.owner.namespace;
         let names: BTreeSet<String> =
             workload.pods.iter().map(|pod| format!("{namespace}/{}", pod.name)).collect();
@@ -222,17 +223,27 @@ fn split_by_gpu(job: &mut Job) -> bool {
     is_any
 }
 
-/// Worlds with pending jobs, and which of these start without any change.
-fn worlds<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Demand, &'v BTreeSet<JobId>)> {
+/// What is asked about the pending jobs of one resource.
+pub(super) struct Pending {
+    /// Where they could start.
+    world: Snapshot,
+    /// Those that start without any change.
+    starts_now: BTreeSet<JobId>,
+}
+
+/// Worlds with pending jobs.
+fn worlds<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Demand, &'v Pending)> {
     let demand = &view.moment.demand;
-    let starting = view.starting.get_or_init(|| {
-        let starts = |demand: &Demand| match demand.world.jobs.is_empty() {
-            true => BTreeSet::new(),
-            false => binds(&demand.world).into_iter().map(|(job, _)| job).collect(),
+    let pending = view.pending.get_or_init(|| {
+        let of = |demand: &Demand| {
+            let is_asked = !demand.world.jobs.is_empty();
+            let world = is_asked.then(|| asking_for_devices(&demand.world)).unwrap_or_default();
+            let starts_now = binds(&world).into_iter().map(|(job, _)| job).collect();
+            Pending { world, starts_now }
         };
-        demand.iter().map(starts).collect()
+        demand.iter().map(of).collect()
     });
-    demand.iter().zip(starting).filter(|(demand, _)| !demand.world.jobs.is_empty())
+    demand.iter().zip(pending).filter(|(demand, _)| !demand.world.jobs.is_empty())
 }
 
 /// Pending jobs that start in a changed world and would not in the world as it is.

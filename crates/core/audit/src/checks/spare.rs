@@ -15,11 +15,11 @@ use dovetail_model::{
 };
 
 use super::consolidation::{Cluster, standing};
-use super::trial::placed;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
 use crate::facts::Node;
 use crate::finding::Finding;
+use crate::trial::placed;
 
 const NO_DEMAND: DeviceState = DeviceState::Free(Some(FreeCause::NoDemand));
 

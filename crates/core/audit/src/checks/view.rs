@@ -4,10 +4,11 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceState, Span};
+use dovetail_model::FreeCause;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::node::NAME_LABEL;
-use dovetail_model::{FreeCause, JobId};
 
+use super::pending::Pending;
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{Facts, Node, ObjectRef, Pod, Workload};
@@ -25,8 +26,8 @@ pub(super) const UNWANTED: [FreeCause; 2] = [FreeCause::NoDemand, FreeCause::Typ
 pub(super) struct View<'a> {
     pub(super) facts: &'a Facts,
     pub(super) moment: &'a Moment,
-    /// Pending jobs that would start now, in each world of the moment.
-    pub(super) starting: OnceCell<Vec<BTreeSet<JobId>>>,
+    /// Pending jobs in each world of the moment.
+    pub(super) pending: OnceCell<Vec<Pending>>,
     pub(super) nodes: BTreeMap<&'a str, &'a Node>,
     /// Most GPUs of a node, by resource.
     pub(super) most_gpus: BTreeMap<&'a str, i64>,
@@ -51,8 +52,8 @@ impl<'a> View<'a> {
         for workload in &gpu_workloads {
             by_owner.entry(&workload.owner).or_insert(*workload);
         }
-        let (kinds, starting) = (kinds(facts), OnceCell::new());
-        Self { facts, moment, starting, nodes, most_gpus, kinds, gpu_workloads, by_owner }
+        let (kinds, pending) = (kinds(facts), OnceCell::new());
+        Self { facts, moment, pending, nodes, most_gpus, kinds, gpu_workloads, by_owner }
     }
 
     /// Nodes on which pods can ask for GPUs.

@@ -203,8 +203,6 @@ pub struct DeviceStates {
     pub gpus: Vec<GpuTimes>,
     /// As in [`NodeStates`].
     pub contested: Vec<String>,
-    /// As in [`NodeStates`].
-    pub started: Started,
 }
 
 /// What the GPUs of each node are.
@@ -215,12 +213,7 @@ pub struct NodeStates<'m> {
     /// Namespaces and names of waiting pods that would fit where GPUs are free, while their own
     /// scheduler says that they fit nowhere: why those GPUs are free is unknown.
     pub contested: Vec<String>,
-    /// What waiting work would get now.
-    pub started: Started,
 }
-
-/// Devices by resource and node; a resource that nothing waits for is left out.
-pub type Started = BTreeMap<String, BTreeMap<String, i64>>;
 
 /// Milli-GPU by node and cause, for one resource; units count 1000 each.
 pub(crate) type Causes = BTreeMap<String, BTreeMap<FreeCause, i64>>;
@@ -231,15 +224,12 @@ pub(crate) type Causes = BTreeMap<String, BTreeMap<FreeCause, i64>>;
 /// A world that the engine does not take, which is a bug of whoever made it.
 pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m>, EngineError> {
     let mut causes: BTreeMap<&str, Causes> = BTreeMap::new();
-    let (mut contested, mut started) = (Vec::new(), Started::new());
+    let mut contested = Vec::new();
     for demand in &moment.demand {
         let mut engine = Engine::new(EngineConfig::default(), &demand.world)?;
         let mut reserved = Causes::new();
         if !demand.world.jobs.is_empty() {
             let plan = engine.step(Batch::decision(), 0)?;
-            let started: &mut BTreeMap<String, i64> =
-                started.entry(demand.resource.clone()).or_default();
-            started.extend(devices_by_node(&plan));
             reserved = reserved_by(demand, plan, &mut contested);
         }
         let mut causes_of = causes_of(&mut engine, reserved);
@@ -262,7 +252,7 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
         let held = held.get(&*gpus.node).map_or(&[][..], Vec::as_slice);
         parts_of(gpus, condition, held, &causes, (&waiting_gangs, &times))
     });
-    Ok(NodeStates { parts: parts.collect(), contested, started })
+    Ok(NodeStates { parts: parts.collect(), contested })
 }
 
 /// Numbers the devices in `facts`, sets its period to all that has been and the month from now on,
@@ -273,7 +263,7 @@ pub fn node_parts<'m>(facts: &Facts, moment: &'m Moment) -> Result<NodeStates<'m
 pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates, EngineError> {
     let month = Span { from_ms: facts.now_ms, to_ms: facts.now_ms.saturating_add(MONTH_MS) };
     facts.period = Span { from_ms: 0, to_ms: month.to_ms };
-    let NodeStates { parts, contested, started } = node_parts(facts, moment)?;
+    let NodeStates { parts, contested } = node_parts(facts, moment)?;
     let places: BTreeMap<String, usize> =
         facts.nodes.iter().enumerate().map(|(place, n)| (n.node.name.to_string(), place)).collect();
     // Which devices a pod is on matters where what they did is known.
@@ -293,8 +283,7 @@ pub fn device_states(facts: &mut Facts, moment: &Moment) -> Result<DeviceStates,
     let gpus = vec![GpuTimes::new(); moment.nodes.len()];
     let open = vec![0; moment.nodes.len()];
     let open_held = open.clone();
-    let mut states =
-        DeviceStates { contested, started, gpus, open, open_held, ..DeviceStates::default() };
+    let mut states = DeviceStates { contested, gpus, open, open_held, ..DeviceStates::default() };
     for (number, (gpus, parts)) in moment.nodes.iter().zip(parts).enumerate() {
         let Some(place) = places.get(&gpus.node) else { continue };
         let node = &mut facts.nodes[*place];

@@ -74,7 +74,7 @@ pub(super) fn brought(
     let node_of = |waste: &DeviceWaste| states.node_of[waste.device as usize];
     let unexplained = unexplained(states, &mended);
     let freed = freed(states, &mended, &unexplained);
-    let mut room = waiting_work_takes(facts, moment, &states.started, &freed);
+    let mut room = waiting_work_takes(facts, moment, &freed);
     let mut all_returned = Times::new();
     let needed = needed(moment);
     let stays = stays(facts, findings);

@@ -4,21 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::{Owner, Slice, Snapshot};
-use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Batch, Engine};
 
 use crate::facts::Facts;
-use crate::moment::{MONTH_MS, Moment, NodeGpus, Started, devices_by_node};
+use crate::moment::{MONTH_MS, Moment, NodeGpus, devices_by_node};
+use crate::trial::plan;
 
 /// Time that holders would leave, in milli-GPU × ms of a month, by holder and place of the node.
 pub(super) type Freed = BTreeMap<(Option<u32>, usize), i128>;
 
 /// How much of what is freed on each node waiting work would take, in milli-GPU × ms of a month.
-/// `started` is what it would get now.
 pub(super) fn waiting_work_takes(
     facts: &Facts,
     moment: &Moment,
-    started: &Started,
     freed: &Freed,
 ) -> BTreeMap<usize, i128> {
     let mut room: BTreeMap<usize, i128> = BTreeMap::new();
@@ -27,13 +24,15 @@ pub(super) fn waiting_work_takes(
         if leaving.is_empty() {
             continue;
         }
-        // The engine took this world when it was asked why GPUs are free.
-        let Some(before) = started.get(&demand.resource) else { continue };
+        let before = started_in(&demand.world);
         let after = started_in(&without(&demand.world, &leaving));
         for (number, node) in moment.nodes.iter().enumerate() {
             let units =
                 |started: &BTreeMap<String, i64>| started.get(&node.node).copied().unwrap_or(0);
-            let more = (units(&after) - units(before)).max(0);
+            let more = units(&after) - units(&before);
+            if more <= 0 {
+                continue;
+            }
             let freed = freed.iter().filter(|((_, place), _)| *place == number);
             let freed: i128 = freed.map(|(_, time)| time).sum();
             let taken_milli = units_milli(facts, node, &demand.resource, more);
@@ -116,10 +115,5 @@ fn without(world: &Snapshot, leaving: &BTreeMap<(String, String), i64>) -> Snaps
 
 /// Devices that waiting work would get in a world, by node.
 pub(super) fn started_in(world: &Snapshot) -> BTreeMap<String, i64> {
-    // Who leaves makes no world that the engine does not take.
-    let Ok(mut engine) = Engine::new(EngineConfig::default(), world) else {
-        return BTreeMap::new();
-    };
-    let plan = engine.step(Batch::decision(), 0);
-    plan.map(|plan| devices_by_node(&plan)).unwrap_or_default()
+    devices_by_node(&plan(world))
 }
