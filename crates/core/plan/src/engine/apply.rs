@@ -8,6 +8,7 @@ use super::Engine;
 use super::error::EngineError;
 use super::placement::Search;
 use crate::policy::named::{self, PolicySpec};
+use crate::reserve::Calendar;
 use dovetail_state::cause::Help;
 
 impl Engine {
@@ -89,8 +90,8 @@ impl Engine {
                     state.remove_holding(id);
                 }
             }
-            Event::BookingSet(booking) => books.book(*booking)?,
-            Event::BookingRemoved { name } => books.cancel(&name),
+            Event::BookingSet(booking) => Calendar::of(books).book(*booking)?,
+            Event::BookingRemoved { name } => Calendar::of(books).cancel(&name),
             Event::BudgetChanged(budget) => {
                 self.preemption.budgets.insert(budget.name, budget.disruptions_allowed);
                 state.helped |= Help::ALL;

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{JobId, Reserved};
+use dovetail_model::{JobId, Plan, Reserved};
 
 use super::ReserveConfig;
+use super::calendar::Calendar;
+use crate::engine::Books;
 use crate::preemption::Kept;
+use dovetail_state::cause::Help;
 
 /// Reservations of jobs that are next. Each is a claim that waits for ends ([`Kept::reserved`]):
 /// `until_ms` is when the job is to start.
@@ -57,6 +60,27 @@ impl Reservations {
     /// after yet.
     pub(crate) fn freed_until_ms(&self, kept: &Kept) -> u64 {
         if self.is_on() { kept.news.freed_until_ms } else { 0 }
+    }
+
+    /// At the start of a cycle: bookings are admitted, begin, find other places and end. `raised`
+    /// says that expected ends were.
+    pub(crate) fn settle_bookings(&mut self, books: &mut Books, raised: bool, plan: &mut Plan) {
+        let bookings = &books.kept.bookings;
+        if bookings.is_empty() && !bookings.is_changed {
+            return;
+        }
+        self.operations_left = self.config.max_operations;
+        let helped = books.placement.state.helped;
+        Calendar::of(books).advance(raised, &mut self.operations_left);
+        let is_changed = std::mem::take(&mut books.kept.bookings.is_changed);
+        if is_changed || raised || helped != Help::NONE {
+            self.keep_all(books);
+        }
+        if is_changed {
+            self.hopeless.clear();
+            books.kept.news.is_unsettled = true;
+            Calendar::of(books).reclass(plan);
+        }
     }
 
     /// Takes in which jobs have ended; until when they were expected to hold on.

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use book::Reservations;
 pub(crate) use bookings::{Bookings, Opened};
-pub(crate) use calendar::gang_of;
+pub(crate) use calendar::{Calendar, gang_of};
 pub(crate) use lend::lends_to;
 
 /// Whether and how capacity is reserved for jobs that are next.
