@@ -11,6 +11,10 @@ pub(crate) const CLI_REFERENCE: &str = "docs/reference/cli.md";
 /// Where the definition of queues lies.
 pub(crate) const QUEUE_DEFINITION: &str = "deploy/queue-definition.yaml";
 
+/// Where the definition of reservations lies, with the hidden command that prints it.
+pub(crate) const RESERVATIONS: (&str, &str) =
+    ("deploy/reservation-definition.yaml", "reservation-definition");
+
 /// Where the definition of sharing policies lies.
 pub(crate) const SHARING_DEFINITION: &str = "deploy/sharing/policy-definition.yaml";
 

@@ -16,6 +16,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   lines            lines of source without tests, per crate and in total
   codegen cli      write docs/reference/cli.md from the command line's own definition
   codegen queues   write deploy/queue-definition.yaml from the definition in the code
+  codegen reservations  write deploy/reservation-definition.yaml from the definition in the code
   codegen sharing  write deploy/sharing/policy-definition.yaml from the definition in the code
   codegen metrics  write docs/reference/metrics.md from the metrics' own descriptions
   codegen rules    write deploy/monitoring/rules.yaml from the rules in the code
@@ -58,6 +59,9 @@ fn run() -> Result<ExitCode> {
         }
         ["codegen", "metrics"] => {
             codegen::write_reference(codegen::METRICS_REFERENCE, codegen::METRICS_COMMAND)
+        }
+        ["codegen", "reservations"] => {
+            codegen::write_reference(codegen::RESERVATIONS.0, codegen::RESERVATIONS.1)
         }
         ["codegen", "rules"] => codegen::write_reference(codegen::RULES.0, codegen::RULES.1),
         ["codegen", "dashboard"] => {

@@ -75,6 +75,9 @@ enum Command {
     /// Print the CustomResourceDefinition of queues as YAML.
     #[command(hide = true)]
     QueueDefinition,
+    /// Print the CustomResourceDefinition of reservations as YAML.
+    #[command(hide = true)]
+    ReservationDefinition,
     /// Print the CustomResourceDefinition of sharing policies as YAML.
     #[command(hide = true)]
     SharingDefinition,
@@ -142,6 +145,9 @@ impl Cli {
             Command::MarkdownHelp => markdown_help::run(&app),
             Command::SharingDefinition => app.print(&dovetail_sharing::definition_text()),
             Command::QueueDefinition => app.print(&dovetail_cluster::queues::definition_text()),
+            Command::ReservationDefinition => {
+                app.print(&dovetail_cluster::reservations::definition_text())
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod gang;
 mod not_in_line;
 pub mod queue;
 pub mod recording;
+mod reservation;
 mod start;
 pub mod top;
 pub mod why;

@@ -15,7 +15,7 @@ use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_units::amount::{gpu_count, gpus};
 use dovetail_units::duration::duration;
 
-use crate::{Seen, not_in_line, start};
+use crate::{Seen, not_in_line, reservation, start};
 
 /// Prints queues and pending jobs, with the expected start of each if that is asked for.
 ///
@@ -32,21 +32,25 @@ pub fn answer(
         let text = "--start has no CSV: leave it out, or use -o json";
         return Err(UsageError(text.to_owned()).into());
     }
-    let Queues { queues, mut waiting, not_in_line: mut others, gpu_resource } =
+    let Queues { queues, mut waiting, not_in_line: mut others, reservations, gpu_resource } =
         seen.queues(with_starts)?;
     let is_shown = |name: &str| name.split_once('/').is_none_or(|(of, _)| namespace.shows(of));
     waiting.retain(|job| is_shown(&job.job));
     others.retain(|other| is_shown(&other.name));
     match output {
         Output::Json => {
-            let all =
+            let mut all =
                 serde_json::json!({ "queues": queues, "waiting": waiting, "not_in_line": others });
+            if !reservations.is_empty() {
+                all["reservations"] = serde_json::json!(reservations);
+            }
             app.print_json(&all)
         }
         Output::Csv => csv_of(app, &waiting),
         _ => {
             let text = text(app, (&queues, &gpu_resource), &waiting, others.is_empty());
-            app.print(&(text + &beside(app, &others)))
+            let reservations = reservation::text(app, &reservations);
+            app.print(&(text + &beside(app, &others) + &reservations))
         }
     }
 }

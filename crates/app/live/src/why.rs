@@ -5,7 +5,7 @@ use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::style::Stream;
 use dovetail_console::table::{facts, wrapped};
-use dovetail_control::ask::Why;
+use dovetail_control::ask::{ReservationLine, Why};
 use dovetail_control::status::Obstacle;
 use dovetail_objects::harmless;
 use dovetail_plan::explain::Relaxation;
@@ -54,6 +54,12 @@ fn text(app: &App, why: &Why) -> String {
         rows.push(("expected start", start::when(expected)));
         rows.extend(start::after(expected).map(|after| ("would start", after)));
     }
+    let reserved = |line: &ReservationLine| {
+        let ReservationLine { name, pods, from, to, phase, .. } = line;
+        let told = format!("{name}: {pods} pods from {from} to {to} ({phase})");
+        ("reservation", harmless(&told).into_owned())
+    };
+    rows.extend(why.reservations.iter().map(reserved));
     text += &facts(rows);
     let several = why.obstacles.len() > 1;
     for (at, obstacles) in why.obstacles.iter().enumerate().filter(|(_, all)| !all.is_empty()) {

@@ -44,6 +44,7 @@ pub struct Metrics {
     preemption_victims: Histogram,
     preempted: Family<OfReason, Counter>,
     lost_gpu_s: Family<OfReason, Counter<f64, AtomicU64>>,
+    reserved_unused: Family<Reserved, Gauge<f64, AtomicU64>>,
     budget_violations: Counter,
     evictions_refused: Counter,
     inconsistencies: Counter,
@@ -98,6 +99,14 @@ struct OfReason {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Reserved {
+    of: &'static str,
+}
+
+/// For what GPUs are reserved, in the order of [`Counts::reserved_unused_gpu_milli`].
+const RESERVED_FOR: [&str; 2] = ["next_job", "reservation"];
+
 /// The reason of a preemption, as a label says it.
 fn word(reason: PreemptReason) -> &'static str {
     match reason {
@@ -136,6 +145,7 @@ impl Default for Metrics {
             preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
             preempted: Family::default(),
             lost_gpu_s: Family::default(),
+            reserved_unused: Family::default(),
             budget_violations: Counter::default(),
             evictions_refused: Counter::default(),
             inconsistencies: Counter::default(),
@@ -151,8 +161,7 @@ impl Metrics {
     fn register(&mut self) {
         self.register_decisions();
         self.register_binds();
-        let help =
-            "Conditions and events of pods, statuses of queues and groups, by `what` and `outcome`";
+        let help = "Conditions and events of pods, statuses of queues, reservations and groups, by `what` and `outcome`";
         self.add("dovetail_announcements", help, self.announcements.clone());
         let help = "Events that wait to be written";
         self.add("dovetail_events_to_write", help, self.events_owed.clone());
@@ -195,6 +204,9 @@ impl Metrics {
         let help = "GPU-time since the last checkpoint, or the start where none is known, of pods \
                     preempted, by `reason`, as it was known when that was decided";
         self.add("dovetail_preemption_lost_gpu_seconds", help, self.lost_gpu_s.clone());
+        let help = "GPUs that are reserved and that no pod uses, by `of`: next_job (the first \
+                    pending job of a queue), reservation (a Reservation object)";
+        self.add("dovetail_reserved_unused_gpus", help, self.reserved_unused.clone());
         let help = "Pods preempted beyond what PodDisruptionBudgets allow";
         self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
         let help = "Pods whose eviction the server refused or did not answer";
@@ -294,7 +306,10 @@ impl Metrics {
 
     /// Shows how many pods are where.
     pub(super) fn show(&self, counts: Counts, in_flight: usize) {
-        let Counts { unschedulable, active, paused, to_send } = counts;
+        let Counts { unschedulable, active, paused, to_send, reserved_unused_gpu_milli } = counts;
+        for (of, gpu_milli) in RESERVED_FOR.into_iter().zip(reserved_unused_gpu_milli) {
+            self.reserved_unused.get_or_create(&Reserved { of }).set(gpu_milli as f64 / 1e3);
+        }
         for (queue, pods) in
             [("active", active), ("backoff", paused), ("unschedulable", unschedulable)]
         {
@@ -333,6 +348,7 @@ impl Metrics {
             control::Announced::Event => "event",
             control::Announced::Condition => "condition",
             control::Announced::QueueStatus => "queue_status",
+            control::Announced::ReservationStatus => "reservation_status",
             control::Announced::GroupStatus => "group_status",
         };
         let outcome = match written {

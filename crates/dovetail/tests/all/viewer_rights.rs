@@ -20,12 +20,14 @@ fn pod(name: &str, gpus: u32) -> Value {
 /// A node of eight GPUs, a queue, a pod of it that runs and one that waits.
 fn create_objects(control_plane: &ControlPlane, folder: &Folder) {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
-    for file in ["queue-definition.yaml", "viewer.yaml"] {
+    for file in ["queue-definition.yaml", "reservation-definition.yaml", "viewer.yaml"] {
         let file = deploy.join(file).display().to_string();
         kubectl(control_plane, &["apply", "--validate=strict", "-f", &file]);
     }
-    let established = ["--for=condition=Established", "crd/queues.dovetail.dev", "--timeout=120s"];
-    kubectl(control_plane, &[&["wait"], &established[..]].concat());
+    for definition in ["crd/queues.dovetail.dev", "crd/reservations.dovetail.dev"] {
+        let established = ["--for=condition=Established", definition, "--timeout=120s"];
+        kubectl(control_plane, &[&["wait"], &established[..]].concat());
+    }
     let role = "--clusterrole=dovetail-viewer";
     kubectl(control_plane, &["create", "clusterrolebinding", "asks", role, "--user=viewer"]);
     let mut node = "8xH100".parse::<Shape>().expect("a shape").node("n0");

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{
     CsiDriver, CsiNode, DeviceClass, DisruptionBudget, HyperNode, Kind, Namespace, Node, Object,
-    PersistentVolume, Pod, PodGroup, Queue, ResourceSlice, StorageCapacity, StorageClass,
-    TopologyLabels, VolumeAttachment, VolumeClaim, workload,
+    PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceSlice, StorageCapacity,
+    StorageClass, TopologyLabels, VolumeAttachment, VolumeClaim, workload,
 };
 
 /// The way to a field that is not read.
@@ -50,6 +50,7 @@ fn ignored(kind: Kind, json: &[u8]) -> Option<Vec<Ignored>> {
         Kind::HyperNode => ignored_by::<HyperNode>(json),
         Kind::KueueTopology | Kind::KaiTopology => ignored_by::<TopologyLabels>(json),
         Kind::Queue => ignored_by::<Queue>(json),
+        Kind::Reservation => ignored_by::<Reservation>(json),
         Kind::ResourceSlice => ignored_by::<ResourceSlice>(json),
         Kind::StorageClass => ignored_by::<StorageClass>(json),
         Kind::VolumeAttachment => ignored_by::<VolumeAttachment>(json),

@@ -39,6 +39,8 @@ pub enum Kind {
     KaiTopology,
     /// `dovetail.dev/v1alpha1` Queue.
     Queue,
+    /// `dovetail.dev/v1alpha1` Reservation.
+    Reservation,
     /// `resource.k8s.io/v1` ResourceSlice.
     ResourceSlice,
     /// `storage.k8s.io/v1` StorageClass.
@@ -54,13 +56,14 @@ pub enum Kind {
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is
     /// known.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Namespace,
         Self::DisruptionBudget,
         Self::KueueTopology,
         Self::KaiTopology,
         Self::HyperNode,
         Self::Queue,
+        Self::Reservation,
         Self::Node,
         Self::CsiDriver,
         Self::CsiNode,
@@ -128,6 +131,9 @@ impl Kind {
                 names("Topology.kai.scheduler", "kai.scheduler", "v1alpha1", "topologies")
             }
             Self::Queue => names("Queue.dovetail.dev", "dovetail.dev", "v1alpha1", "queues"),
+            Self::Reservation => {
+                names("Reservation.dovetail.dev", "dovetail.dev", "v1alpha1", "reservations")
+            }
             Self::ResourceSlice => {
                 names("ResourceSlice", "resource.k8s.io", "v1", "resourceslices")
             }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{
     CsiDriver, CsiNode, DeviceClass, DisruptionBudget, HyperNode, Kind, Meta, Namespace, Node,
-    PersistentVolume, Pod, PodGroup, Queue, ResourceSlice, StorageCapacity, StorageClass, Strange,
-    TopologyLabels, VolumeAttachment, VolumeClaim, Workload, WorkloadKind, read, workload,
+    PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceSlice, StorageCapacity,
+    StorageClass, Strange, TopologyLabels, VolumeAttachment, VolumeClaim, Workload, WorkloadKind,
+    read, workload,
 };
 
 /// An object of any watched kind, as far as it could be understood.
@@ -32,6 +33,8 @@ pub enum Object {
     Topology(Kind, TopologyLabels),
     /// What a team is given.
     Queue(Box<Queue>),
+    /// What is reserved from one time to another.
+    Reservation(Box<Reservation>),
     /// Devices that a driver offers (DRA).
     ResourceSlice(Box<ResourceSlice>),
     StorageClass(StorageClass),
@@ -78,6 +81,7 @@ impl Object {
                 of(kind, json, |labels| Self::Topology(kind, labels))
             }
             Kind::Queue => of(kind, json, |queue| Self::Queue(Box::new(queue))),
+            Kind::Reservation => of(kind, json, |one| Self::Reservation(Box::new(one))),
             Kind::ResourceSlice => of(kind, json, |slice| Self::ResourceSlice(Box::new(slice))),
             Kind::StorageClass => of(kind, json, Self::StorageClass),
             Kind::VolumeAttachment => of(kind, json, Self::VolumeAttachment),
@@ -103,6 +107,7 @@ impl Object {
             Self::Pod(_) => Kind::Pod,
             Self::HyperNode(_) => Kind::HyperNode,
             Self::Queue(_) => Kind::Queue,
+            Self::Reservation(_) => Kind::Reservation,
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::StorageClass(_) => Kind::StorageClass,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
@@ -128,6 +133,7 @@ impl Object {
             Self::HyperNode(object) => &object.meta,
             Self::Topology(_, object) => &object.meta,
             Self::Queue(object) => &object.meta,
+            Self::Reservation(object) => &object.meta,
             Self::ResourceSlice(object) => &object.meta,
             Self::StorageClass(object) => &object.meta,
             Self::VolumeAttachment(object) => &object.meta,

@@ -30,6 +30,7 @@ mod queues;
 mod reclaim;
 mod refused;
 mod replaced;
+mod reservation_objects;
 mod rights;
 mod schedule;
 mod sender;

@@ -26,7 +26,11 @@ fn the_manifest_is_the_definition() {
 }
 
 /// Runs kubectl on some input; what it says, and whether it was content.
-fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) -> (String, bool) {
+pub(crate) fn kubectl(
+    control_plane: &ControlPlane,
+    arguments: &[&str],
+    input: &str,
+) -> (String, bool) {
     let program = control_plane.cluster().program(Program::Kubectl).expect("kubectl").to_owned();
     let mut child = Command::new(program)
         .args(arguments)
@@ -46,11 +50,15 @@ fn kubectl(control_plane: &ControlPlane, arguments: &[&str], input: &str) -> (St
 
 /// A server that knows queues.
 pub(crate) fn install(control_plane: &ControlPlane) {
-    let file = definition_file();
+    install_from(control_plane, &definition_file(), "crd/queues.dovetail.dev");
+}
+
+/// A server that knows the kind of a definition.
+pub(crate) fn install_from(control_plane: &ControlPlane, file: &Path, definition: &str) {
     let file = file.to_str().expect("a path");
     let (said, is_done) = kubectl(control_plane, &["apply", "-f", file], "");
     assert!(is_done, "{said}");
-    let wait = ["wait", "--for=condition=Established", "crd/queues.dovetail.dev", "--timeout=120s"];
+    let wait = ["wait", "--for=condition=Established", definition, "--timeout=120s"];
     let (said, is_done) = kubectl(control_plane, &wait, "");
     assert!(is_done, "{said}");
 }
@@ -133,7 +141,7 @@ fn lines(control_plane: &ControlPlane) -> Vec<String> {
     said.lines().map(line).collect()
 }
 
-async fn until(what: &str, mut enough: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut enough: impl AsyncFnMut() -> bool) {
     let waiting = async { while !enough().await {} };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("{what} in time"));
 }

@@ -24,6 +24,7 @@ use kube::{Api, Client, Config, ResourceExt};
 use serde_json::{Value, json};
 
 use crate::queue_objects;
+use crate::reservation_objects;
 use crate::schedule::{PATIENCE, Running, create_nodes, elected};
 use crate::sender::{Given, Sender};
 
@@ -123,13 +124,15 @@ fn asked(log: &Path) -> (BTreeSet<Right>, Vec<String>) {
 /// A queue, two pods with a group each, and a pod whose claim has no volume.
 fn create_objects(control_plane: &ControlPlane) {
     queue_objects::install(control_plane);
+    reservation_objects::install(control_plane);
     let group = |name: &str| {
         json!({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup",
             "metadata": {"name": name, "namespace": "default"},
             "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}})
     };
     let queue = queue_objects::queue("team", json!({}));
-    for object in [queue, group("placed"), group("waits")] {
+    let never = reservation_objects::reservation("never", "team", 100, (0, 3_600));
+    for object in [queue, never, group("placed"), group("waits")] {
         queue_objects::create(control_plane, &object);
     }
     for (name, gpus) in [("placed", 8), ("waits", 9)] {
@@ -238,6 +241,7 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
         "{what=\"event\",outcome=\"written\"} 3",
         "{what=\"group_status\",outcome=\"written\"} 2",
         "{what=\"queue_status\",outcome=\"written\"} 1",
+        "{what=\"reservation_status\",outcome=\"written\"} 1",
     ];
     let waiting = async {
         while !written.iter().all(|count| scheduler.metrics.open_metrics().contains(count)) {

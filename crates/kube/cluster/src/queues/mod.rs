@@ -13,10 +13,11 @@ pub mod amounts;
 mod definition;
 mod status;
 mod tree;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use admission::{QUEUE_LABEL, admit, queue_of};
 pub use definition::{definition, definition_text};
+pub(crate) use status::timestamp;
 pub use status::{Known, borrowed, patch, status, usage};
 pub use tree::{Problem, problems, queue};
 

@@ -233,7 +233,7 @@ fn condition(problem: Option<&Problem>) -> Condition {
     Condition { r#type: "Ready", status, reason, message, last_transition_time: None }
 }
 
-pub(super) fn timestamp(at_ms: u64) -> String {
+pub(crate) fn timestamp(at_ms: u64) -> String {
     let at = i64::try_from(at_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
     format!("{:.0}", at.unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     let mut out = String::new();
     block(value, 0, &mut out);
     out

@@ -190,6 +190,7 @@ impl Index {
             return Vec::new();
         }
         feed.events.freed.extend(objects.budgets.take_events());
+        feed.events.freed.extend(objects.reservations.take_events());
         self.settle_queues();
         self.settle_levels_and_nodes();
         let Self { objects, feed, .. } = self;
@@ -226,6 +227,7 @@ impl Index {
         Running { objects, feed }.recognize_gangs();
         self.settle_rest();
         drop(self.objects.budgets.take_events());
+        drop(self.objects.reservations.take_events());
         drop(self.feed.take_events());
     }
 

@@ -54,7 +54,8 @@ pub use report::{
 };
 pub use settings::{Patience, Settings, VolumePatience};
 pub use views::{
-    GangLook, GangView, MemberLook, NodeView, PodView, PreemptionView, QueueView, VolumeView,
+    GangLook, GangView, MemberLook, NodeView, PodView, PreemptionView, QueueView, ReservationView,
+    VolumeView,
 };
 
 /// A change of the objects on the server, as a watch delivers it.
@@ -205,6 +206,11 @@ impl World {
     /// Questions about queues.
     pub fn queues(&self) -> QueueView<'_> {
         QueueView { index: &self.index }
+    }
+
+    /// Questions about reservations.
+    pub fn reservations(&self) -> ReservationView<'_> {
+        ReservationView { objects: &self.index.objects }
     }
 
     /// Questions about claims and their volumes.

@@ -70,6 +70,7 @@ pub(super) fn without_nodes(index: &mut Index, now_ms: u64) -> Snapshot {
     }
     snapshot.jobs.sort_by_key(|job| job.id);
     snapshot.budgets = objects.budgets.translated();
+    snapshot.bookings = objects.reservations.translated();
     restore_claims(objects, &mut snapshot);
     snapshot
 }

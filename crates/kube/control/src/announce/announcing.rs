@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_cluster::world::PodKey;
-use dovetail_cluster::{queues, world};
+use dovetail_cluster::{queues, reservations, world};
 use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
 use serde_json::Value;
@@ -35,7 +35,7 @@ const BESIDE_BINDS: usize = 2;
 pub(crate) struct Announcing {
     book: Announcements,
     statuses: Statuses,
-    /// When queues are checked; `None` as long as there are none.
+    /// When queues and reservations are checked; `None` as long as there are none.
     queues_ms: Option<u64>,
     rechecks: Rechecks,
     on_their_way: usize,
@@ -208,8 +208,11 @@ impl Announcing {
         let what = match &report.write {
             Write::Event(..) => Announced::Event,
             Write::Condition(_) => Announced::Condition,
-            Write::Status(status) if status.of.kind == Kind::Queue => Announced::QueueStatus,
-            Write::Status(_) => Announced::GroupStatus,
+            Write::Status(status) => match status.of.kind {
+                Kind::Queue => Announced::QueueStatus,
+                Kind::Reservation => Announced::ReservationStatus,
+                _ => Announced::GroupStatus,
+            },
         };
         let is_new = match &report.written {
             Written::Refused { code, .. } => self.warned.insert((what, *code)),
@@ -254,14 +257,19 @@ impl Announcing {
         self.busy_since_ms.map_or(0, |since_ms| since_ms + OVERDUE_MS)
     }
 
-    /// Adds up what is allocated to queues and pending in them.
+    /// Adds up what is allocated to queues and pending in them, and looks at reservations.
     fn update_queues(&mut self, scheduler: &mut Scheduler, is_busy: bool, now_ms: u64) {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
-        if scheduler.world().queues().all().next().is_none() {
+        let world = scheduler.world();
+        let has_queues = world.queues().all().next().is_some();
+        if !has_queues && world.reservations().all().next().is_none() {
             self.queues_ms = None;
         } else if *self.queues_ms.get_or_insert(now_ms) <= latest_ms {
             for (name, wanted) in scheduler.ask().queue_statuses() {
                 self.statuses.wants(StatusOf::queue(&name), wanted, now_ms);
+            }
+            for (name, wanted) in scheduler.ask().reservation_statuses() {
+                self.statuses.wants(StatusOf::reservation(&name), wanted, now_ms);
             }
             self.queues_ms = Some(now_ms + QUEUES_MS);
         }
@@ -298,6 +306,10 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
     let patch = match of.kind {
         Kind::Queue => {
             world.queues().get(&of.name).map(|queue| queues::patch(queue, wanted, now_ms))
+        }
+        Kind::Reservation => {
+            let object = world.reservations().get(&of.name);
+            object.map(|object| reservations::patch(object, wanted))
         }
         _ => world
             .gangs()

@@ -48,11 +48,11 @@ pub enum Write {
     Status(Box<StatusWrite>),
 }
 
-/// An object whose status is written: a queue, or a native group of pods.
+/// An object whose status is written: a queue, a reservation, or a native group of pods.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatusOf {
     pub kind: Kind,
-    /// Its namespace; empty for queues.
+    /// Its namespace; empty for queues and reservations.
     pub namespace: String,
     pub name: String,
 }
@@ -61,6 +61,11 @@ impl StatusOf {
     /// That of a queue.
     pub fn queue(name: &str) -> Self {
         Self { kind: Kind::Queue, namespace: String::new(), name: name.to_owned() }
+    }
+
+    /// That of a reservation.
+    pub fn reservation(name: &str) -> Self {
+        Self { kind: Kind::Reservation, namespace: String::new(), name: name.to_owned() }
     }
 
     /// That of a native group of pods.
@@ -73,7 +78,7 @@ impl StatusOf {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
     pub of: StatusOf,
-    /// A JSON patch for queues, a strategic merge patch for groups. Both name the identity, so that
+    /// A JSON patch for queues and reservations, a strategic merge patch for groups. Both name the identity, so that
     /// nothing is written about another object of the name.
     pub patch: Value,
 }

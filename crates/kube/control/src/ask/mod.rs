@@ -6,6 +6,7 @@ mod line;
 mod nodes;
 mod not_in_line;
 mod queues;
+mod reservations;
 mod starts;
 mod why;
 
@@ -14,6 +15,7 @@ pub use line::InLine;
 pub use nodes::{Holder, NodeLine};
 pub use not_in_line::NotInLine;
 pub use queues::QueueLine;
+pub use reservations::ReservationLine;
 pub use starts::StartLine;
 pub use why::{PodQuestion, Why};
 
@@ -56,6 +58,8 @@ pub struct Queues {
     pub waiting: Vec<InLine>,
     /// Gangs and pods that are pending without being in line.
     pub not_in_line: Vec<NotInLine>,
+    /// Reservations from one time to another, by name.
+    pub reservations: Vec<ReservationLine>,
     /// The resource whose units are GPUs.
     pub gpu_resource: String,
 }
@@ -80,7 +84,8 @@ pub(crate) fn ask(
             let queues = queues::lines(&waiting, scheduler);
             let not_in_line = not_in_line::not_in_line(scheduler.world());
             let gpu_resource = scheduler.world().rules().device_resource.to_string();
-            Reply::Queues(Queues { queues, waiting, not_in_line, gpu_resource })
+            let reservations = reservations::lines(scheduler);
+            Reply::Queues(Queues { queues, waiting, not_in_line, reservations, gpu_resource })
         }
         Question::Nodes { all } => {
             let snapshot = scheduler.ask().snapshot(now_ms);

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::gang::{GangLine, state_of};
 use super::line::{InLine, line};
 use super::not_in_line::{waits_for_quota, waits_for_reservation, why_not_started};
+use super::reservations::{ReservationLine, of_job};
 use super::starts::starts;
 use crate::schedule::Scheduler;
 use crate::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
@@ -54,6 +55,9 @@ pub struct Why {
     /// Whether it could start if nobody held anything, its queue aside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fits_when_all_is_free: Option<bool>,
+    /// Reservations that it may use, or will.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<ReservationLine>,
 }
 
 /// Namespace and name. What stands before a `/` is a kind, as for kubectl, or the namespace, as
@@ -92,6 +96,7 @@ pub(super) fn why(
         obstacles: Vec::new(),
         relaxations: None,
         fits_when_all_is_free: None,
+        reservations: Vec::new(),
     };
     let line = line(now_ms, scheduler);
     let world = scheduler.world();
@@ -123,6 +128,7 @@ pub(super) fn why(
             obstacles,
             relaxations,
             fits_when_all_is_free: scheduler.ask().fits_when_all_is_free(in_line.id),
+            reservations: of_job(in_line.id, scheduler),
             ..told("waits", message)
         });
     }

@@ -79,6 +79,7 @@ pub enum Announced {
     /// A condition of a pod.
     Condition,
     QueueStatus,
+    ReservationStatus,
     /// The status of a group of pods.
     GroupStatus,
 }
@@ -90,6 +91,7 @@ impl Announced {
             Self::Event => "event of a pod",
             Self::Condition => "condition of a pod",
             Self::QueueStatus => "status of a queue",
+            Self::ReservationStatus => "status of a reservation",
             Self::GroupStatus => "status of a group of pods",
         }
     }

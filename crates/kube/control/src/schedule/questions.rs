@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::queues::{self, Problem, engine_name};
+use dovetail_cluster::reservations::{self, Unusable};
 use dovetail_cluster::world::PodKey;
-use dovetail_model::{JobId, Owner, PendingReason, QueueUsage, Snapshot};
-use dovetail_objects::{Pod, Queue};
+use dovetail_model::{Booked, JobId, Owner, PendingReason, QueueUsage, Snapshot};
+use dovetail_objects::{Pod, Queue, Reservation};
 use dovetail_plan::explain::Relaxation;
 use dovetail_plan::{QueueUse, View};
 use serde_json::Value;
@@ -134,6 +135,22 @@ impl Questions<'_> {
             (queue.meta.name.to_string(), queues::status(queue, problem, known, rules))
         };
         world.queues().all().map(says).collect()
+    }
+
+    /// What each reservation is to say of itself, where something was decided about it.
+    pub fn reservation_statuses(&mut self) -> Vec<(String, Value)> {
+        let (world, Some(engine)) = self.known.both() else { return Vec::new() };
+        let booked: BTreeMap<&str, &Booked> =
+            engine.list().bookings().map(|booked| (booked.booking.name.as_str(), booked)).collect();
+        let says = |(object, problem): (&Reservation, Option<&Unusable>)| {
+            let name = object.meta.name.to_string();
+            let decided = match problem {
+                Some(problem) => Err(problem),
+                None => Ok(*booked.get(name.as_str())?),
+            };
+            Some((name, reservations::status(object, decided)?))
+        };
+        world.reservations().all().filter_map(says).collect()
     }
 
     /// What queues have used by now; `None` where the order does not count it.

@@ -57,6 +57,9 @@ pub struct Counts {
     pub paused: usize,
     /// Decisions that are not sent yet.
     pub to_send: usize,
+    /// GPUs that are kept free in thousandths: for jobs that are next, and by reservations from one
+    /// time to another.
+    pub reserved_unused_gpu_milli: [i64; 2],
 }
 
 impl Scheduler {
@@ -241,6 +244,10 @@ impl Scheduler {
             active: pending.pods() - unschedulable + dispatch.provisioning.pods(),
             paused: dispatch.pauses.pods.count(),
             to_send: dispatch.outbox.to_send(),
+            reserved_unused_gpu_milli: self
+                .known
+                .engine()
+                .map_or([0, 0], |engine| engine.list().reserved_unused_gpu_milli()),
         }
     }
 

@@ -11,6 +11,7 @@
 //! | `network`, `hyper_nodes` | topology levels and domains |
 //! | `members`, `numbered`, `descriptions` | gangs: their pods, and what describes them |
 //! | `queues`, `budgets`, `registry` | queues, disruption budgets, selectors in use |
+//! | `reservations` | what is reserved from one time to another |
 //! | `attachments` | volumes that are attached to nodes |
 //! | `exempt`, `unreadable` | what is not to be tried; objects that cannot be read |
 
@@ -31,6 +32,7 @@ mod put;
 pub(crate) mod queues;
 pub(crate) mod registry;
 pub(crate) mod reported;
+pub(crate) mod reservations;
 mod stored;
 pub(crate) mod unreadable;
 
@@ -54,6 +56,7 @@ use nodes::Nodes;
 use pods::{PodEntry, Pods, Slot};
 use queues::Queues;
 use registry::Registry;
+use reservations::Reservations;
 use unreadable::Unreadable;
 
 /// No object can have this name.
@@ -78,6 +81,7 @@ pub(crate) struct Objects {
     pub(crate) members: Members,
     pub(crate) descriptions: Descriptions,
     pub(crate) queues: Queues,
+    pub(crate) reservations: Reservations,
     pub(crate) exempt: ExemptSets,
     pub(crate) unreadable: Unreadable,
     pub(crate) dirty: Dirty,

@@ -61,6 +61,9 @@ impl Objects {
                 self.note_levels(has_turned);
             }
             Object::Queue(queue) => self.queues.put(*queue),
+            Object::Reservation(object) => {
+                self.reservations.put(*object, &self.facts, &self.settings.rules);
+            }
             Object::ResourceSlice(slice) => {
                 let name = slice.meta.name.clone();
                 self.dirty.nodes.extend(self.nodes.set_slice(&name, Some(*slice)));
@@ -135,6 +138,7 @@ impl Objects {
                 self.note_levels(has_turned);
             }
             Kind::Queue => self.queues.remove(name),
+            Kind::Reservation => self.reservations.remove(name),
             Kind::ResourceSlice => {
                 self.dirty.nodes.extend(self.nodes.set_slice(name, None));
             }

@@ -34,6 +34,7 @@ impl Objects {
                 self.network.topologies.get(&(kind, name.into())).map(|object| &object.meta)
             }
             Kind::Queue => self.queues.get(name).map(|object| &object.meta),
+            Kind::Reservation => self.reservations.get(name).map(|object| &object.meta),
             Kind::ResourceSlice => self.nodes.slice(name).map(|object| &object.meta),
             Kind::StorageClass => self.facts.class(name).map(|object| &object.meta),
             Kind::VolumeAttachment => self.attachments.get(name).map(|object| &object.meta),
@@ -71,6 +72,7 @@ impl Objects {
                 all.filter(|(of, _)| *of == kind).map(|(_, name)| cluster(name)).collect()
             }
             Kind::Queue => self.queues.names().map(cluster).collect(),
+            Kind::Reservation => self.reservations.names().map(cluster).collect(),
             Kind::ResourceSlice => self.nodes.slice_names().map(cluster).collect(),
             Kind::StorageClass => self.facts.classes().map(|object| of(&object.meta)).collect(),
             Kind::VolumeAttachment => self.attachments.names().map(cluster).collect(),

@@ -5,6 +5,7 @@ mod nodes;
 mod pods;
 mod preemption;
 mod queues;
+mod reservations;
 mod volumes;
 
 pub use gangs::{GangLook, GangView, MemberLook};
@@ -12,4 +13,5 @@ pub use nodes::NodeView;
 pub use pods::PodView;
 pub use preemption::PreemptionView;
 pub use queues::QueueView;
+pub use reservations::ReservationView;
 pub use volumes::VolumeView;

@@ -1,0 +1,141 @@
+//! A reservation in the words of the engine, or why it cannot be one.
+
+use std::sync::Arc;
+
+use dovetail_model::{Beneficiary, Booking};
+use dovetail_objects::Reservation;
+use jiff::Timestamp;
+use thiserror::Error;
+
+use super::status::{phase, says_of_this};
+use crate::queues::engine_name;
+use crate::translate::{Facts, Rules, pod};
+
+/// Pods of one reservation, at most.
+const MOST_PODS: u32 = 10_000;
+
+/// Why capacity cannot be reserved as a reservation says.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unusable {
+    #[error("spec.{field}: `{text}` is not a time: write one such as 2026-12-01T08:00:00Z")]
+    Time { field: &'static str, text: String },
+    #[error("spec.to: {to} is not later than spec.from, {from}")]
+    Order { from: String, to: String },
+    #[error("spec: names queue {queue} and job {job}: a reservation is for one of them")]
+    Both { queue: String, job: String },
+    #[error("spec.count: {count} pods: expected 1 to {MOST_PODS}")]
+    Count { count: u32 },
+    #[error("spec.requests: {problem}")]
+    Pod { problem: String },
+}
+
+/// What is to be reserved.
+pub fn booking(object: &Reservation, facts: &Facts, rules: &Rules) -> Result<Booking, Unusable> {
+    let time = |field: &'static str, text: &str| {
+        let read = text.parse::<Timestamp>().ok();
+        let read = read.and_then(|at| u64::try_from(at.as_millisecond()).ok());
+        read.ok_or_else(|| Unusable::Time { field, text: text.to_owned() })
+    };
+    let (queue, job) = (object.queue.to_string(), object.job.to_string());
+    let beneficiary = match (queue.is_empty(), job.is_empty()) {
+        (false, false) => return Err(Unusable::Both { queue, job }),
+        (false, true) => Some(Beneficiary::Queue(engine_name(&queue))),
+        (true, false) => Some(Beneficiary::Job(job)),
+        (true, true) => None,
+    };
+    let (from_ms, to_ms) = (time("from", &object.from)?, time("to", &object.to)?);
+    if to_ms <= from_ms {
+        let (from, to) = (object.from.to_string(), object.to.to_string());
+        return Err(Unusable::Order { from, to });
+    }
+    let count = object.count;
+    if !(1..=MOST_PODS).contains(&count) {
+        return Err(Unusable::Count { count });
+    }
+    let requirement = pod(&object.pod, facts, rules)
+        .map_err(|problem| Unusable::Pod { problem: problem.to_string() })?;
+    Ok(Booking {
+        name: object.meta.name.to_string(),
+        beneficiary,
+        requirement: Arc::new(requirement),
+        count,
+        from_ms,
+        to_ms,
+        was_admitted: ["Admitted", "Active"].contains(&phase(object)) && says_of_this(object),
+    })
+}
+
+/// Whether it was refused or has ended as it is written now: nothing more is decided about it.
+pub fn is_settled(object: &Reservation) -> bool {
+    ["Refused", "Ended"].contains(&phase(object)) && says_of_this(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn reservation(change: impl Fn(&mut Value)) -> Reservation {
+        let mut object = json!({"metadata": {"name": "night", "generation": 3}, "spec": {
+            "queue": "vision", "count": 4,
+            "requests": {"nvidia.com/gpu": 8, "cpu": "96"},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "from": "2026-12-01T20:00:00Z", "to": "2026-12-02T06:00:00+00:00"}});
+        change(&mut object);
+        serde_json::from_value(object).expect("a reservation")
+    }
+
+    fn read(change: impl Fn(&mut Value)) -> Result<Booking, Unusable> {
+        booking(&reservation(change), &Facts::default(), &Rules::default())
+    }
+
+    #[test]
+    fn a_reservation_is_read_as_it_is_written() {
+        let night = read(|_| {}).expect("as documented");
+        assert_eq!(night.beneficiary, Some(Beneficiary::Queue("vision".to_owned())));
+        assert_eq!((night.count, night.to_ms - night.from_ms), (4, 36_000_000));
+        assert_eq!(night.requirement.gpu_milli(), 8_000);
+        assert_eq!(night.requirement.resources.cpu_milli, 96_000);
+        assert_eq!(night.requirement.tolerations.len(), 1);
+        assert!(!night.was_admitted);
+        let nobody = read(|object| drop(object["spec"].as_object_mut().unwrap().remove("queue")));
+        assert_eq!(nobody.expect("a drain").beneficiary, None);
+    }
+
+    #[test]
+    fn what_cannot_be_reserved_is_refused_with_the_field_and_what_to_write() {
+        let told = |change: &dyn Fn(&mut Value)| read(change).expect_err("refused").to_string();
+        let spec = |field: &str, value: Value| told(&move |it| it["spec"][field] = value.clone());
+        assert_eq!(
+            spec("from", json!("tomorrow")),
+            "spec.from: `tomorrow` is not a time: write one such as 2026-12-01T08:00:00Z"
+        );
+        assert!(spec("to", json!("")).starts_with("spec.to: `` is not a time"));
+        assert_eq!(
+            spec("to", json!("2026-12-01T20:00:00Z")),
+            "spec.to: 2026-12-01T20:00:00Z is not later than spec.from, 2026-12-01T20:00:00Z"
+        );
+        assert_eq!(
+            spec("job", json!("default/train")),
+            "spec: names queue vision and job default/train: a reservation is for one of them"
+        );
+        assert_eq!(spec("count", json!(0)), "spec.count: 0 pods: expected 1 to 10000");
+        assert!(spec("requests", json!({"nvidia.com/gpumem": 1})).starts_with("spec.requests: "));
+    }
+
+    #[test]
+    fn what_was_decided_holds_until_the_reservation_is_changed() {
+        let with = |phase: &str, generation: u64| {
+            reservation(|object| {
+                object["status"] = json!({"phase": phase, "observedGeneration": generation});
+            })
+        };
+        let admitted = |object: &Reservation| {
+            booking(object, &Facts::default(), &Rules::default()).expect("read").was_admitted
+        };
+        assert!(admitted(&with("Active", 3)) && !admitted(&with("Active", 2)));
+        assert!(is_settled(&with("Refused", 3)) && !is_settled(&with("Refused", 2)));
+        assert!(is_settled(&with("Ended", 3)) && !is_settled(&with("Admitted", 3)));
+    }
+}

@@ -1,0 +1,121 @@
+//! What a reservation says of itself: `status` of its object.
+
+use std::collections::BTreeSet;
+
+use dovetail_model::{Booked, Verdict};
+use dovetail_objects::{Reservation, harmless, structural};
+use schemars::{JsonSchema, Schema};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Unusable;
+use crate::queues::timestamp;
+
+/// Names of nodes that a status lists, at most.
+const MOST_NODES: usize = 256;
+
+// What a reservation reports. Its schema is derived from it: the comments of its fields are what
+// `kubectl explain reservation.status` prints.
+#[derive(JsonSchema, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = none_required)]
+struct Status {
+    /// `Admitted`: there is room for it at its time. `Refused`: there is none. `Active`: its queue
+    /// or job may use it. `Ended`: its time is over.
+    #[schemars(extend("enum" = ["Admitted", "Refused", "Active", "Ended"]))]
+    phase: &'static str,
+    /// Why, for people.
+    #[schemars(length(max = 32_768))]
+    message: String,
+    /// Of a refused reservation, the earliest start at which there would be room, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    earliest_time: Option<String>,
+    /// Nodes on which capacity is reserved.
+    nodes: Vec<String>,
+    /// For how many pods.
+    #[schemars(with = "i64", range(min = 0))]
+    pods: usize,
+    /// The generation of the reservation that this is about.
+    #[schemars(with = "i64", range(min = 0))]
+    observed_generation: i64,
+}
+
+/// A status is written as a whole, but a server takes one that lacks fields.
+fn none_required(schema: &mut Schema) {
+    schema.remove("required");
+}
+
+/// The schema of `status` for the CustomResourceDefinition.
+pub(super) fn status_schema() -> Value {
+    structural::<Status>()
+}
+
+/// The phase that its status says; empty if it says none.
+pub fn phase(object: &Reservation) -> &str {
+    object.status["phase"].as_str().unwrap_or_default()
+}
+
+/// Whether its status is about what it says now.
+pub(super) fn says_of_this(object: &Reservation) -> bool {
+    object.status["observedGeneration"] == json!(object.generation)
+}
+
+/// What a reservation is to say; `None` as long as nothing was decided about it.
+pub fn status(object: &Reservation, decided: Result<&Booked, &Unusable>) -> Option<Value> {
+    let empty = BTreeSet::new();
+    let (phase, message, earliest_ms, nodes, pods) = match decided {
+        Err(problem) => ("Refused", problem.to_string(), None, empty, 0),
+        Ok(booked) => {
+            let places = &booked.claim.places;
+            let nodes: BTreeSet<String> = places.iter().map(|at| at.node.to_string()).collect();
+            let (phase, message, earliest_ms) = match booked.verdict {
+                Verdict::Requested => return None,
+                Verdict::Admitted => ("Admitted", missing(booked), None),
+                Verdict::Active => ("Active", missing(booked), None),
+                Verdict::Refused { earliest_ms } => ("Refused", refused(earliest_ms), earliest_ms),
+                Verdict::Ended => ("Ended", "its time is over".to_owned(), None),
+            };
+            (phase, message, earliest_ms, nodes, places.len())
+        }
+    };
+    Some(json!(Status {
+        phase,
+        message: harmless(&message).to_string(),
+        earliest_time: earliest_ms.map(timestamp),
+        nodes: nodes.into_iter().take(MOST_NODES).collect(),
+        pods,
+        observed_generation: object.generation,
+    }))
+}
+
+fn refused(earliest_ms: Option<u64>) -> String {
+    match earliest_ms {
+        Some(at_ms) => {
+            let at = timestamp(at_ms);
+            format!("no room at its time: the earliest start with room is {at}")
+        }
+        None => "no room at its time, nor at any time that is known: pods without \
+                 dovetail.dev/runtime are not expected to end"
+            .to_owned(),
+    }
+}
+
+fn missing(booked: &Booked) -> String {
+    let count = booked.booking.count;
+    match booked.missing() {
+        0 => String::new(),
+        missing => format!("no room for {missing} of {count} pods: nodes are gone or full"),
+    }
+}
+
+/// The JSON patch that makes a reservation say what it is to say; `None` if it does.
+pub fn patch(object: &Reservation, wanted: &Value) -> Option<Value> {
+    // The identity is tested first: nothing is said of another reservation of the name.
+    (object.status != *wanted).then(|| {
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": object.meta.uid},
+            {"op": "add", "path": "/status", "value": wanted},
+        ])
+    })
+}
