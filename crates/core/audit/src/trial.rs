@@ -1,7 +1,7 @@
 //! What the engine starts in a made-up world: checks try on it what they would advise.
 //!
-//! Most GPUs of a large cluster are allocated, and what is asked is where pending pods would go: the
-//! engine gets the nodes that have a device left, with what is held there.
+//! Most GPUs of a large cluster are allocated, and what is asked is where pending pods would go:
+//! the engine gets the nodes that have a device left, with what is held there.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -156,7 +156,8 @@ fn what_has_another_shape_than_it_should_is_left_out_aloud_or_stays_strange() {
             r#"{{"kind": "Pod", "apiVersion": "v1", "metadata": {{"name": "{name}", "namespace": "prod"}}, "spec": {spec}}}"#
         )
     };
-    let large = pod("large", r#"{"nodeName": "g2", "unused": 1e999}"#);
+    let large =
+        pod("large", r#"{"nodeName": "g2", "containers": [{"name": "main"}], "unused": 1e999}"#);
     let lines = [large, pod("strange", "\"secret\""), pod("stranger", r#"{"containers": 5}"#)];
     folder.write("more.json", &lines.join("\n"));
     let done =

@@ -3,6 +3,9 @@
 
 pub use dovetail_model::labels::*;
 
+/// Group of CustomResourceDefinitions.
+pub const DEFINITIONS: &str = "apiextensions.k8s.io";
+
 /// Annotations by which a pod asks KAI for a fraction of a device.
 pub const FRACTION: [&str; 2] = ["gpu-fraction", "gpu-memory"];
 

@@ -1,14 +1,12 @@
 //! The CustomResourceDefinition of sharing policies. The schemas of `spec` and `status` are derived
 //! from the types that read and write them.
 
+use dovetail_objects::labels::DEFINITIONS;
 use dovetail_objects::structural;
 use serde_json::{Value, json};
 
 use crate::policy::PolicySpec;
 use crate::status::Status;
-
-/// Group of CustomResourceDefinitions.
-const DEFINITIONS: &str = "apiextensions.k8s.io";
 
 /// The definition as an object.
 pub fn definition() -> Value {

@@ -78,7 +78,7 @@ async fn reserved_nodes_are_for_the_queue_alone_and_free_when_the_reservation_is
     let all = json!({"namespaceSelector": {}});
     create(&control_plane, &queue_objects::queue("vision", all));
     for object in [
-        reservation("later", "vision", 1, (3_600, 7_200)),
+        reservation("later", "vision", 1, (1_800, 7_200)),
         reservation("now", "vision", 1, (-60, 3_600)),
         reservation("much", "vision", 3, (0, 3_600)),
         reservation("over", "vision", 1, (-60, -30)),

@@ -237,7 +237,10 @@ fn worlds<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Demand, &'v Pendi
     let pending = view.pending.get_or_init(|| {
         let of = |demand: &Demand| {
             let is_asked = !demand.world.jobs.is_empty();
-            let world = is_asked.then(|| asking_for_devices(&demand.world)).unwrap_or_default();
+            let world = match is_asked {
+                true => asking_for_devices(&demand.world),
+                false => Default::default(),
+            };
             let starts_now = binds(&world).into_iter().map(|(job, _)| job).collect();
             Pending { world, starts_now }
         };

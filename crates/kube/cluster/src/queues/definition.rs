@@ -1,6 +1,7 @@
 //! The CustomResourceDefinition of queues: its envelope, and the columns of `kubectl get queues`.
 //! The schemas of `spec` and `status` are derived from the types that read and write them.
 
+use dovetail_objects::labels::DEFINITIONS;
 use dovetail_objects::queue_spec_schema;
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::yaml;
 /// The definition as an object.
 pub fn definition() -> Value {
     json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
+        "apiVersion": format!("{DEFINITIONS}/v1"),
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "queues.dovetail.dev"},
         "spec": {

@@ -2,6 +2,7 @@
 //! reservations`. The schemas of `spec` and `status` are derived from the types that read and write
 //! them.
 
+use dovetail_objects::labels::DEFINITIONS;
 use dovetail_objects::reservation_spec_schema;
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::queues::yaml;
 /// The definition as an object.
 pub fn definition() -> Value {
     json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
+        "apiVersion": format!("{DEFINITIONS}/v1"),
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "reservations.dovetail.dev"},
         "spec": {

@@ -208,11 +208,6 @@ impl World {
         QueueView { index: &self.index }
     }
 
-    /// Questions about reservations.
-    pub fn reservations(&self) -> ReservationView<'_> {
-        ReservationView { objects: &self.index.objects }
-    }
-
     /// Questions about claims and their volumes.
     pub fn volumes(&self) -> VolumeView<'_> {
         VolumeView { objects: &self.index.objects }

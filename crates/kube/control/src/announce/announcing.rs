@@ -14,7 +14,7 @@ use super::{
 use crate::control::{Announced, LogEntry};
 use crate::order::EvictionCause;
 use crate::repeats::{Repeats, without_names};
-use crate::schedule::{Evicted, EvictionRefused, News, Rechecks, Scheduler};
+use crate::schedule::{Evicted, EvictionRefused, News, Rechecks, Scheduler, is_unschedulable};
 use crate::status::{self, Waiting};
 
 /// A pod that is pending for less gets no condition.
@@ -173,7 +173,7 @@ impl Announcing {
     ) -> Vec<Write> {
         self.busy_since_ms = is_busy.then(|| self.busy_since_ms.unwrap_or(now_ms));
         if scheduler.take_recheck() {
-            self.rechecks.sooner(now_ms, |job| scheduler.is_unschedulable(job));
+            self.rechecks.sooner(now_ms, |job| is_unschedulable(scheduler, job));
         }
         self.explain(scheduler, is_busy, now_ms);
         self.update_queues(scheduler, is_busy, now_ms);
@@ -262,7 +262,7 @@ impl Announcing {
         let latest_ms = if is_busy { now_ms.saturating_sub(OVERDUE_MS) } else { now_ms };
         let world = scheduler.world();
         let has_queues = world.queues().all().next().is_some();
-        if !has_queues && world.reservations().all().next().is_none() {
+        if !has_queues && world.queues().reservations().all().next().is_none() {
             self.queues_ms = None;
         } else if *self.queues_ms.get_or_insert(now_ms) <= latest_ms {
             for (name, wanted) in scheduler.ask().queue_statuses() {
@@ -308,7 +308,7 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
             world.queues().get(&of.name).map(|queue| queues::patch(queue, wanted, now_ms))
         }
         Kind::Reservation => {
-            let object = world.reservations().get(&of.name);
+            let object = world.queues().reservations().get(&of.name);
             object.map(|object| reservations::patch(object, wanted))
         }
         _ => world

@@ -78,8 +78,8 @@ impl StatusOf {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
     pub of: StatusOf,
-    /// A JSON patch for queues and reservations, a strategic merge patch for groups. Both name the identity, so that
-    /// nothing is written about another object of the name.
+    /// A JSON patch for queues and reservations, a strategic merge patch for groups. Both name the
+    /// identity, so that nothing is written about another object of the name.
     pub patch: Value,
 }
 

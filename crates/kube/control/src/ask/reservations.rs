@@ -15,7 +15,6 @@ pub struct ReservationLine {
     pub queue: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<String>,
-    /// For how many pods.
     pub pods: u32,
     /// Of these, for how many there is room.
     pub reserved_pods: u64,
@@ -60,7 +59,7 @@ pub(super) fn lines(scheduler: &mut Scheduler) -> Vec<ReservationLine> {
             nodes: nodes.filter_map(|node| node.as_str().map(str::to_owned)).collect(),
         }
     };
-    world.reservations().all().map(|(object, _)| line(object)).collect()
+    world.queues().reservations().all().map(|(object, _)| line(object)).collect()
 }
 
 /// Reservations that a job may use, or will.

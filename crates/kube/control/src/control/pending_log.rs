@@ -7,7 +7,7 @@ use dovetail_model::JobId;
 use dovetail_objects::Pod;
 
 use super::output;
-use crate::schedule::{News, Rechecks, Scheduler};
+use crate::schedule::{News, Rechecks, Scheduler, is_unschedulable};
 
 /// A pod that is pending for less is not logged.
 const SETTLE_MS: u64 = 500;
@@ -53,7 +53,7 @@ impl PendingLog {
         lines: &mut Vec<output::LogEntry>,
     ) {
         if scheduler.take_recheck() {
-            self.rechecks.sooner(now_ms, |job| scheduler.is_unschedulable(job));
+            self.rechecks.sooner(now_ms, |job| is_unschedulable(scheduler, job));
         }
         for _ in 0..BATCH {
             let Some(job) = self.rechecks.pop_due(now_ms) else { return };
@@ -80,7 +80,7 @@ impl PendingLog {
                 self.told.insert(job, Logged { word, message, at_ms: now_ms });
             }
             self.rechecks.again(now_ms, job);
-            if scheduler.is_unschedulable(job) {
+            if is_unschedulable(scheduler, job) {
                 return;
             }
         }

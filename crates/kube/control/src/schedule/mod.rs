@@ -26,4 +26,4 @@ pub use comparison::{Compared, Comparison};
 pub use news::{Evicted, EvictionRefused, News, Preempts};
 pub use questions::Questions;
 pub use rechecks::Rechecks;
-pub use scheduler::{Counts, Modes, Scheduler};
+pub use scheduler::{Counts, Modes, Scheduler, is_unschedulable};

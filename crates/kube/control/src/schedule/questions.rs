@@ -150,7 +150,7 @@ impl Questions<'_> {
             };
             Some((name, reservations::status(object, decided)?))
         };
-        world.reservations().all().filter_map(says).collect()
+        world.queues().reservations().all().filter_map(says).collect()
     }
 
     /// What queues have used by now; `None` where the order does not count it.

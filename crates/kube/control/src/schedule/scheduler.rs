@@ -256,11 +256,6 @@ impl Scheduler {
         self.known.pending.reason(job)
     }
 
-    /// Whether a job is pending because no node takes it.
-    pub fn is_unschedulable(&self, job: JobId) -> bool {
-        self.pending_reason(job) == Some(PendingReason::Unschedulable)
-    }
-
     /// What the objects say.
     pub fn world(&self) -> &World {
         &self.known.world
@@ -401,4 +396,9 @@ impl Scheduler {
         }
         self.settle();
     }
+}
+
+/// Whether a job is pending because no node takes it.
+pub fn is_unschedulable(scheduler: &Scheduler, job: JobId) -> bool {
+    scheduler.pending_reason(job) == Some(PendingReason::Unschedulable)
 }

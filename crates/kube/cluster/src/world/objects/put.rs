@@ -16,6 +16,7 @@ use crate::translate::gang::{GangName, made_by};
 impl Objects {
     /// Takes in an object that is there or different.
     pub(crate) fn put(&mut self, object: Object) {
+        let rules = &self.settings.rules;
         match object {
             Object::CsiDriver(driver) => {
                 self.facts.set_driver(driver);
@@ -61,9 +62,7 @@ impl Objects {
                 self.note_levels(has_turned);
             }
             Object::Queue(queue) => self.queues.put(*queue),
-            Object::Reservation(object) => {
-                self.reservations.put(*object, &self.facts, &self.settings.rules);
-            }
+            Object::Reservation(object) => self.reservations.put(*object, &self.facts, rules),
             Object::ResourceSlice(slice) => {
                 let name = slice.meta.name.clone();
                 self.dirty.nodes.extend(self.nodes.set_slice(&name, Some(*slice)));
@@ -74,10 +73,9 @@ impl Objects {
             }
             Object::VolumeAttachment(attachment) => self.attachments.put(attachment),
             Object::Workload(kind, workload) => {
-                let (namespace, name) =
-                    (workload.meta.namespace.clone(), workload.meta.name.clone());
+                let meta = workload.meta.clone();
                 let noted = self.descriptions.put_workload(kind, *workload);
-                self.mark_workload(kind, &namespace, &name, &noted);
+                self.mark_workload(kind, &meta.namespace, &meta.name, &noted);
             }
             Object::DisruptionBudget(budget) => {
                 let turned = self.budgets.put(budget, &mut self.registry);

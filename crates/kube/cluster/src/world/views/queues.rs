@@ -5,6 +5,7 @@ use dovetail_objects::Queue;
 use crate::queues::{Problem, shown_name};
 use crate::world::index::Index;
 use crate::world::missing_queue::MissingQueue;
+use crate::world::views::ReservationView;
 
 /// Questions about queues.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,11 @@ pub struct QueueView<'w> {
 }
 
 impl<'w> QueueView<'w> {
+    /// What is reserved for them, and for jobs.
+    pub fn reservations(self) -> ReservationView<'w> {
+        ReservationView { objects: &self.index.objects }
+    }
+
     /// The queues by name, each with what is wrong with it.
     pub fn all(self) -> impl Iterator<Item = (&'w Queue, Option<&'w Problem>)> + use<'w> {
         let queues = &self.index.objects.queues;
