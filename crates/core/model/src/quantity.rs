@@ -84,6 +84,21 @@ impl Quantity {
         Self { nano: i128::from(bytes) * NANO, format: Format::Binary }
     }
 
+    /// The amount in billionths, exact.
+    pub fn to_billionths(self) -> i128 {
+        self.nano
+    }
+
+    /// Billionths of a unit, written with decimal suffixes.
+    pub fn billionths(billionths: i128) -> Self {
+        Self { nano: billionths, format: Format::Decimal }
+    }
+
+    /// As many billionths, written as this one is.
+    pub fn with_billionths(self, billionths: i128) -> Self {
+        Self { nano: billionths, ..self }
+    }
+
     /// The sum, exact; as far as it goes where it would not fit.
     pub fn saturating_add(self, other: Self) -> Self {
         Self { nano: self.nano.saturating_add(other.nano), format: self.format }

@@ -50,8 +50,11 @@ pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, Sprea
 pub use claim::{SELECTED_NODE, VolumeClaim};
 pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
 pub use devices::{
-    AllocatedDevice, DeviceAsked, DeviceClass, DevicePool, OfferedDevice, ResourceClaim,
-    ResourceClaimTemplate, ResourceSlice,
+    AllocatedDevice, Allocation, Asked, AskedCount, BindingConditions, ClaimConstraint,
+    ClaimRequest, ConstraintRule, Consumer, CounterSet, DeviceAsked, DeviceAttribute,
+    DeviceCapacity, DeviceClass, DevicePool, DeviceTaint, DeviceToleration, OfferedDevice, Reach,
+    RequestPolicy, RequestRange, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
+    TaintEffectOfDevice,
 };
 pub use disruption_budget::DisruptionBudget;
 pub use field_path::field_path;

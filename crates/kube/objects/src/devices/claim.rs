@@ -3,9 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_model::Quantity;
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{SelectorJson, expressions, units};
+use super::allocation::{Allocation, Consumer, StatusJson};
+use super::taint::DeviceToleration;
+use super::{SelectorJson, amounts, expressions};
 use crate::json::{Amount, nullable};
 use crate::meta::Meta;
 
@@ -15,11 +19,13 @@ use crate::meta::Meta;
 pub struct ResourceClaim {
     /// Name and identity.
     pub meta: Meta,
-    pub requests: Vec<DeviceAsked>,
-    /// Devices that were allocated to it; `None` until any are.
-    pub allocated: Option<Vec<AllocatedDevice>>,
-    /// Names of the pods that it is reserved for.
-    pub pods: Vec<Box<str>>,
+    /// Names of its finalizers.
+    pub finalizers: Vec<Box<str>>,
+    pub asked: Asked,
+    /// What was allocated to it; `None` until anything is.
+    pub allocation: Option<Allocation>,
+    /// Who it is reserved for.
+    pub reserved_for: Vec<Consumer>,
 }
 
 /// From which claims are made for pods.
@@ -28,44 +34,109 @@ pub struct ResourceClaim {
 pub struct ResourceClaimTemplate {
     /// Name and identity.
     pub meta: Meta,
-    pub requests: Vec<DeviceAsked>,
+    pub asked: Asked,
 }
 
-/// What is asked for; of alternatives the first.
+/// All that a claim asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub requests: Vec<ClaimRequest>,
+    pub constraints: Vec<ClaimConstraint>,
+    /// What drivers are told of its devices, as it is written.
+    pub config: Vec<Value>,
+}
+
+/// A request of a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// Its name, unique in the claim.
+    pub name: Box<str>,
+    /// What it asks for, the best first: exactly one is served.
+    pub alternatives: Vec<DeviceAsked>,
+    /// Whether it has alternatives, even if it is one.
+    pub is_list: bool,
+}
+
+/// Devices of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceAsked {
+    /// Its name among the alternatives of its request; empty where there are none.
+    pub name: Box<str>,
     /// Name of the device class.
     pub class: Box<str>,
-    /// CEL expressions that the devices meet, beside those of the class.
+    /// CEL expressions that the devices meet, beside those of the class; empty where a selector is
+    /// of another kind.
     pub selectors: Vec<String>,
-    /// How many devices; `None` is all that there are.
-    pub count: Option<i64>,
-    /// Whether it only looks on while others use the device.
-    pub is_admin: bool,
+    pub count: AskedCount,
+    /// Whether it only looks on while others use the device; `None` where it does not say.
+    pub admin_access: Option<bool>,
+    /// How much of each device, by capacity; `None` where it does not say.
+    pub capacity: Option<BTreeMap<Box<str>, Quantity>>,
+    pub tolerations: Vec<DeviceToleration>,
+    /// Fields that are not known.
+    pub unknown: Vec<Box<str>>,
 }
 
-/// A device that was allocated to a claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AllocatedDevice {
-    pub driver: Box<str>,
-    pub pool: Box<str>,
-    /// Its name in the pool.
-    pub device: Box<str>,
-    /// Whether the claim only looks on while others use it.
-    pub is_admin: bool,
-    /// How much of it, by capacity and in whole units, where several claims may have it.
-    pub consumed: BTreeMap<Box<str>, i64>,
+/// How many devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskedCount {
+    Exactly(i64),
+    /// All that there are.
+    All,
+    /// In a way that is not known.
+    Other(Box<str>),
+}
+
+/// What devices of a claim must have in common, or must not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimConstraint {
+    /// Names of requests, or of alternatives after their request and a slash; none is all.
+    pub requests: Vec<Box<str>>,
+    pub rule: ConstraintRule,
+}
+
+/// A rule about an attribute of several devices, by its full name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConstraintRule {
+    /// All have the same value.
+    Match(Box<str>),
+    /// No two have the same value.
+    Distinct(Box<str>),
+    /// One that is not known.
+    Other,
+}
+
+impl Default for AskedCount {
+    fn default() -> Self {
+        Self::Exactly(1)
+    }
+}
+
+impl DeviceAsked {
+    /// Whether it only looks on while others use the device.
+    pub fn is_admin(&self) -> bool {
+        self.admin_access == Some(true)
+    }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ClaimJson {
     #[serde(deserialize_with = "nullable")]
-    metadata: Meta,
+    metadata: ClaimMetaJson,
     #[serde(deserialize_with = "nullable")]
     spec: SpecJson,
     #[serde(deserialize_with = "nullable")]
     status: StatusJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClaimMetaJson {
+    #[serde(deserialize_with = "nullable")]
+    finalizers: Vec<Box<str>>,
+    #[serde(flatten)]
+    meta: Meta,
 }
 
 #[derive(Default, Deserialize)]
@@ -96,11 +167,17 @@ struct SpecJson {
 struct AskedJson {
     #[serde(deserialize_with = "nullable")]
     requests: Vec<RequestJson>,
+    #[serde(deserialize_with = "nullable")]
+    constraints: Vec<ConstraintJson>,
+    #[serde(deserialize_with = "nullable")]
+    config: Vec<Value>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct RequestJson {
+    #[serde(deserialize_with = "nullable")]
+    name: Box<str>,
     exactly: Option<ExactJson>,
     #[serde(deserialize_with = "nullable")]
     first_available: Vec<ExactJson>,
@@ -113,106 +190,98 @@ struct RequestJson {
 #[serde(default, rename_all = "camelCase")]
 struct ExactJson {
     #[serde(deserialize_with = "nullable")]
+    name: Box<str>,
+    #[serde(deserialize_with = "nullable")]
     device_class_name: Box<str>,
     #[serde(deserialize_with = "nullable")]
     allocation_mode: Box<str>,
     count: Option<i64>,
-    #[serde(deserialize_with = "nullable")]
-    admin_access: bool,
+    admin_access: Option<bool>,
     #[serde(deserialize_with = "nullable")]
     selectors: Vec<SelectorJson>,
+    capacity: Option<CapacityJson>,
+    #[serde(deserialize_with = "nullable")]
+    tolerations: Vec<DeviceToleration>,
+    #[serde(flatten)]
+    unknown: BTreeMap<Box<str>, Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CapacityJson {
+    #[serde(deserialize_with = "nullable")]
+    requests: BTreeMap<Box<str>, Option<Amount>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct StatusJson {
-    allocation: Option<AllocationJson>,
+struct ConstraintJson {
     #[serde(deserialize_with = "nullable")]
-    reserved_for: Vec<ConsumerJson>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ConsumerJson {
-    #[serde(deserialize_with = "nullable")]
-    resource: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    name: Box<str>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AllocationJson {
-    #[serde(deserialize_with = "nullable")]
-    devices: ResultsJson,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ResultsJson {
-    #[serde(deserialize_with = "nullable")]
-    results: Vec<ResultJson>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ResultJson {
-    #[serde(deserialize_with = "nullable")]
-    driver: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    pool: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    device: Box<str>,
-    #[serde(deserialize_with = "nullable")]
-    admin_access: bool,
-    #[serde(deserialize_with = "nullable")]
-    consumed_capacity: BTreeMap<Box<str>, Option<Amount>>,
+    requests: Vec<Box<str>>,
+    match_attribute: Option<Box<str>>,
+    distinct_attribute: Option<Box<str>>,
 }
 
 impl From<ClaimJson> for ResourceClaim {
     fn from(ClaimJson { metadata, spec, status }: ClaimJson) -> Self {
-        let pods = status.reserved_for.into_iter().filter(|of| &*of.resource == "pods");
-        let results = |of: AllocationJson| of.devices.results.into_iter().map(ResultJson::read);
-        Self {
-            meta: metadata,
-            requests: spec.requests(),
-            allocated: status.allocation.map(|allocation| results(allocation).collect()),
-            pods: pods.map(|consumer| consumer.name).collect(),
-        }
+        let ClaimMetaJson { finalizers, meta } = metadata;
+        let (allocation, reserved_for) = status.read();
+        Self { meta, finalizers, asked: spec.devices.read(), allocation, reserved_for }
     }
 }
 
 impl From<TemplateJson> for ResourceClaimTemplate {
     fn from(TemplateJson { metadata, spec }: TemplateJson) -> Self {
-        Self { meta: metadata, requests: spec.spec.requests() }
+        Self { meta: metadata, asked: spec.spec.devices.read() }
     }
 }
 
-impl SpecJson {
-    fn requests(self) -> Vec<DeviceAsked> {
-        let first = |request: RequestJson| {
-            let RequestJson { exactly, first_available, own } = request;
-            let own = Some(own).filter(|own| !own.device_class_name.is_empty());
-            let asked = exactly.or(first_available.into_iter().next()).or(own)?;
-            Some(DeviceAsked {
-                class: asked.device_class_name,
-                selectors: expressions(asked.selectors),
-                count: (&*asked.allocation_mode != "All").then(|| asked.count.unwrap_or(1)),
-                is_admin: asked.admin_access,
-            })
+impl AskedJson {
+    fn read(self) -> Asked {
+        let constraint = |constraint: ConstraintJson| ClaimConstraint {
+            requests: constraint.requests,
+            rule: match (constraint.match_attribute, constraint.distinct_attribute) {
+                (Some(attribute), _) => ConstraintRule::Match(attribute),
+                (None, Some(attribute)) => ConstraintRule::Distinct(attribute),
+                (None, None) => ConstraintRule::Other,
+            },
         };
-        self.devices.requests.into_iter().filter_map(first).collect()
+        Asked {
+            requests: self.requests.into_iter().map(RequestJson::read).collect(),
+            constraints: self.constraints.into_iter().map(constraint).collect(),
+            config: self.config,
+        }
     }
 }
 
-impl ResultJson {
-    fn read(self) -> AllocatedDevice {
-        AllocatedDevice {
-            driver: self.driver,
-            pool: self.pool,
-            device: self.device,
-            is_admin: self.admin_access,
-            consumed: units(self.consumed_capacity),
+impl RequestJson {
+    fn read(self) -> ClaimRequest {
+        let is_list = !self.first_available.is_empty();
+        let alternatives = match (is_list, self.exactly) {
+            (true, _) => self.first_available.into_iter().map(ExactJson::read).collect(),
+            (false, exactly) => {
+                vec![DeviceAsked { name: Box::default(), ..exactly.unwrap_or(self.own).read() }]
+            }
+        };
+        ClaimRequest { name: self.name, alternatives, is_list }
+    }
+}
+
+impl ExactJson {
+    fn read(self) -> DeviceAsked {
+        DeviceAsked {
+            name: self.name,
+            class: self.device_class_name,
+            selectors: expressions(self.selectors),
+            count: match &*self.allocation_mode {
+                "" | "ExactCount" => AskedCount::Exactly(self.count.unwrap_or(1)),
+                "All" => AskedCount::All,
+                _ => AskedCount::Other(self.allocation_mode),
+            },
+            admin_access: self.admin_access,
+            capacity: self.capacity.map(|capacity| amounts(capacity.requests.into_iter())),
+            tolerations: self.tolerations,
+            unknown: self.unknown.into_keys().collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Classes of devices.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{SelectorJson, expressions};
 use crate::json::nullable;
@@ -14,8 +15,10 @@ pub struct DeviceClass {
     pub meta: Meta,
     /// The extended resource by which pods may ask for a device of this class; empty if none.
     pub extended_resource: Box<str>,
-    /// CEL expressions that all of its devices meet.
+    /// CEL expressions that all of its devices meet; empty where a selector is of another kind.
     pub selectors: Vec<String>,
+    /// What drivers are told of devices of this class, as it is written.
+    pub config: Vec<Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -34,6 +37,8 @@ struct SpecJson {
     extended_resource_name: Box<str>,
     #[serde(deserialize_with = "nullable")]
     selectors: Vec<SelectorJson>,
+    #[serde(deserialize_with = "nullable")]
+    config: Vec<Value>,
 }
 
 impl From<ClassJson> for DeviceClass {
@@ -42,6 +47,7 @@ impl From<ClassJson> for DeviceClass {
             meta: metadata,
             extended_resource: spec.extended_resource_name,
             selectors: expressions(spec.selectors),
+            config: spec.config,
         }
     }
 }

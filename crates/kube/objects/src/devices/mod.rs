@@ -3,16 +3,27 @@
 //! `v1beta1` has what a device is in `basic`, and what is asked for in the request itself; both are
 //! read here.
 
+mod allocation;
 mod claim;
 mod class;
 mod slice;
+mod taint;
 
-pub use claim::{AllocatedDevice, DeviceAsked, ResourceClaim, ResourceClaimTemplate};
+pub use allocation::{AllocatedDevice, Allocation, Consumer};
+pub use claim::{
+    Asked, AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, DeviceAsked, ResourceClaim,
+    ResourceClaimTemplate,
+};
 pub use class::DeviceClass;
-pub use slice::{DevicePool, OfferedDevice, ResourceSlice};
+pub use slice::{
+    BindingConditions, CounterSet, DeviceAttribute, DeviceCapacity, DevicePool, OfferedDevice,
+    Reach, RequestPolicy, RequestRange, ResourceSlice,
+};
+pub use taint::{DeviceTaint, DeviceToleration, TaintEffectOfDevice};
 
 use std::collections::BTreeMap;
 
+use dovetail_model::Quantity;
 use serde::Deserialize;
 
 use super::json::{Amount, nullable};
@@ -20,8 +31,7 @@ use super::json::{Amount, nullable};
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SelectorJson {
-    #[serde(deserialize_with = "nullable")]
-    cel: CelJson,
+    cel: Option<CelJson>,
 }
 
 #[derive(Default, Deserialize)]
@@ -31,15 +41,16 @@ struct CelJson {
     expression: String,
 }
 
-/// The CEL expressions of selectors, all of which a device must meet.
+/// The CEL expressions of selectors, all of which a device must meet; empty where one is of another
+/// kind.
 fn expressions(selectors: Vec<SelectorJson>) -> Vec<String> {
-    selectors.into_iter().map(|selector| selector.cel.expression).collect()
+    let expression = |selector: SelectorJson| selector.cel.unwrap_or_default().expression;
+    selectors.into_iter().map(expression).collect()
 }
 
-/// Amounts in whole units, by name; without those that have none.
-fn units<'n>(
-    amounts: impl IntoIterator<Item = (Box<str>, Option<Amount>)> + 'n,
-) -> BTreeMap<Box<str>, i64> {
-    let known = amounts.into_iter().filter_map(|(name, of)| Some((name, of?.0.to_units())));
-    known.collect()
+/// Amounts by name; without those that have none.
+fn amounts(
+    amounts: impl Iterator<Item = (Box<str>, Option<Amount>)>,
+) -> BTreeMap<Box<str>, Quantity> {
+    amounts.filter_map(|(name, of)| Some((name, of?.0))).collect()
 }

@@ -3,7 +3,7 @@
 use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
-use dovetail_objects::{AllocatedDevice, DeviceAsked, ResourceClaim};
+use dovetail_objects::{AllocatedDevice, AskedCount, ClaimRequest, ResourceClaim};
 
 use super::class::Classes;
 use super::driver::GpuDriver;
@@ -45,13 +45,20 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn of(asked: DeviceAsked) -> Self {
-        Self {
+    /// What it asks for in the first place; `None` if for nothing of any class.
+    pub(super) fn of(request: ClaimRequest) -> Option<Self> {
+        let first = request.alternatives.into_iter().next();
+        let asked = first.filter(|asked| !asked.class.is_empty())?;
+        Some(Self {
             selected: selected(&asked.selectors),
-            count: asked.count,
-            looks_on: asked.is_admin,
+            looks_on: asked.is_admin(),
+            count: match asked.count {
+                AskedCount::Exactly(count) => Some(count),
+                AskedCount::Other(_) => Some(1),
+                AskedCount::All => None,
+            },
             class: asked.class,
-        }
+        })
     }
 
     /// One device of a class, whichever.
@@ -170,15 +177,16 @@ impl Claim {
     /// What a claim is about.
     pub(super) fn of(claim: ResourceClaim) -> Self {
         let annotation = claim.meta.annotations.get(labels::EXTENDED_RESOURCE_CLAIM);
-        let given = claim.allocated.map(|all| {
-            let taken = all.into_iter().filter(|device| !device.is_admin);
+        let given = claim.allocation.map(|all| {
+            let taken = all.devices.into_iter().filter(|device| !device.is_admin);
             taken.filter_map(Given::of).collect()
         });
+        let pods = claim.reserved_for.into_iter().filter(|of| &*of.resource == "pods");
         Self {
             is_for_extended_resource: annotation == Some("true"),
-            requests: claim.requests.into_iter().map(Request::of).collect(),
+            requests: claim.asked.requests.into_iter().filter_map(Request::of).collect(),
             given,
-            pods: claim.pods,
+            pods: pods.map(|consumer| consumer.name).collect(),
         }
     }
 }
@@ -188,7 +196,8 @@ impl Given {
     fn of(device: AllocatedDevice) -> Option<Self> {
         let driver = GpuDriver::named(&device.driver)?;
         let consumed = device.consumed.iter();
-        let consumed = consumed.map(|(name, units)| (driver.plain(name).into(), *units)).collect();
+        let consumed =
+            consumed.map(|(name, amount)| (driver.plain(name).into(), amount.to_units())).collect();
         Some(Self { device: (driver.name, device.pool, device.device), consumed })
     }
 }

@@ -91,7 +91,7 @@ impl DeviceObjects {
             "ResourceClaim" => drop(self.claims.insert(key(), Claim::of(lenient(raw)?))),
             "ResourceClaimTemplate" => {
                 let template: ResourceClaimTemplate = lenient(raw)?;
-                let requests = template.requests.into_iter().map(Request::of);
+                let requests = template.asked.requests.into_iter().filter_map(Request::of);
                 self.templates.insert(key(), requests.collect());
             }
             _ => self.classes.add(raw.name, lenient(raw)?),

@@ -94,25 +94,25 @@ pub(super) fn newest(
 
 impl Device {
     fn of(device: OfferedDevice, driver: &'static GpuDriver) -> Self {
-        let attributes: BTreeMap<&str, &Box<str>> =
-            device.attributes.iter().map(|(name, text)| (driver.plain(name), text)).collect();
-        let text = |name: &str| attributes.get(name).map(|text| (*text).clone());
-        let capacity = device.capacity.iter();
-        let capacity: BTreeMap<Box<str>, i64> =
-            capacity.map(|(name, units)| (driver.plain(name).into(), *units)).collect();
+        let attributes: BTreeMap<&str, &str> =
+            device.texts().map(|(name, text)| (driver.plain(name), text)).collect();
+        let text = |name: &str| attributes.get(name).map(|text| Box::from(*text));
+        let units = device.capacity.iter();
+        let units = units.map(|(name, of)| (driver.plain(name).into(), of.value.to_units()));
+        let capacity: BTreeMap<Box<str>, i64> = units.collect();
         let is_part = attributes.get("type").is_some_and(|kind| driver.is_part(kind));
         // AMD's driver also offers all parts of a GPU as one device, and says of how many it is.
         let is_part = is_part && !capacity.contains_key("partitions");
         Self {
             driver,
             // As the labels of nodes write models.
-            model: text(driver.model).map(|model| model.replace(' ', "-").into()),
+            model: text(driver.model).map(|model: Box<str>| model.replace(' ', "-").into()),
             uuid: text("uuid"),
             parent: text("parentUUID"),
             bus: text(BUS),
             part: is_part.then(|| text(driver.profile).unwrap_or_default()),
             is_for_several: device.is_for_several,
-            is_tainted: device.is_tainted,
+            is_tainted: device.is_tainted(),
             node: device.node,
             name: device.name,
             capacity,

@@ -1,0 +1,208 @@
+//! Which devices claims get on a node.
+
+use dovetail_claims::{Answer, Rule, allocate as search};
+use dovetail_model::Quantity;
+use dovetail_objects::{
+    AllocatedDevice, Allocation, AskedCount, BindingConditions, ConstraintRule, DeviceAsked,
+    DeviceToleration, ResourceClaim,
+};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+use crate::candidates::{Asking, written};
+use crate::capacity::taken;
+use crate::catalog::{Catalog, Place};
+use crate::held::{DeviceKey, Held};
+use crate::look::RequestLook;
+use crate::pools::PoolState;
+use crate::question::{Question, Reached, full_name, question, reached, value_of};
+use crate::written::{config, nodes};
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// What each claim gets.
+    Fits(Vec<Allotment>),
+    /// They do not fit, whatever is tried. For each request what excludes how many devices.
+    No(Vec<RequestLook>),
+    /// The steps ran out before it was known.
+    Undecided,
+    /// What a claim asks for, or what a driver offers, cannot be understood: in upstream's words.
+    Error(String),
+}
+
+/// What a claim gets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Allotment {
+    pub devices: Vec<GivenDevice>,
+    /// What drivers are told, as it is written in an allocation.
+    pub config: Vec<Value>,
+    /// The node selector of the allocation, as it is written; `None` where every node reaches it.
+    pub nodes: Option<Value>,
+}
+
+/// A device that a claim gets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GivenDevice {
+    /// Name of the request, with that of the alternative after a slash where it has several.
+    pub request: String,
+    pub device: Option<DeviceKey>,
+    /// Whether it only looks on.
+    pub is_admin: bool,
+    /// Whether it is one share of several.
+    pub is_share: bool,
+    /// What it takes of it, where it is a share.
+    pub consumed: BTreeMap<Box<str>, Quantity>,
+    pub tolerations: Vec<DeviceToleration>,
+    /// What must come true before its pod is bound.
+    pub binding: BindingConditions,
+}
+
+impl Allotment {
+    /// As claims say what they have.
+    pub fn allocation(&self) -> Allocation {
+        let device = |given: &GivenDevice| {
+            let DeviceKey { driver, pool, device } = given.device.clone()?;
+            Some(AllocatedDevice {
+                driver,
+                pool,
+                device,
+                is_admin: given.is_admin,
+                consumed: given.consumed.clone(),
+                is_share: given.is_share,
+                awaits_conditions: !given.binding.awaited.is_empty(),
+            })
+        };
+        Allocation { devices: self.devices.iter().filter_map(device).collect(), nodes: None }
+    }
+}
+
+/// What claims get together on a node, when `held` is what others have. At most `steps` states are
+/// looked at.
+pub fn allocate(
+    catalog: &Catalog,
+    held: &Held,
+    place: Place<'_>,
+    claims: &[&ResourceClaim],
+    steps: u64,
+) -> Outcome {
+    let reached = reached(catalog, held, place);
+    let question = match question(catalog, &reached, place, claims) {
+        Ok(question) => question,
+        Err(problem) => return Outcome::Error(problem),
+    };
+    match search(&question.supply, &question.demand, steps) {
+        Answer::Fits(choice) => {
+            let mut allotments = vec![Allotment::default(); claims.len()];
+            for (at, (number, request, _)) in question.requests.iter().enumerate() {
+                let claim = claims[*number];
+                let request = &claim.asked.requests[*request];
+                let asked = &request.alternatives[choice.alternatives[at]];
+                let asking = Asking { catalog, reached: &reached, place, claim, request, asked };
+                let given = choice.devices[at].iter().map(|device| given(&asking, *device));
+                allotments[*number].devices.extend(given);
+            }
+            for (number, (claim, allotment)) in claims.iter().zip(&mut allotments).enumerate() {
+                let of_claim = question.requests.iter().zip(&choice.alternatives);
+                let of_claim = of_claim.filter(|((one, ..), _)| *one == number);
+                let chosen: Vec<usize> = of_claim.map(|(_, alternative)| *alternative).collect();
+                allotment.config = config(catalog, claim, &chosen);
+                match nodes(&reached, place, &allotment.devices) {
+                    Ok(nodes) => allotment.nodes = nodes,
+                    Err(problem) => {
+                        let name = &claim.meta.name;
+                        return Outcome::Error(format!(
+                            "create NodeSelector for claim {name}: {problem}"
+                        ));
+                    }
+                }
+            }
+            Outcome::Fits(allotments)
+        }
+        Answer::Undecided => Outcome::Undecided,
+        Answer::No => refusal(&reached, question, claims),
+    }
+}
+
+fn given(asking: &Asking<'_>, device: usize) -> GivenDevice {
+    let one = &asking.reached.devices[device];
+    let features = asking.catalog.features();
+    let is_share = one.device.is_for_several && features.consumable_capacity;
+    let takes = is_share && !one.device.capacity.is_empty();
+    let consumed = takes.then(|| {
+        let taken = taken(asking.asked.capacity.as_ref(), one.device, features.fractional_ranges);
+        taken.ok().flatten()
+    });
+    GivenDevice {
+        request: asking.written_name(),
+        device: Some(one.key.clone()),
+        is_admin: asking.asked.is_admin(),
+        is_share,
+        consumed: consumed.flatten().unwrap_or_default(),
+        tolerations: asking.asked.tolerations.clone(),
+        binding: one.device.binding.clone(),
+    }
+}
+
+/// Why there is nothing: where something could not be understood, that is the reason.
+fn refusal(reached: &Reached<'_>, question: Question, claims: &[&ResourceClaim]) -> Outcome {
+    if let Some(problem) = question.failure {
+        return Outcome::Error(problem);
+    }
+    if let Some(problem) = contradiction(reached, &question, claims) {
+        return Outcome::Error(problem);
+    }
+    if reached.pools.iter().any(|pool| pool.state == PoolState::Invalid) {
+        return Outcome::Error("invalid resource pools were encountered".to_owned());
+    }
+    Outcome::No(question.requests.into_iter().flat_map(|(.., looks)| looks).collect())
+}
+
+/// A request for all devices that are free and break a constraint: no node ever serves it.
+fn contradiction(
+    reached: &Reached<'_>,
+    question: &Question,
+    claims: &[&ResourceClaim],
+) -> Option<String> {
+    for (at, (number, request, _)) in question.requests.iter().enumerate() {
+        let claim = claims[*number];
+        let request = &claim.asked.requests[*request];
+        let [asked] = &*request.alternatives else { continue };
+        let [alternative] = &*question.demand.requests[at] else { continue };
+        if !is_for_all(asked) || alternative.candidates.len() < alternative.count {
+            continue;
+        }
+        for constraint in question.demand.constraints.iter().filter(|one| one.covers(at, 0)) {
+            let mut names = claim.asked.constraints.iter().filter_map(|one| match &one.rule {
+                ConstraintRule::Match(name) => Some(&**name),
+                _ => None,
+            });
+            if constraint.rule != Rule::Match {
+                continue;
+            }
+            let broken = names.find_map(|name| {
+                let mut devices: Vec<_> =
+                    alternative.candidates.iter().map(|one| &reached.devices[one.device]).collect();
+                devices.sort_by(|one, other| one.key.cmp(&other.key));
+                let first = value_of(devices.first()?, name);
+                devices.into_iter().find(|one| {
+                    let value = value_of(one, name);
+                    value.is_none() || value != first
+                })
+            });
+            if let Some(device) = broken {
+                return Some(format!(
+                    "claim {}, request {}: cannot add device {} because a claim constraint would not be satisfied",
+                    full_name(claim),
+                    request.name,
+                    written(device)
+                ));
+            }
+        }
+    }
+    None
+}
+
+fn is_for_all(asked: &DeviceAsked) -> bool {
+    asked.count == AskedCount::All
+}

@@ -1,0 +1,202 @@
+//! The devices that one alternative of a request may have, and what excludes the others.
+
+use dovetail_claims::{Alternative, Candidate, Draw};
+use dovetail_objects::{ClaimRequest, DeviceAsked, Reach, ResourceClaim, TaintEffectOfDevice};
+
+use crate::capacity::{Taken, taken};
+use crate::catalog::{Catalog, Place, is_reached};
+use crate::look::{Exclusion, RequestLook};
+use crate::question::{Reached, ReachedDevice, full_name};
+
+/// One alternative of a request, on a node.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) reached: &'a Reached<'a>,
+    pub(crate) place: Place<'a>,
+    pub(crate) claim: &'a ResourceClaim,
+    pub(crate) request: &'a ClaimRequest,
+    pub(crate) asked: &'a DeviceAsked,
+}
+
+/// An alternative as `core/claims` reads it.
+pub(crate) struct Found {
+    pub(crate) alternative: Alternative,
+    pub(crate) look: RequestLook,
+    /// The first thing that went wrong with a device, in upstream's words.
+    pub(crate) failure: Option<String>,
+}
+
+/// The devices it may have; `count` is how many it wants, `None` all that it could have if nobody
+/// had any.
+pub(crate) fn candidates(asking: &Asking<'_>, count: Option<usize>) -> Result<Found, String> {
+    let asked = asking.asked;
+    let mut look = RequestLook {
+        claim: asking.claim.meta.name.clone(),
+        request: asking.written_name().into(),
+        class: asked.class.clone(),
+        reached: asking.reached.devices.len(),
+        ..RequestLook::default()
+    };
+    let mut failure: Option<String> = None;
+    let mut selectable = 0;
+    let mut candidates = Vec::new();
+    for (device, one) in asking.reached.devices.iter().enumerate() {
+        let found = asking.selectable(one).and_then(|taken| {
+            selectable += 1;
+            asking.free(one, &taken)?;
+            let draws = taken.iter().filter_map(|(name, amount)| {
+                let counter = *one.capacity.get(&**name)?;
+                Some(Draw { counter, amount: amount.to_billionths() })
+            });
+            Ok(Candidate { device, draws: draws.collect() })
+        });
+        match found {
+            Ok(candidate) => candidates.push(candidate),
+            Err(why) => {
+                if let Exclusion::Failed(problem) = &why {
+                    failure = failure.or_else(|| Some(problem.clone()));
+                }
+                *look.excluded.entry(why).or_default() += 1;
+            }
+        }
+    }
+    if let (None, Some(problem)) = (count, &failure) {
+        return Err(problem.clone());
+    }
+    look.wanted = count.unwrap_or(selectable);
+    let alternative = Alternative {
+        // Who wants all wants one at least: without any it cannot be served.
+        count: if count.is_none() { selectable.max(1) } else { look.wanted },
+        is_each_once: true,
+        only_looks_on: asked.is_admin(),
+        candidates,
+    };
+    Ok(Found { alternative, look, failure })
+}
+
+impl Asking<'_> {
+    /// Whether it could have a device if nobody had any, and what it takes of its capacity.
+    fn selectable(&self, one: &ReachedDevice<'_>) -> Result<Taken, Exclusion> {
+        let features = self.catalog.features();
+        if !features.binding_conditions && !one.device.binding.awaited.is_empty() {
+            return Err(Exclusion::SwitchedOff);
+        }
+        self.selected(one)?;
+        if one.slice.reach == Reach::EachDevice && !is_reached(&one.device.reach, self.place) {
+            return Err(Exclusion::Reach);
+        }
+        if !features.consumable_capacity {
+            return Ok(Taken::new());
+        }
+        let taken = taken(self.asked.capacity.as_ref(), one.device, features.fractional_ranges);
+        let taken = taken.map_err(|problem| {
+            let (of, device) = (self.name(), written(one));
+            Exclusion::Failed(format!("{of}: checking capacity for device {device}: {problem}"))
+        })?;
+        let fits = |taken: &Taken| {
+            let mut each = taken.iter();
+            each.all(|(name, amount)| !amount.is_more_than(one.device.capacity[name].value))
+        };
+        taken.filter(fits).ok_or(Exclusion::Capacity)
+    }
+
+    /// Whether a device meets the selectors of class and request.
+    fn selected(&self, one: &ReachedDevice<'_>) -> Result<(), Exclusion> {
+        let class = self.catalog.class(&self.asked.class);
+        let of_class = class.map(|class| &*class.selectors).unwrap_or_default();
+        for (number, selector) in of_class.iter().enumerate() {
+            let of = || format!("class {}: selector #{number}", self.asked.class);
+            if !self.meets(one, selector, of)? {
+                return Err(Exclusion::Class);
+            }
+        }
+        for (number, selector) in self.asked.selectors.iter().enumerate() {
+            let of = || format!("claim {}: selector #{number}", full_name(self.claim));
+            if !self.meets(one, selector, of)? {
+                return Err(Exclusion::Selector(number));
+            }
+        }
+        Ok(())
+    }
+
+    fn meets(
+        &self,
+        one: &ReachedDevice<'_>,
+        selector: &str,
+        of: impl Fn() -> String,
+    ) -> Result<bool, Exclusion> {
+        match &self.catalog.meeting(one.slice, selector)[one.at] {
+            Ok(meets) => Ok(*meets),
+            Err(problem) if problem.starts_with("CEL compile") => {
+                Err(Exclusion::Failed(format!("{}: {problem}", of())))
+            }
+            Err(problem) => {
+                let device = written(one);
+                Err(Exclusion::Failed(format!("{} on device {device}: {problem}", of())))
+            }
+        }
+    }
+
+    /// Whether it can have a device now.
+    fn free(&self, one: &ReachedDevice<'_>, taken: &Taken) -> Result<(), Exclusion> {
+        let features = self.catalog.features();
+        let is_shared = one.device.is_for_several && features.consumable_capacity;
+        let is_in_use = one.held.is_some_and(|held| match is_shared {
+            true => held.alone > 0,
+            false => held.alone > 0 || held.shares > 0 || !held.consumed.is_empty(),
+        });
+        if is_in_use && !self.asked.is_admin() {
+            return Err(Exclusion::InUse);
+        }
+        let left = |name: &str| one.capacity.get(name).map(|at| self.reached.counters[*at]);
+        let is_short = taken
+            .iter()
+            .any(|(name, amount)| left(name).is_some_and(|left| left < amount.to_billionths()));
+        if is_shared && is_short {
+            return Err(Exclusion::Capacity);
+        }
+        if !one.device.draws.is_empty() {
+            if !features.partitionable_devices {
+                return Err(Exclusion::SwitchedOff);
+            }
+            let draws = one.held.is_none();
+            let is_short = one
+                .draws
+                .iter()
+                .any(|draw| draws && self.reached.counters[draw.counter] < draw.amount);
+            if self.reached.overdrawn[one.pool] || is_short {
+                return Err(Exclusion::Counters);
+            }
+        }
+        let tolerated = |taint: &&dovetail_objects::DeviceTaint| {
+            taint.effect == TaintEffectOfDevice::None
+                || self.asked.tolerations.iter().any(|toleration| toleration.accepts(taint))
+        };
+        let taint = one.device.taints.iter().find(|taint| !tolerated(taint));
+        match taint.filter(|_| features.device_taints) {
+            Some(taint) => Err(Exclusion::Taint(taint.key.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// As upstream names it in errors.
+    pub(crate) fn name(&self) -> String {
+        let name = if self.request.is_list { &self.asked.name } else { &self.request.name };
+        format!("claim {}, request {name}", full_name(self.claim))
+    }
+
+    /// As allocations name it.
+    pub(crate) fn written_name(&self) -> String {
+        match self.request.is_list {
+            true => format!("{}/{}", self.request.name, self.asked.name),
+            false => self.request.name.to_string(),
+        }
+    }
+}
+
+/// As upstream writes a device.
+pub(crate) fn written(one: &ReachedDevice<'_>) -> String {
+    let crate::DeviceKey { driver, pool, device } = &one.key;
+    format!("{driver}/{pool}/{device}")
+}

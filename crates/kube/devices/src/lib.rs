@@ -1,0 +1,38 @@
+//! Dynamic resource allocation: which devices the claims of a pod get on a node.
+//!
+//! [`Catalog`] has what drivers offer and the classes of devices, [`Held`] what claims have.
+//! [`allocate`] answers for one node and some claims together, by the rules of kube-scheduler's
+//! allocator (`k8s.io/dynamic-resource-allocation`, channel *incubating*): an [`Outcome`] is an
+//! allocation, "does not fit" with what excludes how many devices, an error in upstream's words, or
+//! "undecided" where the counted steps run out. The search is that of `core/claims`; there is no
+//! clock, no client and no chance in it.
+//!
+//! | module | what |
+//! |---|---|
+//! | `cel` | selectors: parsed, checked, evaluated |
+//! | `catalog` | slices, classes, and which devices meet which selector, remembered |
+//! | `pools` | the pools that a node reaches: newest generation, complete, valid |
+//! | `held` | what is allocated |
+//! | `capacity` | how much of a device a request takes |
+//! | `candidates` | the devices that one alternative of a request may have, and why not others |
+//! | `question` | the question as `core/claims` reads it |
+//! | `allocate` | the answer |
+//! | `written` | an allocation as the API server stores it |
+
+mod allocate;
+mod candidates;
+mod capacity;
+mod catalog;
+mod cel;
+mod features;
+mod held;
+mod look;
+mod pools;
+mod question;
+mod written;
+
+pub use allocate::{Allotment, GivenDevice, Outcome, allocate};
+pub use catalog::{Catalog, Place};
+pub use features::Features;
+pub use held::{DeviceKey, Held};
+pub use look::{Exclusion, RequestLook};

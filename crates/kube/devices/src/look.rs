@@ -1,0 +1,89 @@
+//! Why a claim gets no devices on a node: for each request how many devices what excludes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What became of the devices that one alternative of a request looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestLook {
+    /// Name of the claim.
+    pub claim: Box<str>,
+    /// Name of the request, with that of the alternative after a slash where it has several.
+    pub request: Box<str>,
+    /// Name of the device class.
+    pub class: Box<str>,
+    /// Devices that are asked for.
+    pub wanted: usize,
+    /// Devices that the node reaches.
+    pub reached: usize,
+    /// How many of these may not be taken, by the first reason of each.
+    pub excluded: BTreeMap<Exclusion, usize>,
+}
+
+/// Why a request may not have a device.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exclusion {
+    /// It does not meet a selector of the class.
+    Class,
+    /// It does not meet the selector of this number, from 0, of the request.
+    Selector(usize),
+    /// A selector cannot be evaluated, or the request means nothing for it.
+    Failed(String),
+    /// The node does not reach it.
+    Reach,
+    /// It has a taint with this key that the request does not tolerate.
+    Taint(Box<str>),
+    /// Others have it.
+    InUse,
+    /// It has less left than is asked for, or may not be shared out so.
+    Capacity,
+    /// Counters of its pool have less left than it draws.
+    Counters,
+    /// It needs something that is switched off.
+    SwitchedOff,
+}
+
+impl RequestLook {
+    /// Devices that it may have.
+    pub fn left(&self) -> usize {
+        self.reached - self.excluded.values().sum::<usize>()
+    }
+}
+
+impl fmt::Display for RequestLook {
+    /// For people: `request r of claim c wants 2 devices of class x: of 8 in reach 6 are in use`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { claim, request, class, wanted, reached, .. } = self;
+        let devices = if *wanted == 1 { "device" } else { "devices" };
+        write!(
+            out,
+            "request {request} of claim {claim} wants {wanted} {devices} of class {class}"
+        )?;
+        if *reached == 0 {
+            return write!(out, ", and no device is in reach");
+        }
+        write!(out, ": of {reached} in reach")?;
+        let mut separator = " ";
+        for (why, count) in &self.excluded {
+            write!(out, "{separator}{count} {why}")?;
+            separator = ", ";
+        }
+        write!(out, "{separator}{} left", self.left())
+    }
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class => write!(out, "not of the class"),
+            Self::Selector(number) => write!(out, "not met by selector #{number}"),
+            Self::Failed(problem) => write!(out, "where {problem}"),
+            Self::Reach => write!(out, "on other nodes"),
+            Self::Taint(key) => write!(out, "with the taint {key}"),
+            Self::InUse => write!(out, "in use"),
+            Self::Capacity => write!(out, "with too little capacity left"),
+            Self::Counters => write!(out, "with too little left in shared counters"),
+            Self::SwitchedOff => write!(out, "with features that are switched off"),
+        }
+    }
+}

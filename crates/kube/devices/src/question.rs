@@ -1,0 +1,374 @@
+//! The question of which devices the claims of a pod get on a node, as `core/claims` reads it.
+
+use std::collections::BTreeMap;
+
+use dovetail_claims::{Alternative, Constraint, Demand, Device, Draw, Group, Rule, Supply};
+use dovetail_objects::{
+    AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, DeviceAsked, DeviceAttribute,
+    OfferedDevice, ResourceClaim, ResourceSlice,
+};
+
+use crate::candidates::{Asking, candidates};
+use crate::catalog::{Catalog, Place};
+use crate::features::Features;
+use crate::held::{DeviceKey, Held, HeldDevice};
+use crate::look::RequestLook;
+use crate::pools::{Pool, PoolState, gather};
+
+/// Devices that one claim can have (`AllocationResultsMaxSize`).
+const MOST_DEVICES: usize = 32;
+/// Devices that draw from one counter set for which what each blocks is worked out.
+const MOST_WEIGHED: usize = 256;
+
+/// What a node reaches.
+pub(crate) struct Reached<'c> {
+    pub(crate) pools: Vec<Pool<'c>>,
+    pub(crate) devices: Vec<ReachedDevice<'c>>,
+    pub(crate) counters: Vec<i128>,
+    /// Pools of which a counter is overdrawn.
+    pub(crate) overdrawn: Vec<bool>,
+}
+
+/// A device that a node may reach.
+pub(crate) struct ReachedDevice<'c> {
+    /// Number of its pool.
+    pub(crate) pool: usize,
+    pub(crate) slice: &'c ResourceSlice,
+    /// Its number in the slice.
+    pub(crate) at: usize,
+    pub(crate) device: &'c OfferedDevice,
+    pub(crate) key: DeviceKey,
+    pub(crate) held: Option<&'c HeldDevice>,
+    /// What it draws when it is given away for the first time.
+    pub(crate) draws: Vec<Draw>,
+    /// The counter of each of its capacities, where it can be shared.
+    pub(crate) capacity: BTreeMap<&'c str, usize>,
+}
+
+/// The question, and what became of each device.
+pub(crate) struct Question {
+    pub(crate) supply: Supply,
+    pub(crate) demand: Demand,
+    /// For each request its claim, its number there, and a look for each alternative.
+    pub(crate) requests: Vec<(usize, usize, Vec<RequestLook>)>,
+    /// The first thing that went wrong with a device, in upstream's words.
+    pub(crate) failure: Option<String>,
+}
+
+/// What a node reaches, in the order in which devices are taken where several fit: those first that
+/// leave most of the others free.
+pub(crate) fn reached<'c>(catalog: &'c Catalog, held: &'c Held, place: Place<'_>) -> Reached<'c> {
+    let pools = gather(catalog, place);
+    let mut reached = Reached {
+        overdrawn: vec![false; pools.len()],
+        pools,
+        devices: Vec::new(),
+        counters: Vec::new(),
+    };
+    for number in 0..reached.pools.len() {
+        if reached.pools[number].is_usable() {
+            reached.add_pool(number, held);
+        }
+    }
+    reached.sort();
+    reached
+}
+
+impl<'c> Reached<'c> {
+    fn add_pool(&mut self, number: usize, held: &'c Held) {
+        let pool = &self.pools[number];
+        let mut counters: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for (name, set) in &pool.counter_sets {
+            for (counter, value) in &set.counters {
+                counters.insert((*name, &**counter), self.counters.len());
+                self.counters.push(value.to_billionths());
+            }
+        }
+        let key = |device: &OfferedDevice| DeviceKey {
+            driver: pool.driver.into(),
+            pool: pool.name.into(),
+            device: device.name.clone(),
+        };
+        let draws = |device: &OfferedDevice| -> Vec<Draw> {
+            let of_set = |set: &dovetail_objects::CounterSet| -> Vec<Draw> {
+                let draws = set.counters.iter().filter_map(|(name, amount)| {
+                    let counter = *counters.get(&(&*set.name, &**name))?;
+                    Some(Draw { counter, amount: amount.to_billionths() })
+                });
+                draws.collect()
+            };
+            device.draws.iter().flat_map(of_set).collect()
+        };
+        let here = pool.slices.iter().flat_map(|slice| &slice.devices);
+        for device in here.chain(pool.devices_elsewhere()) {
+            if held.get(&key(device)).is_some() {
+                draws(device).iter().for_each(|draw| self.counters[draw.counter] -= draw.amount);
+            }
+        }
+        self.overdrawn[number] = counters.values().any(|counter| self.counters[*counter] < 0);
+        for slice in &pool.slices {
+            for (at, device) in slice.devices.iter().enumerate() {
+                let (key, draws) = (key(device), draws(device));
+                let held = held.get(&key);
+                let mut capacity = BTreeMap::new();
+                for (name, of) in device.capacity.iter().filter(|_| device.is_for_several) {
+                    let consumed = held.and_then(|held| held.consumed.get(name)).copied();
+                    capacity.insert(&**name, self.counters.len());
+                    self.counters.push(of.value.to_billionths() - consumed.unwrap_or(0));
+                }
+                let pool = number;
+                let of = ReachedDevice { pool, slice, at, device, key, held, draws, capacity };
+                self.devices.push(of);
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        let lost = self.lost();
+        let mut order: Vec<usize> = (0..self.devices.len()).collect();
+        let last = |at: usize| !self.devices[at].device.binding.awaited.is_empty();
+        order.sort_by_key(|at| (last(*at), lost[*at], *at));
+        let mut devices: Vec<Option<ReachedDevice<'c>>> =
+            std::mem::take(&mut self.devices).into_iter().map(Some).collect();
+        self.devices = order.into_iter().filter_map(|at| devices[at].take()).collect();
+    }
+
+    /// For each device, how many others would not fit any more if it were given away.
+    fn lost(&self) -> Vec<usize> {
+        let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, device) in self.devices.iter().enumerate().filter(|(_, one)| one.held.is_none()) {
+            for draw in &device.draws {
+                users.entry(draw.counter).or_default().push(at);
+            }
+        }
+        let fits = |at: usize, taken: &[Draw]| {
+            self.devices[at].draws.iter().all(|draw| {
+                let of_it = taken.iter().filter(|one| one.counter == draw.counter);
+                let taken: i128 = of_it.map(|one| one.amount).sum();
+                self.counters[draw.counter] - taken >= draw.amount
+            })
+        };
+        let lost = |at: usize| {
+            let draws = &self.devices[at].draws;
+            let near = draws.iter().filter_map(|draw| users.get(&draw.counter));
+            let near = near.filter(|users| users.len() <= MOST_WEIGHED).flatten();
+            let near: std::collections::BTreeSet<usize> = near.copied().collect();
+            near.iter().filter(|one| fits(**one, &[]) && !fits(**one, draws)).count()
+        };
+        (0..self.devices.len()).map(lost).collect()
+    }
+
+    fn supply(&self, features: Features) -> Supply {
+        let is_shared =
+            |one: &ReachedDevice<'_>| one.device.is_for_several && features.consumable_capacity;
+        let device = |one: &ReachedDevice<'_>| Device {
+            is_shared: is_shared(one),
+            // Who shares it already has drawn for all.
+            draws: match is_shared(one) && one.held.is_some() {
+                true => Vec::new(),
+                false => one.draws.clone(),
+            },
+        };
+        Supply {
+            counters: self.counters.clone(),
+            devices: self.devices.iter().map(device).collect(),
+        }
+    }
+}
+
+/// The question of what claims get together; an error in upstream's words where they cannot be
+/// understood.
+pub(crate) fn question(
+    catalog: &Catalog,
+    reached: &Reached<'_>,
+    place: Place<'_>,
+    claims: &[&ResourceClaim],
+) -> Result<Question, String> {
+    let mut question = Question {
+        supply: reached.supply(catalog.features()),
+        demand: Demand::default(),
+        requests: Vec::new(),
+        failure: None,
+    };
+    for (number, claim) in claims.iter().enumerate() {
+        let first = question.demand.requests.len();
+        let mut least = 0_usize;
+        for (at, request) in claim.asked.requests.iter().enumerate() {
+            understood(catalog, claim, request)?;
+            let mut looks = Vec::new();
+            let mut alternatives: Vec<Alternative> = Vec::new();
+            for asked in &request.alternatives {
+                let asking = Asking { catalog, reached, place, claim, request, asked };
+                let count = count(&asking)?;
+                let found = candidates(&asking, count)?;
+                question.failure = question.failure.take().or(found.failure);
+                looks.push(found.look);
+                alternatives.push(found.alternative);
+            }
+            let fewest = alternatives.iter().zip(&looks).map(|(_, look)| look.wanted).min();
+            let fewest = fewest.unwrap_or(0);
+            if fewest > MOST_DEVICES - least {
+                return Err(format!(
+                    "claim {}, request {}: adding {fewest} devices exceeds the claim limit of {MOST_DEVICES}, with \
+                     {least} already accounted for",
+                    full_name(claim),
+                    request.name
+                ));
+            }
+            least += fewest;
+            question.demand.requests.push(alternatives);
+            question.requests.push((number, at, looks));
+        }
+        let requests = first..question.demand.requests.len();
+        question.demand.groups.push(Group { requests, most_devices: MOST_DEVICES });
+        for (at, constraint) in claim.asked.constraints.iter().enumerate() {
+            let rule = match &constraint.rule {
+                ConstraintRule::Match(name) => (Rule::Match, &**name),
+                ConstraintRule::Distinct(name) => (Rule::Distinct, &**name),
+                ConstraintRule::Other => {
+                    let claim = full_name(claim);
+                    return Err(format!(
+                        "claim {claim}, constraint #{at}: empty constraint (unsupported constraint type?)"
+                    ));
+                }
+            };
+            question.demand.constraints.push(restricted(reached, claim, first, constraint, rule));
+        }
+        question.demand.constraints.extend(apart(reached, claim, first));
+    }
+    Ok(question)
+}
+
+/// What keeps a request from being understood.
+fn understood(
+    catalog: &Catalog,
+    claim: &ResourceClaim,
+    request: &ClaimRequest,
+) -> Result<(), String> {
+    let features = catalog.features();
+    let of = |name: &str| format!("claim {}, request {name}", full_name(claim));
+    if request.is_list && !features.prioritized_lists {
+        let of = of(&request.name);
+        return Err(format!(
+            "{of}: has subrequests, but the DRAPrioritizedList feature is disabled"
+        ));
+    }
+    for asked in &request.alternatives {
+        let name = if request.is_list { &asked.name } else { &request.name };
+        let of = of(name);
+        if let Some(field) = asked.unknown.first() {
+            return Err(format!("{of}: field {field} is not understood"));
+        }
+        if asked.capacity.is_some() && !features.consumable_capacity {
+            let kind = if request.is_list { "subrequest" } else { "request" };
+            return Err(format!(
+                "claim {}, {kind} {name}: has capacity requests, but the DRAConsumableCapacity feature is disabled",
+                full_name(claim)
+            ));
+        }
+        if let Some(number) = asked.selectors.iter().position(String::is_empty) {
+            return Err(format!(
+                "{of}, selector #{number}: CEL expression empty (unsupported selector type?)"
+            ));
+        }
+        if asked.admin_access.is_some() && !features.admin_access {
+            return Err(format!("{of}: admin access is requested, but the feature is disabled"));
+        }
+        if asked.class.is_empty() {
+            return Err(format!("{of}: missing device class name (unsupported request type?)"));
+        }
+        if catalog.class(&asked.class).is_none() {
+            let class = &asked.class;
+            return Err(format!("{of}: could not retrieve device class {class}: not found"));
+        }
+        if let AskedCount::Other(mode) = &asked.count {
+            return Err(format!("{of}: unsupported count mode {mode}"));
+        }
+    }
+    Ok(())
+}
+
+/// How many devices; `None` is all, which needs all pools to be whole.
+fn count(asking: &Asking<'_>) -> Result<Option<usize>, String> {
+    if let AskedCount::Exactly(count) = asking.asked.count {
+        return Ok(Some(usize::try_from(count).unwrap_or(0)));
+    }
+    let not_whole = asking.reached.pools.iter().find(|pool| !pool.is_usable());
+    let Some(pool) = not_whole else { return Ok(None) };
+    let state = match pool.state {
+        PoolState::Incomplete => "being updated",
+        PoolState::Invalid | PoolState::Usable => "invalid",
+    };
+    let of = asking.name();
+    let pool = pool.id();
+    Err(format!("{of}: asks for all devices, but resource pool {pool} is currently {state}"))
+}
+
+/// A rule about an attribute of devices of a claim.
+fn restricted(
+    reached: &Reached<'_>,
+    claim: &ResourceClaim,
+    first: usize,
+    constraint: &ClaimConstraint,
+    (rule, attribute): (Rule, &str),
+) -> Constraint {
+    let mut numbers: BTreeMap<String, u32> = BTreeMap::new();
+    let mut number = |value: String| {
+        let next = numbers.len() as u32;
+        *numbers.entry(value).or_insert(next)
+    };
+    let values = reached.devices.iter().map(|one| {
+        let value = value_of(one, attribute);
+        value.map(&mut number).into_iter().collect()
+    });
+    let values = values.collect();
+    let covers = claim.asked.requests.iter().enumerate().flat_map(|(at, request)| {
+        let names = |name: &str| constraint.requests.iter().any(|one| **one == *name);
+        let whole = constraint.requests.is_empty() || names(&request.name);
+        let of = |asked: &DeviceAsked| names(&format!("{}/{}", request.name, asked.name));
+        let parts = request.alternatives.iter().enumerate();
+        let parts = parts.filter(move |(_, asked)| !whole && of(asked));
+        let parts: Vec<_> = parts.map(|(number, _)| (first + at, Some(number))).collect();
+        whole.then_some((first + at, None)).into_iter().chain(parts)
+    });
+    Constraint { rule, covers: covers.collect(), values }
+}
+
+/// Requests of one claim never share a device, those that only look on included.
+fn apart(reached: &Reached<'_>, claim: &ResourceClaim, first: usize) -> Option<Constraint> {
+    let requests = &claim.asked.requests;
+    let mut alternatives = requests.iter().flat_map(|request| &request.alternatives);
+    if requests.len() < 2 || !alternatives.any(DeviceAsked::is_admin) {
+        return None;
+    }
+    Some(Constraint {
+        rule: Rule::Distinct,
+        covers: (first..first + requests.len()).map(|request| (request, None)).collect(),
+        values: (0..reached.devices.len() as u32).map(|number| vec![number]).collect(),
+    })
+}
+
+/// The value of an attribute of a device, with its type; the driver's own names may be written with
+/// or without it.
+pub(crate) fn value_of(one: &ReachedDevice<'_>, attribute: &str) -> Option<String> {
+    let attributes = &one.device.attributes;
+    let own = || {
+        let (driver, id) = attribute.split_once('/')?;
+        (driver == &*one.key.driver).then(|| attributes.get(id))?
+    };
+    match attributes.get(attribute).or_else(own)? {
+        DeviceAttribute::Text(text) => Some(format!("s{text}")),
+        DeviceAttribute::Number(number) => Some(format!("i{number}")),
+        DeviceAttribute::Truth(truth) => Some(format!("b{truth}")),
+        DeviceAttribute::Version(text) => Some(format!("v{text}")),
+        DeviceAttribute::List(_) | DeviceAttribute::Other => None,
+    }
+}
+
+/// Namespace and name of a claim.
+pub(crate) fn full_name(claim: &ResourceClaim) -> String {
+    match &*claim.meta.namespace {
+        "" => claim.meta.name.to_string(),
+        namespace => format!("{namespace}/{}", claim.meta.name),
+    }
+}
