@@ -117,6 +117,7 @@ fn words(relaxation: Relaxation) -> &'static str {
         Relaxation::Extended => "its requests of extended resources",
         Relaxation::Taint => "the nodes' taints",
         Relaxation::Selector => "its node selector and node affinity",
+        Relaxation::DeviceClaims => "the devices its claims ask for",
         Relaxation::Features => "the node features it needs",
         Relaxation::Rule => "its spread and affinity rules, and those of others about it",
         Relaxation::HostPort => "its host ports",

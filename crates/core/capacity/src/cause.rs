@@ -56,6 +56,7 @@ pub(crate) fn of_obstacle(obstacle: Cause) -> Option<FreeCause> {
         | Cause::StorageTopology
         | Cause::StorageCapacity
         | Cause::VolumeZone
+        | Cause::DeviceClaims
         | Cause::DeclaredFeatures => FreeCause::Taint,
         // Labels tell kinds of nodes apart, and most of those that pods ask for name a model.
         Cause::Model | Cause::NodeAffinity | Cause::NodeName => FreeCause::TypeMismatch,

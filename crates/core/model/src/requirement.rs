@@ -130,6 +130,8 @@ pub enum ConditionCause {
     StorageTopology,
     /// Where a storage class has capacity left for an unbound claim.
     StorageCapacity,
+    /// Where the devices are that the pod's resource claims ask for, or have.
+    DeviceClaims,
     /// Features that the node must declare.
     DeclaredFeatures,
 }

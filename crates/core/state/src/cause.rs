@@ -71,12 +71,14 @@ pub enum Cause {
     AntiAffinity,
     /// An anti-affinity of others to the pod.
     ExistingAntiAffinity,
+    /// Devices that the pod's claims ask for are not there, or not free.
+    DeviceClaims,
     /// A feature that the node does not declare.
     DeclaredFeatures,
 }
 
 /// Number of causes, [`Cause::None`] included.
-pub const CAUSES: usize = 31;
+pub const CAUSES: usize = 32;
 
 impl Cause {
     /// Whether it keeps a pod off a node whoever leaves it.
@@ -126,6 +128,7 @@ impl Cause {
         Self::Affinity,
         Self::AntiAffinity,
         Self::ExistingAntiAffinity,
+        Self::DeviceClaims,
         Self::DeclaredFeatures,
     ];
 

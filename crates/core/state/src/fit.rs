@@ -64,7 +64,9 @@ impl State {
 
     /// What volumes, their drivers and their limits have against the node.
     fn volume_obstacle(&self, demand: &Demand, verdict: Verdict, node: NodeId) -> Option<Cause> {
-        let first = verdict.late().find(|cause| *cause != Cause::DeclaredFeatures);
+        let is_of_volumes =
+            |cause: &Cause| !matches!(cause, Cause::DeviceClaims | Cause::DeclaredFeatures);
+        let first = verdict.late().find(is_of_volumes);
         let attached = &self.nodes.cold(node).attached;
         match first {
             Some(Cause::VolumeDriver) => first,

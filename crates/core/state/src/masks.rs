@@ -38,12 +38,13 @@ pub struct Verdict {
 }
 
 /// Causes that are looked at after amounts.
-const LATE: [Cause; 6] = [
+const LATE: [Cause; 7] = [
     Cause::VolumeDriver,
     Cause::VolumeNodeAffinity,
     Cause::StorageTopology,
     Cause::StorageCapacity,
     Cause::VolumeZone,
+    Cause::DeviceClaims,
     Cause::DeclaredFeatures,
 ];
 
@@ -159,6 +160,7 @@ fn late_cause(cause: ConditionCause) -> Option<Cause> {
         ConditionCause::StorageTopology => Some(Cause::StorageTopology),
         ConditionCause::StorageCapacity => Some(Cause::StorageCapacity),
         ConditionCause::VolumeZone => Some(Cause::VolumeZone),
+        ConditionCause::DeviceClaims => Some(Cause::DeviceClaims),
         ConditionCause::DeclaredFeatures => Some(Cause::DeclaredFeatures),
     }
 }

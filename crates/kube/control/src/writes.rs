@@ -89,7 +89,7 @@ impl Writes {
     /// An order is to be carried out.
     pub fn order(&mut self, order: Order, now: Now) {
         match order {
-            Order::SelectNode { .. } => self.claims.give(order, now.own_ms),
+            Order::SelectNode { .. } | Order::WriteClaim(_) => self.claims.give(order, now.own_ms),
             _ => self.orders.give(order, now.own_ms),
         }
     }

@@ -123,6 +123,11 @@ impl Catalog {
         self.slices.keys().map(|name| &**name)
     }
 
+    /// Nodes that slices have devices of which no other node reaches.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.of_node.keys().map(|node| &**node)
+    }
+
     /// Slices with devices of one node, and no other.
     pub fn slices_of(&self, node: &str) -> impl Iterator<Item = &ResourceSlice> {
         let names = self.of_node.get(node).into_iter().flatten();

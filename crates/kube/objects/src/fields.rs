@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{
     CsiDriver, CsiNode, DeviceClass, DisruptionBudget, HyperNode, Kind, Namespace, Node, Object,
-    PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceSlice, StorageCapacity,
-    StorageClass, TopologyLabels, VolumeAttachment, VolumeClaim, workload,
+    PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceClaim, ResourceSlice,
+    StorageCapacity, StorageClass, TopologyLabels, VolumeAttachment, VolumeClaim, workload,
 };
 
 /// The way to a field that is not read.
@@ -37,6 +37,7 @@ fn ignored(kind: Kind, json: &[u8]) -> Option<Vec<Ignored>> {
         Kind::CsiDriver => ignored_by::<CsiDriver>(json),
         Kind::CsiNode => ignored_by::<CsiNode>(json),
         Kind::StorageCapacity => ignored_by::<StorageCapacity>(json),
+        Kind::DeviceClaim => ignored_by::<ResourceClaim>(json),
         Kind::DeviceClass => ignored_by::<DeviceClass>(json),
         Kind::DisruptionBudget => ignored_by::<DisruptionBudget>(json),
         Kind::Namespace => ignored_by::<Namespace>(json),

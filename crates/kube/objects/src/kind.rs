@@ -11,6 +11,8 @@ pub enum Kind {
     CsiNode,
     /// `storage.k8s.io/v1` CSIStorageCapacity.
     StorageCapacity,
+    /// `resource.k8s.io/v1` ResourceClaim.
+    DeviceClaim,
     /// `resource.k8s.io/v1` DeviceClass.
     DeviceClass,
     /// `v1` Namespace.
@@ -56,7 +58,7 @@ pub enum Kind {
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is
     /// known.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Namespace,
         Self::DisruptionBudget,
         Self::KueueTopology,
@@ -74,6 +76,7 @@ impl Kind {
         Self::VolumeAttachment,
         Self::DeviceClass,
         Self::ResourceSlice,
+        Self::DeviceClaim,
         Self::PodGroup,
         Self::CoschedulingGroup,
         Self::VolcanoGroup,
@@ -100,6 +103,7 @@ impl Kind {
             Self::StorageCapacity => {
                 names("CSIStorageCapacity", "storage.k8s.io", "v1", "csistoragecapacities")
             }
+            Self::DeviceClaim => names("ResourceClaim", "resource.k8s.io", "v1", "resourceclaims"),
             Self::DeviceClass => names("DeviceClass", "resource.k8s.io", "v1", "deviceclasses"),
             Self::DisruptionBudget => {
                 names("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets")

@@ -71,7 +71,7 @@ pub use node::Node;
 pub use object::Object;
 pub use owner_kind::{OwnerKind, owner_kind};
 pub use persistent_volume::{ClaimReference, PersistentVolume};
-pub use pod::{Feature, HostPort, Phase, Pod, Unscheduled};
+pub use pod::{Feature, HostPort, Phase, Pod, PodClaim, Unscheduled};
 pub use pod_group::{INITIALLY_SCHEDULED, NetworkTopology, PodGroup};
 pub use pod_preemption::{
     DISRUPTION_TARGET, NOT_STOPPED, ORDER_BY_SCHEDULER, PREEMPTION_BY_SCHEDULER, PodPreemption,

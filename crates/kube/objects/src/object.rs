@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{
     CsiDriver, CsiNode, DeviceClass, DisruptionBudget, HyperNode, Kind, Meta, Namespace, Node,
-    PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceSlice, StorageCapacity,
-    StorageClass, Strange, TopologyLabels, VolumeAttachment, VolumeClaim, Workload, WorkloadKind,
-    read, workload,
+    PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceClaim, ResourceSlice,
+    StorageCapacity, StorageClass, Strange, TopologyLabels, VolumeAttachment, VolumeClaim,
+    Workload, WorkloadKind, read, workload,
 };
 
 /// An object of any watched kind, as far as it could be understood.
@@ -17,6 +17,8 @@ pub enum Object {
     CsiNode(CsiNode),
     /// Capacity of a storage class in a segment of the topology.
     StorageCapacity(StorageCapacity),
+    /// A claim of devices (DRA).
+    DeviceClaim(Box<ResourceClaim>),
     /// A class of devices (DRA).
     DeviceClass(DeviceClass),
     Namespace(Namespace),
@@ -64,6 +66,7 @@ impl Object {
             Kind::CsiDriver => of(kind, json, Self::CsiDriver),
             Kind::CsiNode => of(kind, json, Self::CsiNode),
             Kind::StorageCapacity => of(kind, json, Self::StorageCapacity),
+            Kind::DeviceClaim => of(kind, json, |claim| Self::DeviceClaim(Box::new(claim))),
             Kind::DeviceClass => of(kind, json, Self::DeviceClass),
             Kind::DisruptionBudget => of(kind, json, Self::DisruptionBudget),
             Kind::Namespace => of(kind, json, Self::Namespace),
@@ -98,6 +101,7 @@ impl Object {
             Self::CsiDriver(_) => Kind::CsiDriver,
             Self::CsiNode(_) => Kind::CsiNode,
             Self::StorageCapacity(_) => Kind::StorageCapacity,
+            Self::DeviceClaim(_) => Kind::DeviceClaim,
             Self::DeviceClass(_) => Kind::DeviceClass,
             Self::DisruptionBudget(_) => Kind::DisruptionBudget,
             Self::Namespace(_) => Kind::Namespace,
@@ -122,6 +126,7 @@ impl Object {
             Self::CsiDriver(object) => &object.meta,
             Self::CsiNode(object) => &object.meta,
             Self::StorageCapacity(object) => &object.meta,
+            Self::DeviceClaim(object) => &object.meta,
             Self::DeviceClass(object) => &object.meta,
             Self::DisruptionBudget(object) => &object.meta,
             Self::Namespace(object) => &object.meta,

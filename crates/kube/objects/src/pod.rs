@@ -68,6 +68,8 @@ pub struct Pod {
     pub pod_group: Box<str>,
     /// Whether it refers to resource claims (DRA).
     pub has_resource_claims: bool,
+    /// The resource claims that it refers to.
+    pub device_claims: Box<[PodClaim]>,
     /// Whether it stops others, and others it.
     pub preemption: PodPreemption,
 }
@@ -88,6 +90,17 @@ impl<'de> Deserialize<'de> for Pod {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         PodJson::deserialize(input).map(PodJson::read)
     }
+}
+
+/// A resource claim that a pod refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodClaim {
+    /// By which containers refer to it.
+    pub name: Box<str>,
+    /// Name of the claim; `None` until one is made of the template.
+    pub claim: Option<Box<str>>,
+    /// Whether the pod's own claim is made from a template.
+    pub is_from_template: bool,
 }
 
 /// How far a pod is.

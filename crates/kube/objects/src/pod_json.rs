@@ -9,7 +9,7 @@ use super::images::full_name;
 use super::json::{nullable, time_ms};
 use super::label_set::Labels;
 use super::meta::{MIRROR_ANNOTATION, Meta};
-use super::pod::{Feature, HostPort, Phase, Pod, Unscheduled};
+use super::pod::{Feature, HostPort, Phase, Pod, PodClaim, Unscheduled};
 use super::pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PodPreemption, reason_of};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{Amounts, effective, in_force};
@@ -68,9 +68,39 @@ pub(super) struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     volumes: Vec<PodVolumeJson>,
     #[serde(deserialize_with = "nullable")]
-    resource_claims: Vec<serde::de::IgnoredAny>,
+    resource_claims: Vec<PodClaimJson>,
     #[serde(deserialize_with = "nullable")]
     scheduling_group: SchedulingGroupJson,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodClaimJson {
+    #[serde(deserialize_with = "nullable")]
+    name: Box<str>,
+    resource_claim_name: Option<Box<str>>,
+    resource_claim_template_name: Option<Box<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct MadeClaimJson {
+    #[serde(deserialize_with = "nullable")]
+    name: Box<str>,
+    resource_claim_name: Option<Box<str>>,
+}
+
+impl PodClaimJson {
+    /// The claim; none where the pod needs none after all, as its status says.
+    fn read(&self, made: &[MadeClaimJson]) -> Option<PodClaim> {
+        let is_from_template = self.resource_claim_template_name.is_some();
+        let claim = match (is_from_template, made.iter().find(|made| made.name == self.name)) {
+            (false, _) => self.resource_claim_name.clone(),
+            (true, None) => None,
+            (true, Some(made)) => Some(made.resource_claim_name.clone()?),
+        };
+        Some(PodClaim { name: self.name.clone(), claim, is_from_template })
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -171,6 +201,8 @@ pub(super) struct StatusJson {
     pub(super) init_container_statuses: Vec<ContainerStatusJson>,
     pub(super) allocated_resources: Option<Amounts>,
     pub(super) resources: Option<StatusResourcesJson>,
+    #[serde(deserialize_with = "nullable")]
+    resource_claim_statuses: Vec<MadeClaimJson>,
 }
 
 #[derive(Default, Deserialize)]
@@ -229,6 +261,9 @@ impl PodJson {
         let (spread, soft_spread) = (read(hard), read(if placed { Vec::new() } else { soft }));
         let scheduled_ms = if placed { self.status.scheduled_ms() } else { 0 };
         let unscheduled = if placed { None } else { self.status.unscheduled() };
+        let made = &self.status.resource_claim_statuses;
+        let device_claims = self.spec.resource_claims.iter().filter_map(|claim| claim.read(made));
+        let device_claims = device_claims.collect();
         let volumes = self.spec.volumes.into_iter();
         let volumes = volumes.filter_map(|volume| volume.read(&self.metadata.name)).collect();
         Pod {
@@ -256,6 +291,7 @@ impl PodJson {
             features,
             pod_group: self.spec.scheduling_group.pod_group_name,
             has_resource_claims: !self.spec.resource_claims.is_empty(),
+            device_claims,
             preemption,
             meta: self.metadata,
         }

@@ -2,6 +2,7 @@
 
 mod announce;
 mod bind;
+mod device_claims;
 mod differential;
 mod evictions;
 mod exempt;

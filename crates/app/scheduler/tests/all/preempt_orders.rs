@@ -39,6 +39,7 @@ fn orders(cluster: &mut Cluster) -> Vec<String> {
         Order::Unmark { pod } => format!("take back {}", pod.name),
         Order::MayEvict { pod, .. } => format!("ask about {}", pod.name),
         Order::SelectNode { claim, node, .. } => format!("{} on {node}", claim.name),
+        Order::WriteClaim(write) => format!("{}: {}", write.claim.name, write.patch),
     });
     said.collect()
 }

@@ -20,6 +20,7 @@ use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
+use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::{Api, Client, Config, ResourceExt};
 use serde_json::{Value, json};
 
@@ -150,9 +151,44 @@ fn create_objects(control_plane: &ControlPlane) {
         "metadata": {"name": "stored", "namespace": "default"},
         "spec": {"schedulerName": "dovetail", "volumes": [volume],
             "containers": [{"name": "c", "image": "i"}]}});
-    for object in [class, claim, stored] {
+    for object in [class, claim, stored].into_iter().chain(claimed()) {
         queue_objects::create(control_plane, &object);
     }
+}
+
+/// A device of node `n0`, and a pod that claims it.
+fn claimed() -> [Value; 4] {
+    let api = "resource.k8s.io/v1";
+    let class = json!({"apiVersion": api, "kind": "DeviceClass", "metadata": {"name": "gpu"},
+        "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}});
+    let pool = json!({"name": "n0", "generation": 1, "resourceSliceCount": 1});
+    let slice = json!({"apiVersion": api, "kind": "ResourceSlice", "metadata": {"name": "n0"},
+        "spec": {"driver": "gpu.example.com", "nodeName": "n0", "pool": pool,
+            "devices": [{"name": "d0"}]}});
+    let request = json!({"name": "r", "exactly": {"deviceClassName": "gpu"}});
+    let claim = json!({"apiVersion": api, "kind": "ResourceClaim",
+        "metadata": {"name": "device", "namespace": "default"},
+        "spec": {"devices": {"requests": [request]}}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "claimed", "namespace": "default"},
+        "spec": {"schedulerName": "dovetail",
+            "resourceClaims": [{"name": "c", "resourceClaimName": "device"}],
+            "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "c"}]}}]}});
+    [class, slice, claim, pod]
+}
+
+/// Waits until the pod with a claim of a device has its node, and the claim its device.
+async fn has_its_device(client: &Client) {
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    let bound = async {
+        while pods.get("claimed").await.expect("a pod").spec.expect("a spec").node_name.is_none() {}
+    };
+    tokio::time::timeout(PATIENCE, bound).await.expect("a node for the pod in time");
+    let claims = Api::<ResourceClaim>::default_namespaced(client.clone());
+    let status = claims.get("device").await.expect("a claim").status.expect("a status");
+    let devices = status.allocation.expect("an allocation").devices.expect("devices");
+    assert_eq!(devices.results.expect("results")[0].device, "d0");
+    assert_eq!(status.reserved_for.expect("pods")[0].name, "claimed");
 }
 
 /// Waits until the claim is told for which node it is to get its volume.
@@ -238,7 +274,7 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     let scheduler = Running::start(config.clone(), options);
     let written = [
         "{what=\"condition\",outcome=\"written\"} 2",
-        "{what=\"event\",outcome=\"written\"} 3",
+        "{what=\"event\",outcome=\"written\"} 4",
         "{what=\"group_status\",outcome=\"written\"} 2",
         "{what=\"queue_status\",outcome=\"written\"} 1",
         "{what=\"reservation_status\",outcome=\"written\"} 1",
@@ -250,6 +286,7 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     };
     tokio::time::timeout(PATIENCE, waiting).await.expect("announcements in time");
     is_told_its_node(&client).await;
+    has_its_device(&client).await;
     scheduler.stop().await;
     let placed = pods.get("placed").await.expect("a pod");
     bind_again(&config, &placed).await;
@@ -272,6 +309,8 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
         all.map(|(group, resource, _)| (group.clone(), resource.clone())).collect()
     };
     assert_eq!(of(&granted_rights, "list"), of(&granted_rights, "watch"));
+    // The server asks for this one beside the right to change the status.
+    granted_rights.retain(|(_, resource, _)| resource != "resourceclaims/binding");
     granted_rights.retain(|(group, _, verb)| verb != "list" && !ABSENT_GROUPS.contains(&&**group));
     assert_eq!(used, granted_rights);
 

@@ -39,6 +39,8 @@ pub enum Relaxation {
     Taint,
     /// Node labels and names.
     Selector,
+    /// Where the devices are that claims ask for.
+    DeviceClaims,
     /// Features that a node must declare.
     Features,
     /// Spread and affinity rules.
@@ -54,7 +56,7 @@ pub enum Relaxation {
 
 impl Relaxation {
     /// All of them, in the order in which they are tried and shown.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Quota,
         Self::GpuModel,
         Self::Level,
@@ -64,6 +66,7 @@ impl Relaxation {
         Self::Extended,
         Self::Taint,
         Self::Selector,
+        Self::DeviceClaims,
         Self::Features,
         Self::Rule,
         Self::HostPort,
@@ -207,7 +210,7 @@ fn relax_pod(pod: &mut Requirement, relaxation: Relaxation) {
             pod.node_conditions.retain(|c| of_condition(c.cause) != relaxation);
             pod.node_names.clear();
         }
-        Relaxation::Features => {
+        Relaxation::DeviceClaims | Relaxation::Features => {
             pod.node_conditions.retain(|c| of_condition(c.cause) != relaxation);
         }
         Relaxation::Rule | Relaxation::HostPort => {
@@ -230,6 +233,7 @@ fn relax_pod(pod: &mut Requirement, relaxation: Relaxation) {
 fn of_condition(cause: ConditionCause) -> Relaxation {
     match cause {
         ConditionCause::NodeAffinity => Relaxation::Selector,
+        ConditionCause::DeviceClaims => Relaxation::DeviceClaims,
         ConditionCause::DeclaredFeatures => Relaxation::Features,
         ConditionCause::VolumeDriver
         | ConditionCause::VolumeNodeAffinity

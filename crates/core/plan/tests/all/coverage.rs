@@ -93,7 +93,7 @@ fn tally(recipe: &Recipe, seen: &mut Tally) {
     }
 }
 
-const CAUSES: [(dovetail_plan::Cause, &str); 30] = {
+const CAUSES: [(dovetail_plan::Cause, &str); 31] = {
     use dovetail_plan::Cause::*;
     [
         (NotReady, "not ready"),
@@ -125,6 +125,7 @@ const CAUSES: [(dovetail_plan::Cause, &str); 30] = {
         (Affinity, "affinity"),
         (AntiAffinity, "anti-affinity"),
         (ExistingAntiAffinity, "anti-affinity of others"),
+        (DeviceClaims, "device claims"),
         (DeclaredFeatures, "declared features"),
     ]
 };

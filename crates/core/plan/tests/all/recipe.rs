@@ -409,6 +409,9 @@ fn other_condition(choose: &mut Choices<'_>) -> Option<NodeCondition> {
         13 => (ConditionCause::StorageCapacity, term("zone-label", Operator::NotIn, &["0"])),
         14 => (ConditionCause::VolumeDriver, term("pool", Operator::Exists, &[])),
         15 => (ConditionCause::DeclaredFeatures, term("pool", Operator::DoesNotExist, &[])),
+        18 => {
+            (ConditionCause::DeviceClaims, term("metadata.name", Operator::In, &["n1", "n2", "n3"]))
+        }
         16 => (ConditionCause::NodeAffinity, term("metadata.name", Operator::NotIn, &["n0"])),
         17 => (ConditionCause::VolumeNodeAffinity, Vec::new()),
         _ => return None,

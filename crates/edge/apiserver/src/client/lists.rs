@@ -75,7 +75,7 @@ const LISTED: [Listed; 51] = [
     if_there(Kind::CsiDriver),
     if_there(Kind::DeviceClass),
     if_there(Kind::ResourceSlice),
-    other("ResourceClaim", "/apis/resource.k8s.io/v1/resourceclaims"),
+    if_there(Kind::DeviceClaim),
     other("ResourceClaimTemplate", "/apis/resource.k8s.io/v1/resourceclaimtemplates"),
     other(
         "ValidatingAdmissionPolicy",

@@ -120,6 +120,55 @@ pub enum NotYet {
         /// What the server says.
         message: String,
     },
+    /// A resource claim does not exist.
+    #[error("resourceclaim \"{claim}\" not found: create it")]
+    DeviceClaimMissing { claim: String },
+    /// The resource claim that is made from a template is not there yet.
+    #[error("waiting for the resource claim controller to create the resourceclaim for {name}")]
+    DeviceClaimNotMade {
+        /// Its name in the pod.
+        name: String,
+    },
+    /// A resource claim is being deleted.
+    #[error(
+        "resourceclaim \"{claim}\" is being deleted: when it is gone, a new one of that name is waited for"
+    )]
+    DeviceClaimDeleting { claim: String },
+    /// The claim that is to be made from a template belongs to something else.
+    #[error(
+        "resourceclaim \"{claim}\" was not created for pod {pod} (pod is not owner): delete the claim"
+    )]
+    DeviceClaimOfAnother { claim: String, pod: String },
+    /// What a claim asks for, or a driver offers, is not understood.
+    #[error("the pod is not placed: {problem}")]
+    DeviceClaimNotUnderstood {
+        /// The field, or the words of the allocator.
+        problem: String,
+    },
+    /// No node has the devices.
+    #[error("cannot allocate all claims: {problem}")]
+    NoDevices {
+        /// For each request what excludes how many devices.
+        problem: String,
+    },
+    /// Devices for all pods of a gang were not free together.
+    #[error(
+        "its gang was to start, and node {node} and others did not have the devices for the claims of all its pods \
+         together; it is tried again"
+    )]
+    DevicesTaken {
+        /// The node that was chosen for the first.
+        node: String,
+    },
+    /// A claim has devices that the chosen node does not reach.
+    #[error(
+        "resourceclaim \"{claim}\" has devices that node {node} does not reach; it is tried again"
+    )]
+    DevicesElsewhere {
+        claim: String,
+        /// The node that was chosen.
+        node: String,
+    },
     /// It refers to resource claims.
     #[error(
         "the pod refers to resource claims (dynamic resource allocation), which dovetail does not \
@@ -259,6 +308,11 @@ impl NotYet {
                 | Self::ProvisionedLate { .. }
                 | Self::ClaimElsewhere { .. }
                 | Self::ClaimNotWritten { .. }
+                | Self::DeviceClaimMissing { .. }
+                | Self::DeviceClaimNotMade { .. }
+                | Self::DeviceClaimDeleting { .. }
+                | Self::DevicesTaken { .. }
+                | Self::DevicesElsewhere { .. }
                 | Self::NotBound { .. }
         )
     }

@@ -38,7 +38,13 @@ impl Index {
         match object {
             Object::Pod(pod) => self.put_pod(pod, false),
             Object::Strange(kind, strange) => self.put_unreadable(kind, strange),
-            object => self.objects.put(object),
+            object => {
+                let Objects { device_claims, pods, dirty, .. } = &mut self.objects;
+                if device_claims.note(&object) {
+                    dirty.pods.extend(pods.unplaced_with_device_claims());
+                }
+                self.objects.put(object);
+            }
         }
     }
 
@@ -51,7 +57,13 @@ impl Index {
                     self.drop_pod(slot);
                 }
             }
-            kind => self.objects.remove(kind, namespace, name),
+            kind => {
+                let Objects { device_claims, pods, dirty, .. } = &mut self.objects;
+                if device_claims.note_gone(kind, namespace, name) {
+                    dirty.pods.extend(pods.unplaced_with_device_claims());
+                }
+                self.objects.remove(kind, namespace, name);
+            }
         }
     }
 

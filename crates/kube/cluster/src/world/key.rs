@@ -44,7 +44,11 @@ pub struct ClaimKey {
 
 impl ClaimKey {
     pub(crate) fn of(claim: &VolumeClaim) -> Self {
-        let meta = &claim.meta;
+        Self::of_meta(&claim.meta)
+    }
+
+    /// Names a claim of devices.
+    pub(crate) fn of_meta(meta: &Meta) -> Self {
         let (namespace, name, uid) = (meta.namespace.clone(), meta.name.clone(), meta.uid.clone());
         Self { namespace, name, uid }
     }

@@ -21,6 +21,7 @@
 //! | `mod`, `decisions` | [`World`]: changes, time, and what the scheduler decides |
 //! | `views`, `snapshot` | questions, none of which changes anything |
 
+mod aside;
 mod causes;
 mod decisions;
 mod feed;
@@ -39,6 +40,7 @@ use dovetail_model::{Event, Snapshot};
 use dovetail_objects::{Kind, Meta, Object};
 
 use crate::translate::Rules;
+pub use aside::DevicesAside;
 pub use gangs::{LostMembers, ShortLook, Unwinding};
 use index::Index;
 pub use key::{ClaimKey, PodKey};
@@ -54,8 +56,8 @@ pub use report::{
 };
 pub use settings::{Patience, Settings, VolumePatience};
 pub use views::{
-    GangLook, GangView, MemberLook, NodeView, PodView, PreemptionView, QueueView, ReservationView,
-    VolumeView,
+    ClaimWrite, DeviceClaimView, GangLook, GangView, MemberLook, NodeView, PodView, PreemptionView,
+    QueueView, ReservationView, VolumeView,
 };
 
 /// A change of the objects on the server, as a watch delivers it.

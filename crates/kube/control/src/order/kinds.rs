@@ -1,7 +1,7 @@
 //! Orders about pods other than binds, and claims: what is to be done, in which steps, and how it
 //! ended.
 
-use dovetail_cluster::world::{ClaimKey, PodKey};
+use dovetail_cluster::world::{ClaimKey, ClaimWrite, PodKey};
 
 use super::eviction::{EvictionCause, EvictionDecision, Leaves, NotEvicted};
 use super::step::Step;
@@ -36,6 +36,8 @@ pub enum Order {
         /// Name of the node.
         node: String,
     },
+    /// Change a claim of devices.
+    WriteClaim(Box<ClaimWrite>),
 }
 
 impl Order {
@@ -51,7 +53,8 @@ impl Order {
             Self::Evict { .. }
             | Self::MayEvict { .. }
             | Self::Unmark { .. }
-            | Self::SelectNode { .. } => None,
+            | Self::SelectNode { .. }
+            | Self::WriteClaim(_) => None,
         }
     }
 
@@ -62,7 +65,8 @@ impl Order {
             Self::MayEvict { .. }
             | Self::Unmark { .. }
             | Self::Nominate { .. }
-            | Self::SelectNode { .. } => None,
+            | Self::SelectNode { .. }
+            | Self::WriteClaim(_) => None,
         }
     }
 }
@@ -122,6 +126,7 @@ impl Order {
             Self::SelectNode { claim, version, node } => {
                 vec![Step::SelectNode(claim.clone(), version.clone(), node.clone())]
             }
+            Self::WriteClaim(write) => vec![Step::WriteClaim(write.clone())],
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The requests of single writes about pods and claims. Each names the UID, so that it may be sent
 //! again: another object of the same name is never meant.
 
-use dovetail_cluster::world::{ClaimKey, PodKey};
+use dovetail_cluster::world::{ClaimKey, ClaimWrite, PodKey};
 use dovetail_objects::{DISRUPTION_TARGET, SELECTED_NODE};
 use serde_json::{Value, json};
 
@@ -81,6 +81,7 @@ pub(super) fn request(
         ),
         Step::Nominate(pod, node, says) => nominate(pod, node, says.as_deref(), nomination),
         Step::SelectNode(claim, version, node) => select_node(claim, version, node),
+        Step::WriteClaim(write) => write_claim(write),
     }
 }
 
@@ -147,6 +148,15 @@ fn leave(pod: &PodKey, how: Leaves, options: &Value) -> Request {
         }
     };
     Request::new(Class::Order, method, path, (JSON, body.into_bytes()))
+}
+
+fn write_claim(write: &ClaimWrite) -> Request {
+    let ClaimKey { namespace, name, .. } = &write.claim;
+    let part = if write.is_status { "/status" } else { "" };
+    let path =
+        format!("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}{part}");
+    let body = write.patch.to_string().into_bytes();
+    Request::new(Class::Claim, Method::Patch, path, (MERGE, body))
 }
 
 fn select_node(claim: &ClaimKey, version: &str, node: &str) -> Request {

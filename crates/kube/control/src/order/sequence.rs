@@ -92,6 +92,7 @@ fn about(order: &Order) -> BTreeSet<About> {
         | Order::Nominate { pod: about, .. }
         | Order::MayEvict { pod: about, .. } => [pod(about)].into(),
         Order::SelectNode { claim, .. } => [About::Claim(claim.clone())].into(),
+        Order::WriteClaim(write) => [About::Claim(write.claim.clone())].into(),
     }
 }
 

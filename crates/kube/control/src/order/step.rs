@@ -1,7 +1,7 @@
 //! One write about a pod or a claim: what it is called, which right it needs, and what an answer to
 //! it means.
 
-use dovetail_cluster::world::{ClaimKey, PodKey};
+use dovetail_cluster::world::{ClaimKey, ClaimWrite, PodKey};
 use dovetail_model::PreemptReason;
 
 use super::eviction::{EvictionCause, Leaves, NotEvicted};
@@ -27,6 +27,8 @@ pub(super) enum Step {
     Nominate(PodKey, String, Option<Box<Condition>>),
     /// Sets the node for which a claim of this version is to get its volume.
     SelectNode(ClaimKey, Box<str>, String),
+    /// Changes a claim of devices.
+    WriteClaim(Box<ClaimWrite>),
 }
 
 /// What is to be done after an answer.
@@ -50,12 +52,13 @@ impl Step {
             | Self::Unmark(pod, _)
             | Self::Nominate(pod, ..) => (&pod.namespace, &pod.name),
             Self::SelectNode(claim, ..) => (&claim.namespace, &claim.name),
+            Self::WriteClaim(write) => (&write.claim.namespace, &write.claim.name),
         }
     }
 
     /// Whether it states the version of what it changes, and not just its UID.
     fn states_version(&self) -> bool {
-        matches!(self, Self::Nominate(..) | Self::SelectNode(..))
+        matches!(self, Self::Nominate(..) | Self::SelectNode(..) | Self::WriteClaim(_))
     }
 
     /// Whether nothing is done by it.
@@ -78,6 +81,10 @@ impl Step {
                 "create on pods/eviction"
             }
             Self::SelectNode(..) => "patch on persistentvolumeclaims",
+            Self::WriteClaim(write) if write.is_status => {
+                "patch on resourceclaims/status and resourceclaims/binding"
+            }
+            Self::WriteClaim(_) => "patch on resourceclaims",
         }
     }
 
@@ -105,6 +112,7 @@ impl Step {
             Self::Nominate(_, node, _) if node.is_empty() => "clear the nominated node of the pod",
             Self::Nominate(..) => "nominate a node for the pod",
             Self::SelectNode(..) => "select the node of the claim",
+            Self::WriteClaim(_) => "write the devices of the claim",
         }
     }
 }

@@ -13,6 +13,7 @@ use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{Bind, Decision, GangDecision, PodKey, Stage};
 use dovetail_model::PodId;
 
+use super::claiming::Claiming;
 use super::known::Known;
 use super::news::News;
 use super::outbox::Outbox;
@@ -29,6 +30,7 @@ const RESENDS: u32 = 3;
 pub(super) struct Dispatch {
     pub(super) outbox: Outbox,
     pub(super) provisioning: Provisioning,
+    pub(super) claiming: Claiming,
     pub(super) pauses: Pauses,
     /// Nothing is written.
     pub(super) is_dry_run: bool,
@@ -102,6 +104,7 @@ impl Dispatch {
             return true;
         }
         self.outbox.take_back(&numbers);
+        self.release_decided(known, &numbers);
         known.take_back(&numbers);
         false
     }
@@ -142,6 +145,7 @@ impl Dispatch {
             }
             _ => (Pause::Short, None),
         };
+        self.release_devices(known, &[decision.pod]);
         self.pauses.pause_pod(known.now_ms, pod, pause);
         let events = known.world.pause_pod(pod, why);
         known.apply(events);
@@ -172,7 +176,8 @@ impl Dispatch {
     pub(super) fn due_ms(&self, now_ms: u64) -> Option<u64> {
         let server_ms = self.pauses.server_until_ms();
         let server_ms = (self.outbox.to_send() > 0 && now_ms < server_ms).then_some(server_ms);
-        let others = [self.pauses.pods.next_due_ms(), self.provisioning.due_ms()];
+        let others =
+            [self.pauses.pods.next_due_ms(), self.provisioning.due_ms(), self.claiming.due_ms()];
         server_ms.into_iter().chain(others.into_iter().flatten()).min()
     }
 }

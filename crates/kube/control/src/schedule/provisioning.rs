@@ -270,6 +270,7 @@ impl Dispatch {
 
     /// The decisions are void, and the room is free. A pod that failed is left alone for a while.
     fn undo(&mut self, known: &mut Known, open: &Open, failed: Option<(u64, NotYet)>) {
+        self.release_decided(known, &open.numbers);
         if let Some((number, why)) = failed
             && let Some(failed) = known.world.decisions_mut().settle(number)
         {

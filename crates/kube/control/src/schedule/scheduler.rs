@@ -99,6 +99,7 @@ impl Scheduler {
         self.preempting.take_back_late_marks(&mut self.known);
         self.settle();
         self.dispatch.provisioning.recheck();
+        self.dispatch.claiming.recheck();
         if self.known.world.notices().are_queues_recounted() {
             self.known.end();
         }
@@ -135,6 +136,9 @@ impl Scheduler {
                 let decisions = known.world.decisions();
                 self.dispatch.provisioning.written(decisions, claim, (node, version), end);
             }
+            (Order::WriteClaim(write), end) => {
+                self.dispatch.claiming.written(&write.claim, &write.version, end);
+            }
             (Order::Evict { pod, why, decision }, end) => {
                 self.preempting.eviction_ended(known, pod, *why, decision, end);
             }
@@ -170,6 +174,7 @@ impl Scheduler {
         }
         self.preempting.rejoin_gangs(&mut self.known);
         self.settle();
+        self.dispatch.claim(&mut self.known);
         self.dispatch.provision(&mut self.known);
         self.settle();
         for _ in 0..ROUNDS {
@@ -179,6 +184,7 @@ impl Scheduler {
             self.settle();
         }
         // What was decided meanwhile is written at once.
+        self.dispatch.claim(&mut self.known);
         self.dispatch.provision(&mut self.known);
         self.settle();
         self.known.report_the_rest();
@@ -241,7 +247,9 @@ impl Scheduler {
         let unschedulable = pending.unschedulable_pods();
         Counts {
             unschedulable,
-            active: pending.pods() - unschedulable + dispatch.provisioning.pods(),
+            active: pending.pods() - unschedulable
+                + dispatch.provisioning.pods()
+                + dispatch.claiming.pods(),
             paused: dispatch.pauses.pods.count(),
             to_send: dispatch.outbox.to_send(),
             reserved_unused_gpu_milli: self
@@ -353,6 +361,7 @@ impl Scheduler {
                     // Of decisions that wait for volumes nothing has begun: no pod of them is
                     // evicted.
                     dispatch.give_up_for_others(known, &victims);
+                    dispatch.give_up_claims(known, &victims);
                     preempting.order_evictions(known, job);
                 }
                 Action::GivenBack { job } => {
@@ -381,7 +390,7 @@ impl Scheduler {
             decision.map(|decision| decision.bind.decision)
         });
         match numbers.collect::<Option<Vec<u64>>>() {
-            Some(numbers) => self.dispatch.send_when_provisioned(known, numbers),
+            Some(numbers) => self.dispatch.send(known, numbers),
             None => known.restart_engine(EngineError::UnknownJob { job }),
         }
     }

@@ -35,6 +35,7 @@ pub fn plugin(cause: Cause) -> Option<&'static str> {
         Cause::VolumeZone => "VolumeZone",
         Cause::SpreadLabel | Cause::Spread => "PodTopologySpread",
         Cause::Affinity | Cause::AntiAffinity | Cause::ExistingAntiAffinity => "InterPodAffinity",
+        Cause::DeviceClaims => "DynamicResources",
         Cause::DeclaredFeatures => "NodeDeclaredFeatures",
     })
 }
@@ -80,6 +81,7 @@ pub fn reason(refusal: &Refusal, rules: &Rules) -> Cow<'static, str> {
         Cause::Affinity => "node(s) didn't match pod affinity rules",
         Cause::AntiAffinity => "node(s) didn't match pod anti-affinity rules",
         Cause::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
+        Cause::DeviceClaims => "cannot allocate all claims",
         Cause::DeclaredFeatures => "node(s) didn't match Pod's required features",
     })
 }

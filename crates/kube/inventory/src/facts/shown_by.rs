@@ -42,7 +42,15 @@ pub(super) fn of(refused: &NotYet) -> &'static str {
         | NotYet::StaticVolume { .. }
         | NotYet::InTreeVolume { .. } => VOLUMES,
         NotYet::ClassWithoutBindingMode { .. } => STORAGE_CLASSES,
-        NotYet::ResourceClaims => DEVICE_CLAIMS,
+        NotYet::ResourceClaims
+        | NotYet::DeviceClaimMissing { .. }
+        | NotYet::DeviceClaimNotMade { .. }
+        | NotYet::DeviceClaimDeleting { .. }
+        | NotYet::DeviceClaimOfAnother { .. }
+        | NotYet::DeviceClaimNotUnderstood { .. }
+        | NotYet::NoDevices { .. }
+        | NotYet::DevicesTaken { .. }
+        | NotYet::DevicesElsewhere { .. } => DEVICE_CLAIMS,
         NotYet::ResourceByClass { .. } => DEVICE_CLASSES,
         _ => POD,
     }

@@ -173,6 +173,8 @@ fn is_of_any_volume(cause: ConditionCause) -> bool {
         | ConditionCause::VolumeDriver
         | ConditionCause::StorageTopology
         | ConditionCause::StorageCapacity => true,
-        ConditionCause::NodeAffinity | ConditionCause::DeclaredFeatures => false,
+        ConditionCause::NodeAffinity
+        | ConditionCause::DeviceClaims
+        | ConditionCause::DeclaredFeatures => false,
     }
 }

@@ -12,6 +12,7 @@
 //! | `members`, `numbered`, `descriptions` | gangs: their pods, and what describes them |
 //! | `queues`, `budgets`, `registry` | queues, disruption budgets, selectors in use |
 //! | `reservations` | what is reserved from one time to another |
+//! | `device_claims` | claims of devices, what drivers offer, what is set aside |
 //! | `attachments` | volumes that are attached to nodes |
 //! | `exempt`, `unreadable` | what is not to be tried; objects that cannot be read |
 
@@ -19,6 +20,7 @@ pub(crate) mod attachments;
 pub(crate) mod budgets;
 pub(crate) mod decisions;
 pub(crate) mod descriptions;
+pub(crate) mod device_claims;
 pub(crate) mod exempt;
 pub(crate) mod hyper_nodes;
 pub(crate) mod image_names;
@@ -49,6 +51,7 @@ use crate::translate::{Facts, NotYet};
 use attachments::Attachments;
 use budgets::Budgets;
 use descriptions::Descriptions;
+use device_claims::DeviceClaims;
 use exempt::ExemptSets;
 use members::Members;
 use network::Network;
@@ -71,6 +74,8 @@ pub(crate) struct Objects {
     pub(crate) is_ready: bool,
     /// Volumes, claims and classes.
     pub(crate) facts: Facts,
+    /// Claims of devices, and what drivers offer.
+    pub(crate) device_claims: DeviceClaims,
     pub(crate) namespaces: BTreeMap<Box<str>, Namespace>,
     pub(crate) network: Network,
     pub(crate) nodes: Nodes,

@@ -219,6 +219,14 @@ impl Pods {
         self.by_claim.values().flatten().copied().collect()
     }
 
+    /// Pods without a node that have claims of devices.
+    pub(crate) fn unplaced_with_device_claims(&self) -> impl Iterator<Item = Slot> {
+        self.in_order().filter(|slot| {
+            let pod = &self.get(*slot).pod;
+            pod.has_resource_claims && pod.node.is_empty()
+        })
+    }
+
     /// Pods without a node that use any claim.
     pub(crate) fn unplaced_with_claims(&self) -> impl Iterator<Item = Slot> {
         self.unplaced_with_claims.iter().copied()

@@ -82,7 +82,7 @@ impl Objects {
                 turned.iter().for_each(|selector| self.mark_about(selector));
             }
             // More than objects change with these.
-            Object::Pod(_) | Object::Strange(..) => {}
+            Object::Pod(_) | Object::DeviceClaim(_) | Object::Strange(..) => {}
         }
     }
 
@@ -153,8 +153,8 @@ impl Objects {
                 let turned = self.budgets.remove(namespace, name, &mut self.registry);
                 turned.iter().for_each(|selector| self.mark_about(selector));
             }
-            // More than objects change with it.
-            Kind::Pod => {}
+            // More than objects change with it, or something else.
+            Kind::Pod | Kind::DeviceClaim => {}
         }
     }
 

@@ -17,6 +17,7 @@ impl Objects {
             Kind::StorageCapacity => {
                 self.facts.capacity(namespace, name).map(|object| &object.meta)
             }
+            Kind::DeviceClaim => self.device_claims.get(namespace, name).map(|object| &object.meta),
             Kind::DeviceClass => self.facts.device_class(name).map(|object| &object.meta),
             Kind::Namespace => self.namespaces.get(name).map(|object| &object.meta),
             Kind::Node => self.nodes.get(name).map(|object| &object.meta),
@@ -55,6 +56,7 @@ impl Objects {
             Kind::StorageCapacity => {
                 self.facts.capacities().map(|object| of(&object.meta)).collect()
             }
+            Kind::DeviceClaim => self.device_claims.all().map(|object| of(&object.meta)).collect(),
             Kind::DeviceClass => {
                 self.facts.device_classes().map(|object| of(&object.meta)).collect()
             }

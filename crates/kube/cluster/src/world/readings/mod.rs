@@ -1,6 +1,7 @@
 //! Readings: what follows from the facts, in the words of the engine. None changes them.
 
 pub(crate) mod decided;
+pub(crate) mod device_claims;
 pub(crate) mod gang;
 pub(crate) mod requirements;
 pub(crate) mod roll;

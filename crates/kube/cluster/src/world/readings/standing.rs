@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dovetail_model::{Holding, HoldingId, NodeName, Owner, Phase, PodId, Requirement};
 use dovetail_objects::Pod;
 
+use super::device_claims::conditions;
 use crate::translate::{
     NotYet, held, kept_away_by, pod as translated, said_run_time, started_ms, whole_devices,
 };
@@ -91,7 +92,16 @@ pub(crate) fn wants_id(objects: &Objects, slot: Slot) -> bool {
 
 /// What a pod of ours needs, with what depends on other pods.
 pub(crate) fn requirement(objects: &Objects, pod: &Pod) -> Result<Requirement, NotYet> {
-    let mut requirement = translated(pod, &objects.facts, &objects.settings.rules)?;
+    let (facts, rules) = (&objects.facts, &objects.settings.rules);
+    let mut requirement = match pod.has_resource_claims {
+        false => translated(pod, facts, rules)?,
+        true => {
+            let plain = Pod { has_resource_claims: false, ..pod.clone() };
+            let mut requirement = translated(&plain, facts, rules)?;
+            requirement.node_conditions.extend(conditions(objects, pod)?);
+            requirement
+        }
+    };
     let labels = objects.namespace_labels(pod);
     let counting = objects.registry.counting(pod, labels);
     requirement.counts_into.extend(counting.iter().map(|name| name.to_string()));

@@ -1,5 +1,6 @@
 //! Questions about the index: none changes anything.
 
+mod device_claims;
 mod gangs;
 mod nodes;
 mod pods;
@@ -8,6 +9,7 @@ mod queues;
 mod reservations;
 mod volumes;
 
+pub use device_claims::{ClaimWrite, DeviceClaimView};
 pub use gangs::{GangLook, GangView, MemberLook};
 pub use nodes::NodeView;
 pub use pods::PodView;

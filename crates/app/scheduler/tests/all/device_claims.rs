@@ -1,0 +1,234 @@
+//! Pods with claims of devices: the loop of the scheduler without its wires.
+
+use dovetail_control::order::{Order, OrderEnd};
+use dovetail_objects::Kind;
+use serde_json::{Value, json};
+
+use crate::gangs::{Cluster, member, names, node, pod};
+use crate::server::Server;
+
+/// Nodes, and so many devices of class `gpu` on each.
+fn cluster(devices: &[usize]) -> Cluster {
+    let mut server = Server::default();
+    let selectors = json!([{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]);
+    server.apply(Kind::DeviceClass, "", "gpu", json!({"spec": {"selectors": selectors}}));
+    for (at, devices) in devices.iter().enumerate() {
+        node(&mut server, at);
+        slice(&mut server, at, *devices);
+    }
+    Cluster::over(server)
+}
+
+fn slice(server: &mut Server, at: usize, devices: usize) {
+    let name = format!("n{at}");
+    let devices: Vec<Value> = (0..devices).map(|at| json!({"name": format!("d{at}")})).collect();
+    let pool = json!({"name": name, "generation": 1, "resourceSliceCount": 1});
+    let spec = json!({"driver": "gpu.example.com", "nodeName": name, "pool": pool,
+        "devices": devices});
+    server.apply(Kind::ResourceSlice, "", &name, json!({"spec": spec}));
+}
+
+/// A claim of so many devices.
+fn claim(cluster: &mut Cluster, name: &str, count: usize) {
+    let request = json!({"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}});
+    let spec = json!({"devices": {"requests": [request]}});
+    cluster.server.apply(Kind::DeviceClaim, "blue", name, json!({"spec": spec}));
+}
+
+fn with_claim(mut pod: Value, claim: &str) -> Value {
+    pod["spec"]["resourceClaims"] = json!([{"name": "c", "resourceClaimName": claim}]);
+    pod
+}
+
+/// The server carries out what is ordered, until nothing more is; which pods are bound.
+fn run(cluster: &mut Cluster) -> Vec<String> {
+    let mut bound = Vec::new();
+    loop {
+        bound.extend(cluster.run());
+        let orders: Vec<Order> = std::iter::from_fn(|| cluster.scheduler.next_order()).collect();
+        if orders.is_empty() {
+            bound.sort();
+            return bound;
+        }
+        orders.iter().for_each(|order| carry_out(cluster, order));
+    }
+}
+
+fn carry_out(cluster: &mut Cluster, order: &Order) {
+    let Order::WriteClaim(write) = order else { panic!("{order:?}") };
+    let key = (Kind::DeviceClaim, "blue".to_owned(), write.claim.name.to_string());
+    let is_it = cluster.server.objects[&key]["metadata"]["resourceVersion"] == *write.version;
+    if is_it {
+        let is_metadata = write.patch["metadata"]["finalizers"].is_array();
+        assert_ne!(write.is_status, is_metadata, "each part has its own address");
+        cluster.server.change(&key, |claim| merge(claim, &write.patch));
+    }
+    let end = if is_it { OrderEnd::Done } else { OrderEnd::Gone };
+    cluster.scheduler.order_ended(order, end, cluster.now_ms);
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Some(patch) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (name, value) in patch {
+        match value.is_null() {
+            true => _ = target.as_object_mut().and_then(|fields| fields.remove(name)),
+            false => merge(&mut target[name], value),
+        }
+    }
+}
+
+fn claim_of(cluster: &Cluster, name: &str) -> Value {
+    cluster.server.objects[&(Kind::DeviceClaim, "blue".to_owned(), name.to_owned())].clone()
+}
+
+/// Devices of a claim as `pool/device`.
+fn devices(cluster: &Cluster, claim: &str) -> Vec<String> {
+    let claim = claim_of(cluster, claim);
+    let results = claim["status"]["allocation"]["devices"]["results"].as_array().cloned();
+    let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+    let name = |one: Value| format!("{}/{}", text(&one["pool"]), text(&one["device"]));
+    results.unwrap_or_default().into_iter().map(name).collect()
+}
+
+fn node_of(cluster: &Cluster, pod: &str) -> String {
+    let key = (Kind::Pod, "blue".to_owned(), pod.to_owned());
+    cluster.server.objects[&key]["spec"]["nodeName"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_claim_has_its_devices_and_is_reserved_before_its_pod_is_bound() {
+    let mut cluster = cluster(&[1, 2]);
+    claim(&mut cluster, "two", 2);
+    cluster.create("p", with_claim(pod(1), "two"));
+    assert_eq!(cluster.run(), names(&[]), "nothing is bound before the claim is written");
+    assert_eq!(run(&mut cluster), names(&["p"]));
+    assert_eq!(node_of(&cluster, "p"), "n1", "n0 has one device");
+    assert_eq!(devices(&cluster, "two"), ["n1/d0", "n1/d1"]);
+    let claim = claim_of(&cluster, "two");
+    assert_eq!(
+        claim["metadata"]["finalizers"],
+        json!(["resource.kubernetes.io/delete-protection"])
+    );
+    let selector = &claim["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"][0];
+    assert_eq!(selector["matchFields"][0]["values"], json!(["n1"]));
+    let pod = &cluster.server.objects[&(Kind::Pod, "blue".to_owned(), "p".to_owned())];
+    let consumer = json!({"resource": "pods", "name": "p", "uid": pod["metadata"]["uid"]});
+    assert_eq!(claim["status"]["reservedFor"], json!([consumer]));
+}
+
+#[test]
+fn devices_are_given_once_and_who_gets_none_says_what_excludes_them() {
+    let mut cluster = cluster(&[2, 1]);
+    for at in 0..4 {
+        claim(&mut cluster, &format!("c{at}"), 1);
+        cluster.create(&format!("p{at}"), with_claim(pod(1), &format!("c{at}")));
+    }
+    assert_eq!(run(&mut cluster).len(), 3);
+    let mut given: Vec<String> =
+        (0..4).flat_map(|at| devices(&cluster, &format!("c{at}"))).collect();
+    given.sort();
+    assert_eq!(given, ["n0/d0", "n0/d1", "n1/d0"]);
+    let reports = cluster.reports().join("\n");
+    let says =
+        "cannot allocate all claims: of 2 nodes with devices n0 comes nearest: request r of claim";
+    assert!(reports.contains(says) && reports.contains("2 in use"), "{reports}");
+    // One ends, its controller frees the claim, and the last one starts.
+    let first = (0..4).find(|at| !devices(&cluster, &format!("c{at}")).is_empty()).expect("one");
+    cluster.delete(Kind::Pod, "blue", &format!("p{first}"));
+    cluster.delete(Kind::DeviceClaim, "blue", &format!("c{first}"));
+    assert_eq!(run(&mut cluster).len(), 1);
+}
+
+#[test]
+fn a_claim_that_pods_share_keeps_them_together_and_names_all_of_them() {
+    let mut cluster = cluster(&[1, 1]);
+    claim(&mut cluster, "one", 1);
+    for at in 0..3 {
+        cluster.create(&format!("p{at}"), with_claim(pod(1), "one"));
+    }
+    assert_eq!(run(&mut cluster), names(&["p0", "p1", "p2"]));
+    let nodes: Vec<String> = (0..3).map(|at| node_of(&cluster, &format!("p{at}"))).collect();
+    assert!(nodes.iter().all(|node| *node == nodes[0]), "{nodes:?}");
+    let reserved = claim_of(&cluster, "one")["status"]["reservedFor"].as_array().map(Vec::len);
+    assert_eq!(reserved, Some(3));
+}
+
+#[test]
+fn a_gang_gets_the_devices_of_all_its_pods_or_none() {
+    let mut cluster = cluster(&[1, 1]);
+    for at in 0..3 {
+        claim(&mut cluster, &format!("c{at}"), 1);
+        cluster.create(&format!("p{at}"), with_claim(member(8, 3, 3), &format!("c{at}")));
+    }
+    assert_eq!(run(&mut cluster), names(&[]));
+    let given: usize = (0..3).map(|at| devices(&cluster, &format!("c{at}")).len()).sum();
+    assert_eq!(given, 0, "nothing is written of a gang that does not fit");
+    node(&mut cluster.server, 2);
+    slice(&mut cluster.server, 2, 1);
+    assert_eq!(run(&mut cluster), names(&["p0", "p1", "p2"]));
+}
+
+#[test]
+fn the_next_leader_goes_on_where_the_last_one_stopped() {
+    for writes in 1..=2 {
+        let mut cluster = cluster(&[1, 1]);
+        claim(&mut cluster, "one", 1);
+        cluster.create("p", with_claim(pod(1), "one"));
+        for _ in 0..writes {
+            assert_eq!(cluster.run(), names(&[]));
+            let order = cluster.scheduler.next_order().expect("a write");
+            carry_out(&mut cluster, &order);
+        }
+        let before = devices(&cluster, "one");
+        assert_eq!(before.len(), writes - 1, "the finalizer comes first");
+        let mut next = Cluster::over(cluster.server);
+        assert_eq!(run(&mut next), names(&["p"]));
+        let after = devices(&next, "one");
+        assert!(before.is_empty() || before == after, "what was written stays");
+        assert!(after[0].starts_with(&node_of(&next, "p")));
+    }
+}
+
+#[test]
+fn what_was_written_for_a_pod_that_is_not_bound_is_taken_back() {
+    let mut cluster = cluster(&[1]);
+    claim(&mut cluster, "one", 1);
+    cluster.create("p", with_claim(pod(1), "one"));
+    for _ in 0..2 {
+        assert_eq!(cluster.run(), names(&[]));
+        let order = cluster.scheduler.next_order().expect("a write");
+        carry_out(&mut cluster, &order);
+    }
+    let bind = cluster.decide().pop().expect("a bind");
+    let cause = dovetail_control::bind::Cause::Refused { code: 403, message: "no".to_owned() };
+    let outcome = dovetail_control::bind::Outcome::NotBound(cause);
+    let report = dovetail_control::bind::Report { bind, outcome, answered_in_ms: Some(1) };
+    cluster.scheduler.outcome(report, cluster.now_ms);
+    let order = cluster.scheduler.next_order().expect("a write");
+    carry_out(&mut cluster, &order);
+    let status = claim_of(&cluster, "one")["status"].clone();
+    assert_eq!((&status["allocation"], &status["reservedFor"]), (&json!(null), &json!(null)));
+    // Others may have them meanwhile.
+    claim(&mut cluster, "other", 1);
+    cluster.create("q", with_claim(pod(1), "other"));
+    assert_eq!(run(&mut cluster), names(&["q"]));
+}
+
+#[test]
+fn a_pod_with_a_feature_that_is_not_understood_is_left_and_says_which() {
+    let mut cluster = cluster(&[1]);
+    let exactly = json!({"deviceClassName": "gpu", "count": 1, "warpSpeed": true});
+    let spec = json!({"devices": {"requests": [{"name": "r", "exactly": exactly}]}});
+    cluster.server.apply(Kind::DeviceClaim, "blue", "odd", json!({"spec": spec}));
+    cluster.create("p", with_claim(pod(1), "odd"));
+    assert_eq!(run(&mut cluster), names(&[]));
+    let reports = cluster.reports().join("\n");
+    assert!(reports.contains("request r: field warpSpeed is not understood"), "{reports}");
+}

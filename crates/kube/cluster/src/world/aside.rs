@@ -1,0 +1,89 @@
+//! Devices are set aside for pods whose nodes are decided, and given back.
+
+use dovetail_devices::{Allotment, Outcome, Place};
+use dovetail_model::{Event, NodeName, PodId};
+use dovetail_objects::ResourceClaim;
+
+use super::World;
+use super::index::Index;
+use super::key::ClaimKey;
+use super::objects::Objects;
+use super::objects::device_claims::Standing;
+use super::readings::device_claims::{on_node, without};
+
+/// Devices that are set aside for pods whose nodes are decided, to be changed.
+#[derive(Debug)]
+pub struct DevicesAside<'w> {
+    index: &'w mut Index,
+}
+
+impl<'w> DevicesAside<'w> {
+    /// Those of a world.
+    pub fn of(world: &'w mut World) -> Self {
+        Self { index: &mut world.index }
+    }
+
+    /// Sets devices aside for the claims of pods that were decided together: for all of them on
+    /// their nodes, or for none (`None`); what follows from it for the engine. Claims that have
+    /// devices within reach keep them.
+    pub fn set(self, decided: &[(PodId, NodeName)]) -> Option<Vec<Event>> {
+        let objects = &mut self.index.objects;
+        for (at, (pod, node)) in decided.iter().enumerate() {
+            let Some(given) = given(objects, *pod, node) else {
+                let before: Vec<PodId> = decided[..at].iter().map(|(pod, _)| *pod).collect();
+                objects.device_claims.give_back(&before);
+                return None;
+            };
+            for (key, allotment) in given {
+                objects.device_claims.set_aside(&key, (*pod, node), allotment);
+            }
+        }
+        Some(self.settle())
+    }
+
+    /// Gives back what was set aside for the claims of pods that go nowhere.
+    pub fn give_back(self, pods: &[PodId]) -> Vec<Event> {
+        match self.index.objects.device_claims.give_back(pods) {
+            true => self.settle(),
+            false => Vec::new(),
+        }
+    }
+
+    fn settle(self) -> Vec<Event> {
+        let Objects { device_claims, pods, dirty, .. } = &mut self.index.objects;
+        device_claims.forget_surveys();
+        dirty.pods.extend(pods.unplaced_with_device_claims());
+        self.index.settle()
+    }
+}
+
+/// What the claims of a pod get on a node beside what they have; `None` if they cannot be served
+/// there.
+fn given(objects: &Objects, pod: PodId, node: &NodeName) -> Option<Vec<(ClaimKey, Allotment)>> {
+    let pod = &objects.pods.get(objects.pods.by_id(pod)?).pod;
+    let claims = objects.device_claims.of_pod(pod).ok()?;
+    let mut to_allocate: Vec<&ResourceClaim> = Vec::new();
+    for claim in claims {
+        match objects.device_claims.standing(claim, pod) {
+            Standing::Pledged(pledged) if pledged != *node => return None,
+            Standing::Pledged(_) | Standing::Shared => {}
+            Standing::Open | Standing::Own => to_allocate.push(claim),
+        }
+    }
+    if to_allocate.is_empty() {
+        return Some(Vec::new());
+    }
+    let object = objects.nodes.get(node)?;
+    let place = Place { node, labels: &object.meta.labels };
+    let held = without(&objects.device_claims.held, &to_allocate);
+    let Outcome::Fits(allotments) = on_node(objects, &held, place, &to_allocate) else {
+        return None;
+    };
+    let keeps = |claim: &&&ResourceClaim| {
+        let has = claim.allocation.as_ref();
+        has.is_some_and(|has| super::readings::device_claims::is_reached(has, place))
+    };
+    let open = to_allocate.iter().filter(|claim| !keeps(claim));
+    let keys = open.map(|claim| ClaimKey::of_meta(&claim.meta));
+    Some(keys.zip(allotments).collect())
+}

@@ -1,0 +1,262 @@
+//! Claims of devices, what drivers offer, and the devices that are set aside for pods that are
+//! decided until the watch shows that their claims have them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dovetail_devices::{Allotment, Catalog, Features, Held};
+use dovetail_model::{NodeName, PodId};
+use dovetail_objects::{DeviceClass, Kind, Object, Pod, ResourceClaim, ResourceSlice};
+
+use crate::translate::NotYet;
+use crate::world::key::ClaimKey;
+
+/// Pods that a claim can be reserved for (`ResourceClaimReservedForMaxSize`).
+pub(crate) const MOST_CONSUMERS: usize = 256;
+
+/// All that decides which devices pods can have where.
+#[derive(Debug)]
+pub(crate) struct DeviceClaims {
+    pub(crate) catalog: Catalog,
+    claims: BTreeMap<Key, ResourceClaim>,
+    /// What claims have, and what is set aside for them.
+    pub(crate) held: Held,
+    /// What is set aside, by claim.
+    pledges: BTreeMap<Key, Pledge>,
+    /// What nodes answered to claims that ask for the same, until anything changes. It only saves
+    /// time.
+    surveys: Mutex<BTreeMap<String, Arc<Survey>>>,
+}
+
+/// Which nodes have devices for some claims together.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pub(crate) fits: Vec<Box<str>>,
+    /// Nodes with devices.
+    pub(crate) looked_at: usize,
+    /// The node that says best why none does.
+    pub(crate) telling: Option<Box<str>>,
+}
+
+/// Namespace and name.
+type Key = (Box<str>, Box<str>);
+
+/// Devices that are set aside for a claim.
+#[derive(Clone, Debug)]
+pub(crate) struct Pledge {
+    /// Identity of the claim.
+    uid: Box<str>,
+    /// The pod that they are set aside for.
+    pod: PodId,
+    /// Where its pod is to go.
+    pub(crate) node: NodeName,
+    pub(crate) allotment: Allotment,
+}
+
+/// How a claim stands to a pod that has no node yet.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Standing {
+    /// It has nothing.
+    Open,
+    /// It has devices, and nobody else uses them.
+    Own,
+    /// It has devices that others use, too.
+    Shared,
+    /// Devices are set aside for it on this node.
+    Pledged(NodeName),
+}
+
+impl Default for DeviceClaims {
+    fn default() -> Self {
+        // Nobody waits here until a device is ready for its pod.
+        let features = Features { binding_conditions: false, ..Features::ALL };
+        Self {
+            catalog: Catalog::new(features),
+            claims: BTreeMap::new(),
+            held: Held::default(),
+            pledges: BTreeMap::new(),
+            surveys: Mutex::default(),
+        }
+    }
+}
+
+impl DeviceClaims {
+    /// Notes an object that is there or different; whether claims may fit elsewhere by that.
+    pub(crate) fn note(&mut self, object: &Object) -> bool {
+        match object {
+            Object::DeviceClaim(claim) => self.put(ResourceClaim::clone(claim)),
+            Object::DeviceClass(class) => self.put_class(class.clone()),
+            Object::ResourceSlice(slice) => self.put_slice(ResourceSlice::clone(slice)),
+            Object::Node(_) => {}
+            _ => return false,
+        }
+        self.forget_surveys();
+        true
+    }
+
+    /// Notes that an object is gone; whether claims may fit elsewhere by that.
+    pub(crate) fn note_gone(&mut self, kind: Kind, namespace: &str, name: &str) -> bool {
+        match kind {
+            Kind::DeviceClaim => self.remove(namespace, name),
+            Kind::DeviceClass => self.remove_class(name),
+            Kind::ResourceSlice => self.remove_slice(name),
+            Kind::Node => {}
+            _ => return false,
+        }
+        self.forget_surveys();
+        true
+    }
+
+    fn put_slice(&mut self, slice: ResourceSlice) {
+        self.catalog.put_slice(slice);
+    }
+
+    fn remove_slice(&mut self, name: &str) {
+        self.catalog.remove_slice(name);
+    }
+
+    fn put_class(&mut self, class: DeviceClass) {
+        self.catalog.put_class(class);
+    }
+
+    fn remove_class(&mut self, name: &str) {
+        self.catalog.remove_class(name);
+    }
+
+    /// A claim is there, or different. What was set aside for it is not any more once it has
+    /// something.
+    fn put(&mut self, claim: ResourceClaim) {
+        let key = (claim.meta.namespace.clone(), claim.meta.name.clone());
+        let before = self.claims.remove(&key);
+        let had = before.as_ref().and_then(|before| before.allocation.as_ref());
+        if let Some(had) = had {
+            self.held.remove(had);
+        }
+        let is_another = self.pledges.get(&key).is_some_and(|one| one.uid != claim.meta.uid);
+        let is_new = claim.allocation.is_some() && claim.allocation.as_ref() != had;
+        if is_another || is_new {
+            self.unpledge(&key);
+        }
+        if let Some(has) = &claim.allocation {
+            self.held.add(has);
+        }
+        self.claims.insert(key, claim);
+    }
+
+    fn remove(&mut self, namespace: &str, name: &str) {
+        let key = (namespace.into(), name.into());
+        self.unpledge(&key);
+        let Some(claim) = self.claims.remove(&key) else { return };
+        if let Some(had) = &claim.allocation {
+            self.held.remove(had);
+        }
+    }
+
+    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&ResourceClaim> {
+        self.claims.get(&(namespace.into(), name.into()))
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ResourceClaim> {
+        self.claims.values()
+    }
+
+    /// The claims of a pod, each once; why it cannot be placed with them otherwise.
+    pub(crate) fn of_pod(&self, pod: &Pod) -> Result<Vec<&ResourceClaim>, NotYet> {
+        let mut claims: Vec<&ResourceClaim> = Vec::new();
+        for named in &pod.device_claims {
+            let Some(name) = named.claim.as_deref() else {
+                return Err(NotYet::DeviceClaimNotMade { name: named.name.to_string() });
+            };
+            let Some(claim) = self.get(&pod.meta.namespace, name) else {
+                return Err(NotYet::DeviceClaimMissing { claim: name.to_owned() });
+            };
+            if claim.meta.is_deleting() {
+                return Err(NotYet::DeviceClaimDeleting { claim: name.to_owned() });
+            }
+            if named.is_from_template && claim.meta.controller.uid != pod.meta.uid {
+                let pod = pod.meta.name.to_string();
+                return Err(NotYet::DeviceClaimOfAnother { claim: name.to_owned(), pod });
+            }
+            let waits = |claim: &ResourceClaim| {
+                let allocation = claim.allocation.as_ref();
+                allocation.is_some_and(|has| has.devices.iter().any(|one| one.awaits_conditions))
+            };
+            if waits(claim) {
+                let problem = format!("claim {name} has devices with binding conditions");
+                return Err(NotYet::DeviceClaimNotUnderstood { problem });
+            }
+            if claims.iter().all(|one| one.meta.name != claim.meta.name) {
+                claims.push(claim);
+            }
+        }
+        Ok(claims)
+    }
+
+    pub(crate) fn standing(&self, claim: &ResourceClaim, pod: &Pod) -> Standing {
+        if let Some(pledge) = self.pledge(claim) {
+            return Standing::Pledged(pledge.node.clone());
+        }
+        let is_own = claim.reserved_for.iter().all(|one| one.uid == pod.meta.uid);
+        match (&claim.allocation, is_own) {
+            (None, _) => Standing::Open,
+            (Some(_), true) => Standing::Own,
+            (Some(_), false) => Standing::Shared,
+        }
+    }
+
+    pub(crate) fn pledge(&self, claim: &ResourceClaim) -> Option<&Pledge> {
+        let key = (claim.meta.namespace.clone(), claim.meta.name.clone());
+        self.pledges.get(&key).filter(|pledge| pledge.uid == claim.meta.uid)
+    }
+
+    /// A claim is to get these devices, on the node of its pod.
+    pub(crate) fn set_aside(
+        &mut self,
+        key: &ClaimKey,
+        (pod, node): (PodId, &NodeName),
+        allotment: Allotment,
+    ) {
+        self.held.add(&allotment.allocation());
+        let pledge = Pledge { uid: key.uid.clone(), pod, node: node.clone(), allotment };
+        self.pledges.insert((key.namespace.clone(), key.name.clone()), pledge);
+    }
+
+    /// Gives back what is set aside for pods; whether anything was.
+    pub(crate) fn give_back(&mut self, pods: &[PodId]) -> bool {
+        let of_them = self.pledges.iter().filter(|(_, pledge)| pods.contains(&pledge.pod));
+        let keys: Vec<Key> = of_them.map(|(key, _)| key.clone()).collect();
+        keys.iter().for_each(|key| self.unpledge(key));
+        !keys.is_empty()
+    }
+
+    fn unpledge(&mut self, key: &Key) {
+        if let Some(pledge) = self.pledges.remove(key) {
+            self.held.remove(&pledge.allotment.allocation());
+        }
+    }
+
+    /// What nodes answer to claims, remembered where these have nothing.
+    pub(crate) fn surveyed(
+        &self,
+        claims: &[&ResourceClaim],
+        survey: impl FnOnce() -> Survey,
+    ) -> Arc<Survey> {
+        if claims.iter().any(|claim| claim.allocation.is_some()) {
+            return Arc::new(survey());
+        }
+        let asked: Vec<_> = claims.iter().map(|claim| &claim.asked).collect();
+        let asked = format!("{asked:?}");
+        let mut surveys = self.surveys.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(surveys.entry(asked).or_insert_with(|| Arc::new(survey())))
+    }
+
+    /// Nodes, devices or claims have changed.
+    pub(crate) fn forget_surveys(&mut self) {
+        self.surveys.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Nodes that drivers offer devices of; `None` where any node may reach some.
+    pub(crate) fn nodes(&self) -> Option<BTreeSet<&str>> {
+        (!self.catalog.has_slices_of_several()).then(|| self.catalog.nodes().collect())
+    }
+}

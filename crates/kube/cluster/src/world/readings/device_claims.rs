@@ -1,0 +1,173 @@
+//! Where the claims of a pod can have their devices.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use dovetail_devices::{Held, Outcome, Place, RequestLook, allocate};
+use dovetail_model::node::NAME_LABEL;
+use dovetail_model::requirement::Operator;
+use dovetail_model::{ConditionCause, NodeCondition, SelectorTerm};
+use dovetail_objects::{Allocation, Pod, ResourceClaim};
+
+use crate::translate::NotYet;
+use crate::world::objects::Objects;
+use crate::world::objects::device_claims::{MOST_CONSUMERS, Standing, Survey};
+
+/// States that a search looks at for one node before it is given up undecided.
+const STEPS: u64 = 20_000;
+
+/// What the claims of a pod ask of its node; none if it has no claims.
+pub(crate) fn conditions(objects: &Objects, pod: &Pod) -> Result<Vec<NodeCondition>, NotYet> {
+    let claims = objects.device_claims.of_pod(pod)?;
+    let (mut conditions, mut to_allocate) = (Vec::new(), Vec::new());
+    if !pod.node.is_empty() {
+        let has = claims.into_iter().filter_map(|claim| claim.allocation.as_ref());
+        return Ok(has.filter_map(|has| has.nodes.clone()).map(condition).collect());
+    }
+    for claim in claims {
+        match objects.device_claims.standing(claim, pod) {
+            Standing::Open | Standing::Own => to_allocate.push(claim),
+            Standing::Pledged(node) => conditions.push(named([&*node].into_iter())),
+            Standing::Shared => {
+                let is_reserved = claim.reserved_for.iter().any(|one| one.uid == pod.meta.uid);
+                if !is_reserved && claim.reserved_for.len() >= MOST_CONSUMERS {
+                    let problem = format!(
+                        "claim {} is reserved for {MOST_CONSUMERS} pods, and for no more",
+                        claim.meta.name
+                    );
+                    return Err(NotYet::NoDevices { problem });
+                }
+                let nodes = claim.allocation.as_ref().and_then(|has| has.nodes.clone());
+                conditions.extend(nodes.map(condition));
+            }
+        }
+    }
+    if !to_allocate.is_empty() {
+        let survey = fitting(objects, pod, &to_allocate)?;
+        conditions.push(named(survey.fits.iter().map(|node| &**node)));
+    }
+    Ok(conditions)
+}
+
+fn condition(any_of: Vec<Vec<SelectorTerm>>) -> NodeCondition {
+    NodeCondition { any_of, cause: ConditionCause::DeviceClaims }
+}
+
+fn named<'a>(nodes: impl Iterator<Item = &'a str>) -> NodeCondition {
+    let values = nodes.map(str::to_owned).collect();
+    let term = SelectorTerm { key: NAME_LABEL.to_owned(), operator: Operator::In, values };
+    condition(vec![vec![term]])
+}
+
+/// Nodes on which these claims get devices, or have them.
+fn fitting(objects: &Objects, pod: &Pod, claims: &[&ResourceClaim]) -> Result<Arc<Survey>, NotYet> {
+    let held = without(&objects.device_claims.held, claims);
+    let survey = objects.device_claims.surveyed(claims, || survey(objects, &held, claims));
+    if !survey.fits.is_empty() {
+        return Ok(survey);
+    }
+    let count = match survey.looked_at {
+        1 => "1 node".to_owned(),
+        many => format!("{many} nodes"),
+    };
+    let outcome = survey.telling.as_deref().and_then(|node| {
+        let place = Place { node, labels: &objects.nodes.get(node)?.meta.labels };
+        Some((node, on_node(objects, &held, place, claims)))
+    });
+    Err(match outcome {
+        Some((_, Outcome::Error(problem))) => NotYet::DeviceClaimNotUnderstood { problem },
+        Some((node, Outcome::No(looks))) => NotYet::NoDevices {
+            problem: format!("of {count} with devices {node} comes nearest: {}", in_words(&looks)),
+        },
+        _ if survey.looked_at > 0 => NotYet::NoDevices {
+            problem: format!(
+                "for {count} with devices it was not found out within {STEPS} steps whether they serve pod {}",
+                pod.meta.name
+            ),
+        },
+        _ => NotYet::NoDevices {
+            problem: "no driver offers devices on any node (kubectl get resourceslices)".to_owned(),
+        },
+    })
+}
+
+/// Asks every node that has devices.
+fn survey(objects: &Objects, held: &Held, claims: &[&ResourceClaim]) -> Survey {
+    let with_devices = objects.device_claims.nodes();
+    let mut survey = Survey::default();
+    let (mut nearest, mut has_failed) = (None, false);
+    for node in objects.nodes.names() {
+        if with_devices.as_ref().is_some_and(|those| !those.contains(node)) {
+            continue;
+        }
+        let Some(object) = objects.nodes.get(node) else { continue };
+        let place = Place { node, labels: &object.meta.labels };
+        survey.looked_at += 1;
+        match on_node(objects, held, place, claims) {
+            Outcome::Fits(_) => survey.fits.push(node.into()),
+            Outcome::Undecided => {}
+            Outcome::Error(_) if has_failed => {}
+            Outcome::Error(_) => (survey.telling, has_failed) = (Some(node.into()), true),
+            Outcome::No(looks) => {
+                let left: usize = looks.iter().map(|look| look.left().min(look.wanted)).sum();
+                if !has_failed && nearest.is_none_or(|most| left > most) {
+                    nearest = Some(left);
+                    survey.telling = Some(node.into());
+                }
+            }
+        }
+    }
+    survey
+}
+
+/// The requests that lack devices; all where each has enough by itself.
+fn in_words(looks: &[RequestLook]) -> String {
+    let lacks = |look: &&RequestLook| look.left() < look.wanted.max(1);
+    let short: Vec<String> = looks.iter().filter(lacks).map(ToString::to_string).collect();
+    match short.is_empty() {
+        false => short.join("; "),
+        true => {
+            let all: Vec<String> = looks.iter().map(ToString::to_string).collect();
+            format!("{}; constraints or counters keep them from being had together", all.join("; "))
+        }
+    }
+}
+
+/// What claims get on a node together: those that have devices which it reaches keep them.
+pub(crate) fn on_node(
+    objects: &Objects,
+    held: &Held,
+    place: Place<'_>,
+    claims: &[&ResourceClaim],
+) -> Outcome {
+    let keeps =
+        |claim: &ResourceClaim| claim.allocation.as_ref().is_some_and(|has| is_reached(has, place));
+    let (kept, open): (Vec<&ResourceClaim>, Vec<&ResourceClaim>) =
+        claims.iter().copied().partition(|claim| keeps(claim));
+    if open.is_empty() {
+        return Outcome::Fits(Vec::new());
+    }
+    let catalog = &objects.device_claims.catalog;
+    match kept.is_empty() {
+        true => allocate(catalog, held, place, &open, STEPS),
+        false => {
+            let mut held = held.clone();
+            kept.iter().filter_map(|claim| claim.allocation.as_ref()).for_each(|has| held.add(has));
+            allocate(catalog, &held, place, &open, STEPS)
+        }
+    }
+}
+
+/// Whether a node reaches what was allocated.
+pub(crate) fn is_reached(has: &Allocation, place: Place<'_>) -> bool {
+    has.nodes.as_ref().is_none_or(|any_of| place.satisfies(any_of))
+}
+
+/// What others hold: without what these claims have.
+pub(crate) fn without<'h>(held: &'h Held, claims: &[&ResourceClaim]) -> Cow<'h, Held> {
+    let mut others = Cow::Borrowed(held);
+    for has in claims.iter().filter_map(|claim| claim.allocation.as_ref()) {
+        others.to_mut().remove(has);
+    }
+    others
+}
