@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
-    Action, CounterRule, DeviceRequest, Holding, Job, JobId, Mode, Owner, Plan, PodSet, Preferred,
-    RuleKind, Snapshot,
+    Action, CounterRule, DeviceRequest, Event, Holding, Job, JobId, Mode, Node, Owner, Plan,
+    PodSet, Preferred, RuleKind, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Batch, Engine};
@@ -21,11 +21,47 @@ pub(crate) fn placed(world: &Snapshot) -> BTreeMap<JobId, String> {
 
 /// Pods that the engine starts in a world: their jobs and nodes.
 pub(crate) fn binds(world: &Snapshot) -> Vec<(JobId, String)> {
-    let bound = plan(&with_room(world)).actions.into_iter().filter_map(|action| match action {
+    binds_of(plan(&with_room(world)))
+}
+
+fn binds_of(plan: Plan) -> Vec<(JobId, String)> {
+    let bound = plan.actions.into_iter().filter_map(|action| match action {
         Action::Bind { pod, node, .. } => Some((pod.job, node.to_string())),
         _ => None,
     });
     bound.collect()
+}
+
+/// A world in which the engine has started what it can, and which then changes.
+pub(crate) struct Changing {
+    engine: Engine,
+    /// Time does not pass.
+    now_ms: u64,
+}
+
+impl Changing {
+    /// `None` if the engine does not take the world.
+    pub(crate) fn new(world: &Snapshot) -> Option<Self> {
+        Self::once_left(world, |holding| holding.devices.len())
+    }
+
+    /// The same where each holding will have only so many of its devices.
+    pub(crate) fn once_left(world: &Snapshot, stays: impl Fn(&Holding) -> usize) -> Option<Self> {
+        let part = with_room_once_left(world, stays);
+        let mut engine = Engine::new(EngineConfig::default(), &part).ok()?;
+        engine.step(Batch::decision(), world.now_ms).ok()?;
+        Some(Self { engine, now_ms: world.now_ms })
+    }
+
+    /// What the engine decides after events.
+    pub(crate) fn after(&mut self, events: Vec<Event>) -> Plan {
+        self.engine.step(Batch::of(events), self.now_ms).unwrap_or_default()
+    }
+
+    /// Pods that start once there is a node more: their jobs and nodes.
+    pub(crate) fn binds_with(&mut self, node: Node) -> Vec<(JobId, String)> {
+        binds_of(self.after(vec![Event::NodeChanged(Box::new(node))]))
+    }
 }
 
 /// What the engine decides in a world.
@@ -41,7 +77,12 @@ pub(crate) fn plan(world: &Snapshot) -> Plan {
 /// The nodes of a world on which its pending jobs could start, with what is held there; the whole
 /// world where other nodes matter to one of them.
 fn with_room(world: &Snapshot) -> Cow<'_, Snapshot> {
-    part(world, &world.jobs).map_or(Cow::Borrowed(world), Cow::Owned)
+    with_room_once_left(world, |holding| holding.devices.len())
+}
+
+/// The same once each holding has only so many of its devices.
+fn with_room_once_left(world: &Snapshot, stays: impl Fn(&Holding) -> usize) -> Cow<'_, Snapshot> {
+    part(world, &world.jobs, stays).map_or(Cow::Borrowed(world), Cow::Owned)
 }
 
 /// The same for the jobs that ask for the devices of the world: pods that ask for another resource
@@ -50,11 +91,13 @@ pub(crate) fn asking_for_devices(world: &Snapshot) -> Snapshot {
     let asks = |set: &PodSet| set.requirement.device != DeviceRequest::None;
     let asking = world.jobs.iter().filter(|job| job.pod_sets.iter().any(asks));
     let jobs: Vec<Job> = asking.cloned().collect();
-    part(world, &jobs).unwrap_or_else(|| Snapshot { jobs, ..world.clone() })
+    let all = |holding: &Holding| holding.devices.len();
+    part(world, &jobs, all).unwrap_or_else(|| Snapshot { jobs, ..world.clone() })
 }
 
-/// A part of a world with these jobs of it; `None` where it would be all of it.
-fn part(world: &Snapshot, jobs: &[Job]) -> Option<Snapshot> {
+/// A part of a world with these jobs of it, where room is what is free once each holding has only
+/// so many of its devices; `None` where it would be all of it.
+fn part(world: &Snapshot, jobs: &[Job], stays: impl Fn(&Holding) -> usize) -> Option<Snapshot> {
     let is_foreign = |holding: &Holding| matches!(holding.owner, Owner::Foreign(_));
     let has_reservations = !world.claims.is_empty() || !world.reserved.is_empty();
     if has_reservations
@@ -69,7 +112,7 @@ fn part(world: &Snapshot, jobs: &[Job]) -> Option<Snapshot> {
         world.nodes.iter().map(|node| vec![false; node.devices.len()]).collect();
     for holding in &world.holdings {
         let place = places.get(&*holding.node)?;
-        for (device, amount) in &holding.devices {
+        for (device, amount) in holding.devices.iter().take(stays(holding)) {
             let is_whole =
                 amount.mode == Mode::Shared && amount.compute_milli >= WHOLE_DEVICE_MILLI;
             if let Some(is_used) = is_used[*place].get_mut(usize::from(*device)) {
@@ -89,17 +132,30 @@ fn part(world: &Snapshot, jobs: &[Job]) -> Option<Snapshot> {
     }
     let nodes = world.nodes.iter().zip(&has_room).filter(|(_, has_room)| **has_room);
     let holdings = world.holdings.iter().filter(|holding| has_room[places[&*holding.node]]);
-    Some(Snapshot {
+    let nodes = nodes.map(|(node, _)| node.clone()).collect();
+    Some(holding(world, jobs.to_vec(), nodes, holdings.cloned().collect()))
+}
+
+/// A world with other jobs, nodes and holdings.
+pub(crate) fn holding(
+    world: &Snapshot,
+    jobs: Vec<Job>,
+    nodes: Vec<Node>,
+    holdings: Vec<Holding>,
+) -> Snapshot {
+    Snapshot {
         now_ms: world.now_ms,
         topology: world.topology.clone(),
         mig_tables: world.mig_tables.clone(),
         queues: world.queues.clone(),
         usage: world.usage.clone(),
-        jobs: jobs.to_vec(),
-        nodes: nodes.map(|(node, _)| node.clone()).collect(),
-        holdings: holdings.cloned().collect(),
+        jobs,
+        nodes,
+        holdings,
+        claims: world.claims.clone(),
+        reserved: world.reserved.clone(),
         ..Snapshot::default()
-    })
+    }
 }
 
 /// Whether nodes without a free device, and without pods that its rules count, are nothing to a
@@ -133,7 +189,9 @@ mod tests {
     use std::sync::Arc;
 
     use dovetail_model::device::WHOLE_DEVICE_MILLI;
-    use dovetail_model::{DeviceAmount, HoldingId, Node, Phase, Requirement, Resources, RuleCause};
+    use dovetail_model::{
+        DeviceAmount, HoldingId, Phase, Requirement, Resources, RuleCause, labels,
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -184,6 +242,30 @@ mod tests {
     }
 
     proptest! {
+        /// The order of nodes decides between those that are alike, never what they are called.
+        #[test]
+        fn what_starts_where_does_not_depend_on_names_of_nodes(
+            nodes in prop::collection::vec((0..5_u16, 0..5_u16, any::<bool>()), 1..12),
+            jobs in prop::collection::vec((1..4_u16, any::<bool>()), 0..8),
+            keys in prop::collection::vec(any::<u32>(), 12),
+        ) {
+            let world = world(&nodes, &jobs);
+            let names: BTreeMap<String, String> = (world.nodes.iter().zip(&keys).enumerate())
+                .map(|(place, (node, key))| (node.name.to_string(), format!("{key:08x}-{place}")))
+                .collect();
+            let mut renamed = world.clone();
+            for node in &mut renamed.nodes {
+                node.name = names[&*node.name].as_str().into();
+                node.labels.insert(labels::HOST_NAME.to_owned(), node.name.to_string());
+            }
+            for holding in &mut renamed.holdings {
+                holding.node = names[&*holding.node].as_str().into();
+            }
+            let expected = binds(&world).into_iter();
+            let expected: Vec<_> = expected.map(|(job, node)| (job, names[&node].clone())).collect();
+            prop_assert_eq!(binds(&renamed), expected);
+        }
+
         /// Nodes without room change nothing for pods that need a device.
         #[test]
         fn pending_pods_start_in_a_part_of_the_world_as_in_all_of_it(

@@ -8,7 +8,8 @@ use dovetail_account::device_time::DeviceState;
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{
-    Condition, DeviceRequest, FreeCause, Job, JobId, Node as WorldNode, Owner, Snapshot, labels,
+    Condition, DeviceRequest, FreeCause, Holding, Job, JobId, Node as WorldNode, Owner, Snapshot,
+    labels,
 };
 
 use super::{View, claims_on};
@@ -17,7 +18,7 @@ use crate::claim::Attribution;
 use crate::facts::{ObjectRef, Workload};
 use crate::finding::Finding;
 use crate::moment::Demand;
-use crate::trial::{asking_for_devices, binds};
+use crate::trial::{Changing, asking_for_devices, binds, holding};
 
 /// Nodes that are added at most to let a gang start.
 const MOST_NODES: usize = 4;
@@ -48,38 +49,55 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
 /// SCH-13: gangs that would start with a few more nodes.
 pub(super) fn lacks_nodes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_gang = |job: &Job| job.pod_sets.iter().map(|set| set.min).sum::<u32>() > 1;
-    for (demand, Pending { world: pending_world, starts_now }) in worlds(view) {
+    for (demand, Pending { world, starts_now }) in worlds(view) {
         let waits =
             |job: &&Job| job.start_ms.is_none() && is_gang(job) && !starts_now.contains(&job.id);
-        let mut pending: BTreeSet<JobId> =
+        let pending: BTreeSet<JobId> =
             demand.world.jobs.iter().filter(waits).map(|job| job.id).collect();
+        if pending.is_empty() {
+            continue;
+        }
         let kinds = kinds(&demand.world);
-        let nodes = pending_world.nodes.iter();
-        let existing: BTreeSet<&str> = nodes.map(|node| &*node.name).collect();
-        let steps = (1..=MOST_NODES).flat_map(|count| kinds.iter().map(move |kind| (count, *kind)));
-        for (count, kind) in steps {
-            if pending.is_empty() {
-                break;
-            }
-            let mut world = pending_world.clone();
-            world.nodes.extend((1..=count).map(|number| another(kind, number)));
-            let uses_free = |job: &&&Job, plan: &[(JobId, String)]| {
-                plan.iter().any(|(id, node)| *id == job.id && existing.contains(&**node))
-            };
-            let plan = binds(&world);
-            let started = newly_started(demand, &plan, starts_now);
-            for job in started.iter().filter(|job| uses_free(job, &plan)) {
-                if !pending.remove(&job.id) {
-                    continue;
-                }
-                let nodes = if count == 1 { "node" } else { "nodes" };
-                let text = format!("{count} more {nodes} like {}", kind.name);
-                let mut finding = Finding::new(check, &owner(view, job)).with("starts with", text);
-                finding.claims = free_for(view, &demand.resource, FreeCause::GangShort);
-                found.push(finding);
+        // The fewest nodes, then the kind with the most GPUs.
+        let mut starts: BTreeMap<JobId, (usize, usize)> = BTreeMap::new();
+        for (place, kind) in kinds.iter().enumerate() {
+            for (job, count) in started_by_more(world, kind, &pending) {
+                let least = starts.entry(job).or_insert((count, place));
+                *least = (*least).min((count, place));
             }
         }
+        for job in &demand.world.jobs {
+            let Some((count, kind)) = starts.get(&job.id) else { continue };
+            let nodes = if *count == 1 { "node" } else { "nodes" };
+            let text = format!("{count} more {nodes} like {}", kinds[*kind].name);
+            let mut finding = Finding::new(check, &owner(view, job)).with("starts with", text);
+            finding.claims = free_for(view, &demand.resource, FreeCause::GangShort);
+            found.push(finding);
+        }
     }
+}
+
+/// Pending jobs that start, some of their pods on nodes that are there, as nodes of a kind join one
+/// after the other; with how many have joined by then.
+fn started_by_more(
+    world: &Snapshot,
+    kind: &WorldNode,
+    pending: &BTreeSet<JobId>,
+) -> BTreeMap<JobId, usize> {
+    let existing: BTreeSet<&str> = world.nodes.iter().map(|node| &*node.name).collect();
+    let mut started = BTreeMap::new();
+    let Some(mut world) = Changing::new(world) else { return started };
+    for count in 1..=MOST_NODES {
+        for (job, node) in world.binds_with(another(kind, count)) {
+            if pending.contains(&job) && existing.contains(&*node) {
+                started.entry(job).or_insert(count);
+            }
+        }
+        if started.len() == pending.len() {
+            break;
+        }
+    }
+    started
 }
 
 /// SCH-14: jobs that would start on free GPUs that their selectors or models exclude.
@@ -179,16 +197,15 @@ pub(super) fn stranded_by(
     let states = causes.map(|cause| DeviceState::Free(Some(cause)));
     let (mut claims, mut most_milli, mut jobs) = (Vec::new(), 0, 0);
     for (demand, Pending { world, starts_now }) in worlds(view) {
-        let mut world = world.clone();
         let namespace = &workload.owner.namespace;
         let names: BTreeSet<String> =
             workload.pods.iter().map(|pod| format!("{namespace}/{}", pod.name)).collect();
-        world.nodes.retain(|node| nodes.contains(&*node.name));
-        world.holdings.retain(|holding| {
-            let leaves = matches!(&holding.owner, Owner::Foreign(name) if names.contains(name));
-            nodes.contains(&*holding.node) && !leaves
-        });
-        let plan = binds(&world);
+        let leaves =
+            |of: &Holding| matches!(&of.owner, Owner::Foreign(name) if names.contains(name));
+        let on_them = |of: &&Holding| nodes.contains(&*of.node) && !leaves(of);
+        let holdings = world.holdings.iter().filter(on_them).cloned().collect();
+        let on = world.nodes.iter().filter(|node| nodes.contains(&*node.name)).cloned().collect();
+        let plan = binds(&holding(world, world.jobs.clone(), on, holdings));
         for job in newly_started(demand, &plan, starts_now) {
             let bound = plan.iter().filter(|(id, on)| *id == job.id && nodes.contains(&**on));
             let on: BTreeSet<&str> = bound.map(|(_, on)| on.as_str()).collect();

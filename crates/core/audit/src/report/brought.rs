@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_account::device_time::DeviceState;
 
 use super::amounts::Times;
-use super::needed::needed;
-use super::room::{Freed, waiting_work_takes};
+use super::room::Freed;
+use super::starting::{Starting, Takes};
 use crate::attribution::Taken;
 use crate::catalogue::Worth;
 use crate::claim::{DeviceWaste, PricedTime};
@@ -74,9 +74,11 @@ pub(super) fn brought(
     let node_of = |waste: &DeviceWaste| states.node_of[waste.device as usize];
     let unexplained = unexplained(states, &mended);
     let freed = freed(states, &mended, &unexplained);
-    let mut room = waiting_work_takes(facts, moment, &freed);
+    let mut starting = Starting::new(facts, moment, &freed);
+    let mut opened = opened(moment, states, &mended, &mut starting);
+    let needed: BTreeSet<usize> = opened.keys().map(|(_, node)| *node).collect();
+    let mut room = room(&freed, &mut starting);
     let mut all_returned = Times::new();
-    let needed = needed(moment);
     let stays = stays(facts, findings);
     for taken in mended {
         let waste = &taken.waste;
@@ -89,7 +91,7 @@ pub(super) fn brought(
         let is_empty = unexplained.nodes.get(&node).copied().unwrap_or(0) == 0;
         let can_go = is_empty && !stays.contains(&**name);
         // Pending pods get a node that they need, and it stays.
-        let is_needed = needed.contains(name);
+        let is_needed = needed.contains(&node);
         let wanted = wanted_by_pending_pods(waste);
         let is_wanted = holder.is_none() && wanted > 0;
         let is_removed = is_verified || can_go && !is_needed && !is_wanted;
@@ -99,10 +101,12 @@ pub(super) fn brought(
         } else if is_wanted {
             of.filled_gpu_milli_ms += wanted;
             wanted
-        } else if can_go && is_needed {
-            of.filled_gpu_milli_ms += if holder.is_none() { time } else { 0 };
+        } else if let (None, Some(left)) = (holder, opened.get_mut(&(taken.finding, node))) {
+            let time = time.min(*left);
+            *left -= time;
+            of.filled_gpu_milli_ms += time;
             time
-        } else if can_go {
+        } else if can_go && !is_needed {
             of.gone_gpu_milli_ms += time;
             of.left_gpu_milli_ms += if holder.is_some() { time } else { 0 };
             time
@@ -127,6 +131,39 @@ pub(super) fn brought(
         };
     }
     AllBrought { of_findings: brought, returned: all_returned }
+}
+
+/// What pending pods take of nodes that accept none now, by the finding whose fix lets them in and
+/// place of the node: one finding after the other, beside what starts without any fix.
+fn opened<'m>(
+    moment: &'m Moment,
+    states: &DeviceStates,
+    mended: &[&Taken],
+    starting: &mut Starting<'m>,
+) -> BTreeMap<(usize, usize), i128> {
+    let mut closed: BTreeMap<usize, BTreeSet<&'m str>> = BTreeMap::new();
+    for taken in mended.iter().filter(|taken| taken.waste.interval.holder.is_none()) {
+        let node = &*moment.nodes[states.node_of[taken.waste.device as usize]].node;
+        if starting.is_closed(node) {
+            closed.entry(taken.finding).or_default().insert(node);
+        }
+    }
+    let mut opened = BTreeMap::new();
+    for (finding, nodes) in closed {
+        let takes: Takes = starting.open(&nodes);
+        opened.extend(takes.into_iter().map(|(node, time)| ((finding, node), time)));
+    }
+    opened
+}
+
+/// What pending pods take of what holders leave, by place of the node.
+fn room(freed: &Freed, starting: &mut Starting<'_>) -> Takes {
+    let mut room = starting.leave();
+    for (node, room) in &mut room {
+        let of_node = freed.iter().filter(|((_, place), _)| place == node);
+        *room = (*room).min(of_node.map(|(_, time)| time).sum());
+    }
+    room
 }
 
 /// Nodes that stay on the bill: pods cannot leave them, or they are paid for in advance.

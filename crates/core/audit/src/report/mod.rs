@@ -5,8 +5,8 @@ mod amounts;
 mod begins;
 mod brought;
 mod ladder;
-mod needed;
 mod room;
+mod starting;
 #[cfg(test)]
 mod tests;
 

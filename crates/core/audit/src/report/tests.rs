@@ -26,7 +26,7 @@ const NOW_MS: u64 = 1_000 * HOUR_MS;
 fn cluster(nodes: &[(i64, Condition, i64)]) -> (Facts, Moment) {
     let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
     let mut moment = Moment::default();
-    let mut world = Snapshot::default();
+    let mut world = Snapshot { now_ms: NOW_MS, ..Snapshot::default() };
     facts.workloads.push(Workload {
         owner: ObjectRef::new("Deployment", "prod", "serve"),
         exports_gpu_metrics: true,
@@ -140,6 +140,50 @@ fn a_node_that_pending_pods_need_does_not_leave_the_bill() {
     assert_eq!(removed(8), Some(Money::ZERO));
     // No node has so many.
     assert_eq!(removed(16), Some(Money::micros(5_760_000_000)));
+}
+
+/// What AUT-06 brings of each pool where jobs wait for so many GPUs each: what comes back, and what
+/// leaves the bill, in GPUs.
+fn of_cordoned_pools(nodes: &[(i64, Condition, i64)], jobs: &[u16]) -> Vec<(i128, i128)> {
+    let (mut facts, mut moment) = cluster(nodes);
+    for (number, node) in facts.nodes.iter_mut().enumerate() {
+        node.pool = ObjectRef::new("NodePool", "", &format!("pool-{number}"));
+    }
+    for (number, count) in jobs.iter().enumerate() {
+        let device = DeviceRequest::Whole { count: *count, same_island: false };
+        let requirement = Requirement { device, ..Requirement::default() };
+        let id = JobId(number as u64 + 1);
+        moment.demand[0].world.jobs.push(Job::single(id, "train", 0, requirement.into()));
+    }
+    let states = device_states(&mut facts, &moment).unwrap();
+    let prices = vec![NodePrice { usd_micros_per_gpu_hour: Some(1_000_000) }; nodes.len()];
+    let found = report(&facts, &moment, states, &prices, &SuppressionPolicy::default());
+    let of_check = found.findings.iter().filter(|priced| priced.finding.check.id == "AUT-06");
+    let mut pools: Vec<_> = of_check
+        .map(|priced| {
+            let gpus = |time: PricedTime| time.gpu_milli_ms / i128::from(720 * HOUR_MS) / 1000;
+            let brought = priced.brought;
+            (&priced.finding.object.name, gpus(brought.returned), gpus(brought.removed))
+        })
+        .collect();
+    pools.sort();
+    pools.into_iter().map(|(_, returned, removed)| (returned, removed)).collect()
+}
+
+#[test]
+fn each_cordoned_pool_is_judged_by_the_pods_that_it_alone_would_start() {
+    let cordoned = (8, Condition::Cordoned, 0);
+    // One pending job needs one of two alike pools; the other can go.
+    assert_eq!(of_cordoned_pools(&[cordoned; 2], &[8]), [(8, 0), (8, 8)]);
+    assert_eq!(of_cordoned_pools(&[cordoned; 2], &[8, 8]), [(8, 0), (8, 0)]);
+    // A node that accepts pods has room for it, so neither pool is needed.
+    let ready = (8, Condition::Ready, 0);
+    assert_eq!(of_cordoned_pools(&[cordoned, cordoned, ready], &[8]), [(8, 8), (8, 8)]);
+    // Of a node that is needed, what nothing takes only frees GPU-hours.
+    assert_eq!(of_cordoned_pools(&[cordoned], &[2]), [(2, 0)]);
+    // A node that others hold in part stays on the bill; what pending pods take of it is used.
+    assert_eq!(of_cordoned_pools(&[(8, Condition::Cordoned, 3)], &[]), [(0, 0)]);
+    assert_eq!(of_cordoned_pools(&[(8, Condition::Cordoned, 3)], &[5]), [(5, 0)]);
 }
 
 /// An empty node that is paid in advance brings nothing back; another leaves the bill.

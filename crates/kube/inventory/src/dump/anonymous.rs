@@ -94,8 +94,8 @@ const CLASSES: [&str; 4] = ["batch", "inference", "interactive", "training"];
 /// Labels that name a model: how large it is stays.
 const MODELS: [&str; 2] = [labels::LLM_D_MODEL, "model"];
 
-/// Labels whose values stay: models, sizes, places, ways of buying.
-const VALUES: [&str; 28] = [
+/// Labels whose values stay: models, sizes, places, ways of buying, roles in a gang.
+const VALUES: [&str; 32] = [
     labels::AMD_PRODUCT,
     labels::AMD_OLD_PRODUCT,
     labels::OLD_INSTANCE_TYPE,
@@ -124,6 +124,11 @@ const VALUES: [&str; 28] = [
     labels::NVIDIA_MIG_STATE,
     labels::REGION,
     labels::ZONE,
+    // By these the pods of a gang are known: they name operators and roles, never a job.
+    "ray.io/node-type",
+    "training.kubeflow.org/job-role",
+    "training.kubeflow.org/operator-name",
+    "training.kubeflow.org/replica-type",
 ];
 
 /// Annotations whose values stay.

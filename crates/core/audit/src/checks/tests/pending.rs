@@ -16,7 +16,7 @@ pub(super) const OF_PENDING: [&str; 5] = ["SCH-13", "SCH-14", "SCH-15", "SHR-08"
 /// Some nodes of eight H100s, and one pending job of so many pods of eight GPUs.
 fn found(nodes: usize, pods: u32, change: impl FnOnce(&mut Snapshot)) -> Vec<Finding> {
     let mut facts = Facts { now_ms: NOW_MS, ..Facts::default() };
-    let mut world = Snapshot::default();
+    let mut world = Snapshot { now_ms: 5_000, ..Snapshot::default() };
     for number in 0..nodes {
         let mut node = gpu_node(&format!("g{number}"), "H100");
         node.node.taints.clear();
