@@ -8,6 +8,8 @@ use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::drafts::Listed;
+
 /// Writes a file beside its place and puts it there when it is whole: what stands there before
 /// stays until then, and stays if something fails.
 ///
@@ -27,6 +29,8 @@ pub fn write_whole<T, E: Into<anyhow::Error>>(
     // Behind a link, so that the link stays.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let draft = draft_of(&place);
+    // A signal that ends the program removes it.
+    let _listed = Listed::new(&draft);
     let file = File::create(&draft).with_context(what)?;
     let mut file = OutputFile::of(file, path);
     let written = write(&mut file).map_err(Into::into).with_context(what).and_then(|written| {

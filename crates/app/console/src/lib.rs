@@ -3,6 +3,7 @@
 pub mod app;
 pub mod clock;
 pub mod connection;
+mod drafts;
 pub mod file;
 pub mod forms;
 pub mod log;

@@ -65,9 +65,8 @@ fn believed(candidate: &Candidate, seen: Seen) -> String {
 
 /// A line for the result, and one for each that was asked.
 fn nobody(asked: &[String]) -> Vec<String> {
-    let found = "no Prometheus, Thanos, Mimir or VictoriaMetrics with GPU metrics was found in the cluster: whether \
-                 allocated GPUs are busy is unknown; name a server with --prometheus URL, or read the exporters directly \
-                 with --exporters-in NAMESPACE";
+    let found = "no Prometheus, Thanos, Mimir or VictoriaMetrics with GPU metrics was found in the cluster: name a \
+                 server with --prometheus URL, or read exporters with --exporters-in NAMESPACE";
     let asked = asked.iter().map(|answer| plain(&format!("looking for Prometheus: {answer}")));
     [found.to_owned()].into_iter().chain(asked).collect()
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use dovetail_console::plain::plain;
 use dovetail_settings::errors::UsageError;
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 /// The variable that names files in the place of `~/.kube/config`.
 const VARIABLE: &str = "KUBECONFIG";
@@ -67,7 +67,7 @@ impl ConnectionFlags {
         }
         let named = || self.name();
         let file = match &self.kubeconfig {
-            Some(path) => Kubeconfig::read_from(path).with_context(named)?,
+            Some(path) => Kubeconfig::read_from(path).map_err(readable).with_context(named)?,
             None => match self.of_kubectl()? {
                 Some(file) => file,
                 None => return Ok(Config::incluster()?),
@@ -84,7 +84,7 @@ impl ConnectionFlags {
         let home = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
         let places = places(variable.as_deref(), home.map(PathBuf::from).as_deref());
         if places.files.iter().any(|file| file.exists()) {
-            let file = Kubeconfig::read();
+            let file = Kubeconfig::read().map_err(readable);
             return Ok(Some(file.with_context(|| places.words())?));
         }
         if self.context.is_none() && Config::incluster().is_ok() {
@@ -97,6 +97,23 @@ impl ConnectionFlags {
         );
         Err(UsageError(text).into())
     }
+}
+
+/// What is wrong with a kubeconfig, without the lines of the file that the parser shows: they may
+/// hold a token.
+fn readable(error: KubeconfigError) -> anyhow::Error {
+    let mut error: &dyn std::error::Error = &error;
+    let mut causes = Vec::new();
+    loop {
+        let text = error.to_string();
+        causes.push(plain(text.lines().next().unwrap_or_default()));
+        match error.source() {
+            Some(source) => error = source,
+            None => break,
+        }
+    }
+    causes.dedup_by(|next, before| before.ends_with(&**next));
+    anyhow::anyhow!("{}", causes.join(": "))
 }
 
 /// Where kubectl looks for its file.

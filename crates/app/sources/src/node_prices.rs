@@ -377,8 +377,8 @@ fn of_model(model: &str) -> String {
 
 fn homeless_in_words((model, gpus): (&String, &i64)) -> String {
     plain_sentence(&format!(
-        "{}{}on nodes without a known cloud provider{NO_PRICE}; --gpu-price {model}=USD, or by resource, such as \
-         --gpu-price amd.com/gpu=2.10, sets their hourly price",
+        "{}{}on nodes without a known cloud provider{NO_PRICE}; set one per hour with --gpu-price {model}=USD, or by \
+         resource with --gpu-price amd.com/gpu=2.10",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
         of_model(model)
     ))

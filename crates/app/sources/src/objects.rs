@@ -219,7 +219,8 @@ fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<V
 /// A cluster that does not answer, named as it was given.
 pub async fn lists_of(cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<Lists> {
     let config = cluster.connect().await?;
-    read_lists(&config, PAGE, sink).await.with_context(|| cluster.name())
+    let read = read_lists(&config, PAGE, sink).await;
+    read.with_context(|| format!("cannot read the cluster of {}", cluster.name()))
 }
 
 /// What is no dump is bad input; what cannot be opened is not.

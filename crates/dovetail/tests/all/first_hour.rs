@@ -1,10 +1,13 @@
 //! What goes wrong in the first hour, against a server that misbehaves: each message names what
 //! happened, the object, and what to do.
 
+use std::process::{Command, Stdio};
+
 use dovetail_testkit::fake_api::{Fault, FaultRule, On};
 use serde_json::json;
 
-use crate::live::{cluster, connected, pod, with};
+use crate::live::{cluster, connected, pod, until, with};
+use crate::program::Folder;
 
 /// Where the rights are that an audit needs.
 const ROLE: &str = "deploy/serve/rbac.yaml";
@@ -77,8 +80,48 @@ fn a_login_command_that_is_missing_is_named() {
 }
 
 #[test]
+fn a_broken_kubeconfig_is_named_and_nothing_of_it_is_shown() {
+    let folder = Folder::new();
+    folder.write("kubeconfig", "users:\n- name: me\n  user: {token: canary-7c1e\ncontexts: []\n");
+    let done = folder.call("audit --kubeconfig kubeconfig");
+    assert_eq!(done.code, Some(1), "{}", done.err);
+    assert!(done.err.contains("kubeconfig kubeconfig"), "{}", done.err);
+    assert!(done.err.contains("YAML") && !done.err.contains("canary"), "{}", done.err);
+}
+
+#[test]
+fn a_dump_in_yaml_is_called_that() {
+    let folder = Folder::new();
+    folder.write("dump.json", "apiVersion: v1\nitems: []\nkind: List\n");
+    let done = folder.call("audit --from dump.json");
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(done.err.contains("the text is YAML, and dumps are JSON"), "{}", done.err);
+}
+
+/// Ctrl-C while objects are read leaves no part of a file behind.
+#[test]
+fn an_interrupted_collection_leaves_nothing_behind() {
+    let folder = Folder::new();
+    folder.make_folder("out");
+    let mut command =
+        folder.command("collect --from - --at 2026-11-20T12:00:00Z --to out/all.json");
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
+    let files = || std::fs::read_dir(folder.path("out")).expect("a folder").count();
+    // It waits for more objects as long as the pipe is open.
+    let pipe = child.stdin.take();
+    until(|| files() > 0);
+    assert_eq!(files(), 1, "a draft");
+    let pid = child.id().to_string();
+    let killed = Command::new("kill").args(["-INT", &pid]).status().expect("kill");
+    assert!(killed.success());
+    assert_eq!(child.wait().expect("an end").code(), Some(130));
+    assert_eq!(files(), 0, "the draft stays");
+    drop(pipe);
+}
+
+#[test]
 fn nodes_without_pods_are_not_called_free() {
-    let folder = crate::program::Folder::new();
+    let folder = Folder::new();
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "g1"},
         "status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}});
     folder.write("dump.json", &node.to_string());
@@ -91,7 +134,7 @@ fn nodes_without_pods_are_not_called_free() {
 
 #[test]
 fn a_cluster_without_gpus_is_one_sentence() {
-    let folder = crate::program::Folder::new();
+    let folder = Folder::new();
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "c1"},
         "status": {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "8"}}});
     folder.write("dump.json", &node.to_string());

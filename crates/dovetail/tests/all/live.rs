@@ -596,7 +596,7 @@ impl Drop for Running {
     }
 }
 
-fn until(enough: impl Fn() -> bool) {
+pub(crate) fn until(enough: impl Fn() -> bool) {
     let begun = Instant::now();
     while !enough() {
         assert!(begun.elapsed() < PATIENCE, "nothing happened in time");

@@ -137,7 +137,7 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
     let output = app.output("audit")?;
     let is_summary = matches!(output, Output::Table) && !flags.all_findings && explained.is_none();
     if is_summary {
-        app.limit_notes(MOST_NOTES, "--all-findings prints them");
+        app.limit_notes(MOST_NOTES, "--all-findings prints all notes");
     }
     let document = audited(app, flags)?;
     if let Some(folder) = &flags.patches {

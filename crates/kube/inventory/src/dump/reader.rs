@@ -94,10 +94,13 @@ pub fn read_objects(
 const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
 const UTF_16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
+/// How objects begin that kubectl writes as YAML.
+const YAML_BEGINS: [&[u8]; 4] = [b"---", b"apiVersion:", b"items:", b"kind:"];
+
 /// Skips the byte order mark of UTF-8.
 ///
 /// # Errors
-/// UTF-16, which is no JSON.
+/// UTF-16 and YAML, which are no JSON.
 fn skip_mark(input: &mut impl BufRead, file: &str) -> Result<(), DumpError> {
     let broken = |problem: String| {
         let file = file.to_owned();
@@ -109,6 +112,10 @@ fn skip_mark(input: &mut impl BufRead, file: &str) -> Result<(), DumpError> {
     }
     if begin.starts_with(UTF_8_MARK) {
         input.consume(UTF_8_MARK.len());
+    }
+    let begin = input.fill_buf().map_err(|error| broken(error.to_string()))?;
+    if YAML_BEGINS.iter().any(|yaml| begin.starts_with(yaml)) {
+        return Err(broken("the text is YAML, and dumps are JSON".to_owned()));
     }
     Ok(())
 }
