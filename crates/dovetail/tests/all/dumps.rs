@@ -12,7 +12,27 @@ use crate::audit_and_bill::bill_agrees;
 use crate::program::Folder;
 
 const AT: &str = "2026-11-20T12:00:00Z";
+const USAGE_HEADER: &str = "timestamp_s,pod,gpu,activity_percent,namespace,node\n";
 const LONG_AGO: &str = "2026-11-01T00:00:00Z";
+
+/// A cluster of this room, for tests elsewhere.
+pub(crate) struct Dump {
+    pub(crate) name: &'static str,
+    pub(crate) objects: Vec<Value>,
+    pub(crate) at: &'static str,
+    /// More flags of an audit.
+    pub(crate) flags: &'static str,
+    /// A usage file.
+    pub(crate) usage: Option<String>,
+}
+
+/// All clusters that have GPUs.
+pub(crate) fn all() -> Vec<Dump> {
+    let plain = |(name, objects)| Dump { name, objects, at: AT, flags: "", usage: None };
+    let made = [("EKS, MIG", eks()), ("gang", half_a_gang()), ("GKE", gke())];
+    let made = made.into_iter().map(plain);
+    made.chain(clusters::all()).chain(held_back::all()).collect()
+}
 
 /// A node with these amounts of GPUs, labels, and the identity that its provider gives it.
 fn node(name: &str, provider: &str, gpus: &[(&str, u32)], labels: &[(&str, &str)]) -> Value {
@@ -62,8 +82,7 @@ fn audit_with(objects: &[Value], usage: Option<&str>, flags: &str) -> Value {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
     folder.write("dump.json", &list);
     let usage = usage.map_or("", |rows| {
-        let header = "timestamp_s,pod,gpu,activity_percent,namespace,node\n";
-        folder.write("usage.csv", &format!("{header}{rows}"));
+        folder.write("usage.csv", &format!("{USAGE_HEADER}{rows}"));
         "--usage usage.csv"
     });
     let call = format!("audit --from dump.json --at {AT} --output json {usage} {flags}");

@@ -1,6 +1,7 @@
 //! Patches on a real server, with real controllers: each finding that a patch mends is gone,
 //! nothing as bad is new, and nothing changed beside the patch.
 
+mod of_dumps;
 mod owners;
 mod world;
 

@@ -4,7 +4,10 @@
 
 use serde_json::{Value, json};
 
-use super::{LONG_AGO, audit, audit_with, eks, finding, gke, half_a_gang, near, node, pod, state};
+use super::{
+    AT, Dump, LONG_AGO, USAGE_HEADER, audit, audit_with, eks, finding, gke, half_a_gang, near,
+    node, pod, state,
+};
 use crate::cost::ended_pod;
 use crate::program::Folder;
 
@@ -283,6 +286,24 @@ fn a_cluster_without_gpus_has_nothing_to_audit() {
     assert_eq!(found["headline"]["installed_gpus"], 0.0);
     assert_eq!(found["headline"]["waste_usd_micros_so_far"], 0);
     assert!(found["findings"].as_array().unwrap().is_empty(), "{:#}", found["findings"]);
+}
+
+/// The clusters of this file that have GPUs.
+pub(super) fn all() -> Vec<Dump> {
+    let (of_aks, usage) = aks();
+    let plain = |(name, objects)| Dump { name, objects, at: AT, flags: "", usage: None };
+    let made = [
+        ("AKS", of_aks),
+        ("AMD, Intel", two_vendors()),
+        ("time-slicing", time_slicing()),
+        ("Volcano", volcano()),
+        ("Kueue", kueue()),
+        ("DRA", claims()),
+    ];
+    let mut all: Vec<Dump> = made.into_iter().map(plain).collect();
+    all[0].usage = Some(format!("{USAGE_HEADER}{usage}"));
+    all[1].flags = OWNED;
+    all
 }
 
 /// Wasted dollars, those of a month and those so far, and how much of them findings claim.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{finding, near, state};
+use super::{Dump, finding, near, state};
 use crate::audit_and_bill::bill_agrees;
 use crate::program::Folder;
 
@@ -18,6 +18,21 @@ const EKS: &str = include_str!("eks_gang_mig_replicas.json");
 /// Owned nodes of three vendors: H100s behind a taint, of which one is lost, MI300X, Flex 170, and
 /// L40S that only resource claims give; a pod on a node that is not in the dump.
 const OWNED: &str = include_str!("on_premises_vendors_claims.json");
+
+const OWNED_PRICES: &str = "--gpu-price H100=2.50 --gpu-price MI300X=3.00 --gpu-price L40S=0.80";
+
+/// Both.
+pub(super) fn all() -> [Dump; 2] {
+    let dump = |name, text: &str, at, flags| {
+        let list: Value = serde_json::from_str(text).expect("JSON");
+        let objects = list["items"].as_array().expect("items").clone();
+        Dump { name, objects, at, flags, usage: None }
+    };
+    [
+        dump("EKS, gang", EKS, "2026-11-25T14:00:00Z", ""),
+        dump("three vendors", OWNED, "2026-11-25T15:30:00Z", OWNED_PRICES),
+    ]
+}
 
 fn audit(dump: &str, flags: &str) -> (Folder, Value) {
     let folder = Folder::new();
@@ -35,8 +50,7 @@ fn eks() -> (Folder, Value) {
 }
 
 fn owned() -> Value {
-    let prices = "--gpu-price H100=2.50 --gpu-price MI300X=3.00 --gpu-price L40S=0.80";
-    audit(OWNED, &format!("--at 2026-11-25T15:30:00Z {prices}")).1
+    audit(OWNED, &format!("--at 2026-11-25T15:30:00Z {OWNED_PRICES}")).1
 }
 
 fn all_of<'d>(found: &'d Value, id: &str) -> Vec<&'d Value> {
