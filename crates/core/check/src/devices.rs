@@ -81,6 +81,16 @@ impl DeviceBooks {
             && after.free(place, node, tables).axes().all(|(_, free)| free >= 0)
     }
 
+    /// Whether devices are counted and some are in another mode than this: what is free of the pool
+    /// does not prove then that a device is free.
+    pub(crate) fn mixes(&self, mode: Mode) -> bool {
+        let others = |used: &Used| {
+            let mut held = used.holders.iter().zip(MODES);
+            held.any(|(count, of)| *count > 0 && of != mode)
+        };
+        self.pooled && self.used.iter().any(others)
+    }
+
     /// What is free of a device, or of the pool, by axis.
     pub(crate) fn free(&self, place: usize, node: &Node, tables: &[MigTable]) -> Free {
         let used = &self.used[place];

@@ -196,8 +196,9 @@ fn judge_rooms(world: &World, job: JobId, found: &mut Vec<Violation>) {
         asked.all(|(axis, amount)| amount <= free(axis))
             && devices.all(|(index, amount)| {
                 let has_room = beside.has_room(*index, amount, &books.node, &world.mig_tables);
+                let is_proved = has_room && !beside.mixes(amount.mode);
                 beside.apply(&HeldDevices::from_iter([(*index, amount.clone())]), 1);
-                has_room
+                is_proved
             })
             // Such as where a device of the room is broken: no pod with devices goes to that
             // node then.

@@ -209,12 +209,12 @@ impl Books {
         })
     }
 
-    /// Whether a job would fit and be within its bounds once everybody has left who leaves anyway.
-    pub(crate) fn starts_when_others_have_left(&mut self, job: JobId) -> bool {
+    /// Whether a job would fit and be within its bounds under a view.
+    pub(crate) fn starts(&mut self, job: JobId, view: &View) -> bool {
         let gang = self.jobs.records[&job].gang.at_smallest();
         self.bounded().growth_limit(job, &gang).is_some() && {
             let own = self.room_held_for(job);
-            self.what_if(own, &gang, &View::AfterReleasing, Bounds::default()).is_some()
+            self.what_if(own, &gang, view, Bounds::default()).is_some()
         }
     }
 

@@ -56,11 +56,11 @@ impl Engine {
                     self.wake();
                     after = None;
                 }
-                Err(Tried::Anew) => {
+                // What was given up for a claim may be more than it needs.
+                Err(Tried::Anew | Tried::Claimed) => {
                     self.wake();
                     after = None;
                 }
-                Err(Tried::Claimed) => after = Some(place),
                 Err(Tried::Waits(reason, wants)) => {
                     self.books.jobs.pending.sleep(class, Sleep { wants, reason });
                     let reason = self.reserve.for_head(&mut self.books, job, reason, plan);

@@ -119,7 +119,7 @@ impl Preemption {
         let placement = &books.placement;
         let leaving: Vec<HoldingId> = placement.state.holdings.leaving(placement.now_ms).collect();
         let rooms = books.kept.foreign.rooms_below(&placement.state, record.job.priority);
-        if !rooms.is_empty() && books.starts_when_others_have_left(job) {
+        if !rooms.is_empty() && books.starts(job, &View::AfterReleasing) {
             return PreemptOutcome::Nothing;
         }
         let Some(found) = self.search(books, job, &leaving, &rooms) else {
@@ -142,7 +142,9 @@ impl Preemption {
         let rooms = found.rooms.iter().cloned();
         let rooms = rooms.filter_map(|name| kept.give_up_room((state, survey), job, name, plan));
         let rooms: Vec<HoldingRecord> = rooms.collect();
-        if awaited.is_empty() {
+        // What was given back may be room enough, wherever it would go once others have left.
+        let needs_nobody = found.units.is_empty() && books.starts(job, &View::Now);
+        if awaited.is_empty() || needs_nobody {
             return if !rooms.is_empty() {
                 PreemptOutcome::RoomFreed(rooms)
             } else {

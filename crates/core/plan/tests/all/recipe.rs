@@ -28,6 +28,33 @@ pub(crate) struct Recipe {
     pub(crate) events: Vec<[u8; 24]>,
 }
 
+impl Recipe {
+    /// The recipe that prints as this text.
+    pub(crate) fn read(text: &str) -> Self {
+        let mut recipe =
+            Self { config: [0; 8], nodes: Vec::new(), shapes: Vec::new(), events: Vec::new() };
+        for line in text.lines() {
+            let (name, bytes) = line.split_once(' ').expect("a name and its bytes");
+            let bytes: Vec<u8> = serde_json::from_str(bytes).expect("a list of bytes");
+            match name {
+                "config" => recipe.config = padded(&bytes),
+                "node" => recipe.nodes.push(padded(&bytes)),
+                "shape" => recipe.shapes.push(padded(&bytes)),
+                "event" => recipe.events.push(padded(&bytes)),
+                other => panic!("{other} is no part of a recipe"),
+            }
+        }
+        recipe
+    }
+}
+
+/// The bytes, with the zeros at the end that printing leaves out.
+fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut whole = [0; N];
+    whole[..bytes.len()].copy_from_slice(bytes);
+    whole
+}
+
 impl std::fmt::Debug for Recipe {
     /// One line per record, with the zeros at its end left out.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
