@@ -125,6 +125,7 @@ impl Booked {
             places: Vec::new(),
             awaited: Vec::new(),
             until_ms: booking.from_ms,
+            is_reclaimed: false,
         };
         Self { booking, verdict: Verdict::Requested, claim, since_ms: 0 }
     }

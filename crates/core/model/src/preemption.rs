@@ -83,6 +83,10 @@ pub struct Claim {
     pub awaited: Vec<Owner>,
     /// It is given back if they have not left by then.
     pub until_ms: u64,
+    /// Whether others give back to its queue: then a higher priority takes nothing of it. Whoever
+    /// took it would have to give it back again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_reclaimed: bool,
 }
 
 /// What is reserved for the job that is next in its queue, from when others are expected to have

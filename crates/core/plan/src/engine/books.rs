@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use dovetail_model::{
     Action, Bounds, Charge, Claim, HoldingId, Job, JobId, NodeId, Owner, PendingReason, Phase,
-    Place, Plan, Queue,
+    Place, Plan, PreemptReason, Queue,
 };
 
 use super::charge::charge_there;
@@ -225,6 +225,7 @@ impl Books {
         job: JobId,
         (places, awaited): (Vec<Place>, Vec<Owner>),
         until_ms: u64,
+        reason: PreemptReason,
         plan: &mut Plan,
     ) {
         let Self { placement: Placement { state, .. }, kept, jobs, survey, .. } = self;
@@ -233,7 +234,9 @@ impl Books {
         }
         kept.release(state, survey, job);
         let reservation = kept.claims.unused();
-        kept.claims.insert(Claim { job, reservation, places, awaited, until_ms });
+        let is_reclaimed = reason == PreemptReason::Reclaim;
+        let claim = Claim { job, reservation, places, awaited, until_ms, is_reclaimed };
+        kept.claims.insert(claim);
         kept.keep_claims(state, jobs);
         self.change_class(job, plan);
     }
@@ -315,7 +318,7 @@ impl Books {
                 let beside = (&mut self.placement.state, &mut self.survey);
                 drop(self.kept.give_up_room(beside, *job, name.clone(), &mut plan));
             }
-            Action::Preempt { job, victims, places, until_ms, .. } => {
+            Action::Preempt { job, victims, places, until_ms, reason, .. } => {
                 let state = &mut self.placement.state;
                 let used: BTreeSet<NodeId> =
                     places.iter().filter_map(|place| state.nodes.find(&place.node)).collect();
@@ -332,7 +335,7 @@ impl Books {
                     }
                 }
                 self.survey.clear();
-                self.keep_places(*job, (places.clone(), awaited), *until_ms, &mut plan);
+                self.keep_places(*job, (places.clone(), awaited), *until_ms, *reason, &mut plan);
             }
             Action::Lost { .. } | Action::Publish { .. } | Action::Wait { .. } => {}
         }

@@ -72,11 +72,12 @@ impl Claims {
         late.map(|claim| claim.job).collect()
     }
 
-    /// Claims of jobs of a lower priority than this.
+    /// Claims that a job of this priority may take from: of jobs of a lower one, for which nobody
+    /// gives back.
     pub(crate) fn below(&self, jobs: &Jobs, priority: i32) -> impl Iterator<Item = &Claim> {
         self.iter().filter(move |claim| {
             let record = jobs.records.get(&claim.job);
-            record.is_some_and(|record| record.job.priority < priority)
+            !claim.is_reclaimed && record.is_some_and(|record| record.job.priority < priority)
         })
     }
 

@@ -296,7 +296,7 @@ impl Preemption {
         let (cost, of_claim) = (found.cost, places.clone());
         let reason = Self::reason(books, job, &victims);
         plan.actions.push(Action::Preempt { job, victims, places, cost, until_ms, reason });
-        books.keep_places(job, (of_claim, awaited), until_ms, plan);
+        books.keep_places(job, (of_claim, awaited), until_ms, reason, plan);
         let (_, class) = books.jobs.records[&job].place.expect("it still waits");
         let reason = PendingReason::WaitingForReservation;
         books.jobs.pending.sleep(class, Sleep { wants: Help::FREED, reason });
@@ -342,6 +342,7 @@ fn taken_as_gone(
     leaving.iter().copied().chain(kept).chain([own, rooms].concat()).collect()
 }
 
+/// Claims that a job of this priority may take from, and the jobs of the others.
 fn lower_and_others(claims: &Claims, jobs: &Jobs, priority: i32) -> (Vec<Claim>, Vec<JobId>) {
     let lower: Vec<Claim> = claims.below(jobs, priority).cloned().collect();
     let is_lower = |job: JobId| lower.iter().any(|claim| claim.job == job);

@@ -164,7 +164,8 @@ impl Bounded<'_> {
         let others = self.claims.iter().filter(move |claim| claim.job != job);
         others.filter_map(move |claim| {
             let record = self.jobs.records.get(&claim.job)?;
-            (record.job.priority >= priority).then_some((record, claim.awaited.as_slice()))
+            let goes_first = claim.is_reclaimed || record.job.priority >= priority;
+            goes_first.then_some((record, claim.awaited.as_slice()))
         })
     }
 

@@ -171,7 +171,9 @@ impl Reservations {
             _ => true,
         });
         let reservation = books.kept.reserved.unused_from(FIRST_OF_RESERVED);
-        books.kept.reserved.insert(Claim { job, reservation, places, awaited, until_ms });
+        let is_reclaimed = false;
+        let claim = Claim { job, reservation, places, awaited, until_ms, is_reclaimed };
+        books.kept.reserved.insert(claim);
         self.keep_all(books);
         books.change_class(job, plan);
     }

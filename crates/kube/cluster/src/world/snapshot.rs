@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Claim, HoldingId, Job, JobId, NodeName, Owner, Phase, Place, PodId, ReservationId, Snapshot,
+    Claim, HoldingId, Job, JobId, NodeName, Owner, Phase, Place, PodId, PreemptReason,
+    ReservationId, Snapshot,
 };
 
 use super::index::Index;
@@ -117,7 +118,9 @@ fn restore_claims(objects: &Objects, snapshot: &mut Snapshot) {
                 places: Vec::new(),
                 awaited: Vec::new(),
                 until_ms,
+                is_reclaimed: false,
             });
+            claim.is_reclaimed |= awaited.iter().any(|owner| is_reclaimed(objects, owner));
             claim.places.push(place);
             claim.until_ms = claim.until_ms.max(until_ms);
             let new = awaited.iter().filter(|owner| !claim.awaited.contains(owner));
@@ -126,6 +129,14 @@ fn restore_claims(objects: &Objects, snapshot: &mut Snapshot) {
         }
     }
     snapshot.claims = claims.into_values().collect();
+}
+
+/// Whether a pod says that it is evicted for a queue that gets back what is its own.
+fn is_reclaimed(objects: &Objects, owner: &Owner) -> bool {
+    let Owner::Pod(pod) = owner else { return false };
+    let slot = objects.pods.by_id(*pod);
+    let marked = slot.map(|slot| &objects.pods.get(slot).pod.preemption);
+    marked.is_some_and(|it| it.is_target && it.reason == PreemptReason::Reclaim)
 }
 
 /// Waiting pods of ours that name a node which is freed for them, by that node.

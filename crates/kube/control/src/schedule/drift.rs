@@ -81,7 +81,8 @@ fn held(snapshot: &Snapshot, goes: &dyn Fn(PodId) -> bool) -> BTreeMap<String, H
 
 /// Without numbers that each gives for itself. Which device it is, the engine decides; when a pod
 /// is expected to be gone counts from when its deletion is first seen, and the engine moves ends
-/// that have passed.
+/// that have passed. That a pod is bound, the engine may know from the answer, before the watch
+/// shows it.
 fn comparable(holding: &Holding, goes: bool) -> Holding {
     let mut holding = holding.clone();
     holding.id = HoldingId(0);
@@ -92,8 +93,8 @@ fn comparable(holding: &Holding, goes: bool) -> Holding {
     if goes || matches!(holding.phase, Phase::Releasing { .. }) {
         holding.phase = Phase::Releasing { expected_end_ms: None };
     }
-    if let Phase::Held { expected_end_ms } = &mut holding.phase {
-        *expected_end_ms = None;
+    if matches!(holding.phase, Phase::Held { .. } | Phase::Assumed) {
+        holding.phase = Phase::Held { expected_end_ms: None };
     }
     holding
 }

@@ -69,9 +69,20 @@ impl Evictions {
         self.open.values().any(|stopping| stopping.open.contains_key(pod))
     }
 
+    /// Pods of which it is not known yet what becomes of an order to evict them.
+    fn ordered(&self) -> impl Iterator<Item = &PodKey> {
+        self.open.values().flat_map(|stopping| stopping.open.keys())
+    }
+
     /// Whether a pod is evicted, or says already that it is not.
     fn is_settled(&self, pod: &PodKey) -> bool {
         self.done.contains(pod) || self.refused.contains(pod)
+    }
+
+    /// For whom a decision is that was called off before all of it had ended.
+    fn called_off_for(&self, number: u64) -> Option<Option<PodKey>> {
+        let stopping = self.open.get(&number).filter(|stopping| stopping.is_called_off)?;
+        Some(stopping.preemptor.clone())
     }
 
     /// What is to be reported when an eviction of a decision has ended.
@@ -142,7 +153,8 @@ impl Preempting {
             Owner::Pod(pod) => Some(*pod),
             Owner::Foreign(_) | Owner::Reservation => None,
         });
-        let awaited: BTreeSet<PodId> = awaited.collect();
+        let ordered = self.evictions.ordered().filter_map(|pod| world.pods().id_of(pod));
+        let awaited: BTreeSet<PodId> = awaited.chain(ordered).collect();
         let is_busy = |pod| is_victim(pod) || awaited.contains(&pod);
         let events = world.rejoin(is_busy);
         known.apply(events);
@@ -177,6 +189,25 @@ impl Preempting {
         let victims = self.forget_preemption(known, job);
         let left = known.world.preemption().left_of_preempted(&victims);
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
+        self.evict_what_is_left(known, preemptor, &left);
+    }
+
+    /// An eviction was on its way when its decision was called off, and the pod is gone by that:
+    /// what is left of its gang and cannot go on goes, too.
+    fn finish_gang(
+        &mut self,
+        known: &mut Known,
+        preemptor: Option<PodKey>,
+        victim: &PodKey,
+        decision: &EvictionDecision,
+    ) {
+        let id_of = |pod: &PodKey| known.world.pods().id_of(pod);
+        let victims: Vec<PodId> = decision.pods().iter().filter_map(id_of).collect();
+        let mut left = known.world.preemption().left_without(&victims, id_of(victim));
+        left.retain(|pod| {
+            let pod = known.world.pods().pod_of(*pod).map(PodKey::of);
+            pod.is_some_and(|pod| !self.evictions.is_settled(&pod))
+        });
         self.evict_what_is_left(known, preemptor, &left);
     }
 
@@ -263,6 +294,7 @@ impl Preempting {
         decision: &EvictionDecision,
         end: OrderEnd,
     ) {
+        let called_off_for = self.evictions.called_off_for(decision.number());
         if why.is_for_another() {
             let is_evicted = end == OrderEnd::Done;
             known.news.extend(self.evictions.ended(decision.number(), victim, is_evicted));
@@ -281,6 +313,9 @@ impl Preempting {
                 .map(ToString::to_string);
             let given_up = gang.map(|gang| News::GangGivenUp { pod: victim.clone(), gang });
             known.news.extend(given_up);
+        }
+        if let (OrderEnd::Done | OrderEnd::Gone, Some(preemptor)) = (&end, called_off_for) {
+            self.finish_gang(known, preemptor, victim, decision);
         }
         match end {
             OrderEnd::Refused { code, message } => {

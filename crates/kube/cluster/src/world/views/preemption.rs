@@ -152,13 +152,24 @@ impl<'w> PreemptionView<'w> {
         if !victims.iter().any(is_begun) {
             return Vec::new();
         }
+        self.left_without(victims, None)
+    }
+
+    /// The pods left of the gangs of these victims, some of which are gone or (`gone`) about to be
+    /// whatever the watch shows yet, where too few are left to go on.
+    pub fn left_without(self, victims: &[PodId], gone: Option<PodId>) -> Vec<PodId> {
+        let pods = &self.objects().pods;
+        let gone: Option<Slot> = gone.and_then(|pod| pods.by_id(pod));
         let gangs = self.gangs_of(self.slots(victims)).into_iter();
-        self.ids(gangs.flat_map(|gang| left_of(self.objects(), gang, &BTreeSet::new())))
+        self.ids(gangs.flat_map(|gang| {
+            let is_member = |slot: &Slot| pods.get(*slot).gang.as_ref() == Some(gang);
+            left_of(self.objects(), gang, &gone.filter(is_member).into_iter().collect())
+        }))
     }
 
     /// The pods left of gangs that were being preempted when the last leader ended, according to
-    /// the pods: one is marked, the gang cannot go on without those that have gone or are
-    /// `awaited`, and a pod is pending that may be their preemptor, or was placed since they were.
+    /// the pods: one is marked, and the gang cannot go on without those that have gone or are
+    /// `awaited`. For whom that was may have started or ended since.
     pub fn left_by_the_last_leader(self, awaited: &BTreeSet<PodId>) -> Vec<PodId> {
         let pods = &self.objects().pods;
         let mut gangs: BTreeMap<&Arc<GangName>, BTreeSet<Slot>> = BTreeMap::new();
@@ -170,25 +181,8 @@ impl<'w> PreemptionView<'w> {
                 stopped.insert(slot);
             }
         }
-        let most = self.first_nominated().map(|pod| pod.priority);
-        let left = gangs.into_iter().flat_map(|(name, stopped)| {
-            let left = left_of(self.objects(), name, &stopped);
-            let is_below = |slot: &Slot| {
-                let pod = &pods.get(*slot).pod;
-                Some(pod.priority) < most || self.has_since_been_outranked(pod)
-            };
-            if left.iter().all(is_below) { left } else { Vec::new() }
-        });
-        self.ids(left)
-    }
-
-    /// Whether a more important pod of ours has got a node since a pod got its own.
-    fn has_since_been_outranked(self, pod: &Pod) -> bool {
-        self.objects().pods.entries().any(|entry| {
-            let other = &entry.pod;
-            let is_above = other.priority > pod.priority && stays(other);
-            is_above && other.scheduled_ms >= pod.scheduled_ms && self.objects().is_ours(other)
-        })
+        let gangs = gangs.into_iter();
+        self.ids(gangs.flat_map(|(name, stopped)| left_of(self.objects(), name, &stopped)))
     }
 
     /// Pods that stay, or wait, and have the condition that their own scheduler is about to preempt
