@@ -38,7 +38,7 @@ pub use dovetail_state::shapes::ShapeId;
 pub use dovetail_state::view::View;
 pub use engine::{Batch, Engine, EngineConfig, EngineError};
 pub use gang::{PlacedPod, UnknownLevel};
-pub use learn::{CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, PodKind};
+pub use learn::{CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, LearntError, PodKind};
 pub use policy::named::{PolicySpec, UnknownPolicy};
 pub use policy::target::TargetPod;
 pub use policy::{Policy, Term};

@@ -102,10 +102,11 @@ fn read(path: &Path) -> Result<Learnt> {
         _ => anyhow::Error::from(error).context(format!("{name}: cannot read what was learnt")),
     })?;
     let file: LearntFile = serde_json::from_str(&text).map_err(|error| bad(&error))?;
-    match file.format == FORMAT {
-        true => Ok(file.learnt),
-        false => Err(bad(&format!("format {}, expected {FORMAT}", file.format)).into()),
+    if file.format != FORMAT {
+        return Err(bad(&format!("format {}, expected {FORMAT}", file.format)).into());
     }
+    file.learnt.check().map_err(|error| bad(&error))?;
+    Ok(file.learnt)
 }
 
 /// What a policy starts with that is given no file; the name may have an order in front of it.

@@ -28,6 +28,9 @@ const ENDS_ASSUMED: u64 = 3 * ARRIVAL;
 /// A kind is taken to run at most this many times as long as the mean.
 const LONGEST: i128 = 1 << 10;
 
+/// Of one job no more pods are counted.
+pub(super) const MOST_AT_ONCE: u32 = 1 << 16;
+
 /// What scores look at in an expected pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodKind {
@@ -149,8 +152,9 @@ impl Histogram {
             self.masses.push((kind.clone(), 0));
             next
         });
-        self.masses[place].1 += ARRIVAL * u64::from(pods);
-        self.arrivals += u64::from(pods);
+        let pods = u64::from(pods.min(MOST_AT_ONCE));
+        self.masses[place].1 += ARRIVAL * pods;
+        self.arrivals += pods;
     }
 
     /// Counts a pod that ended. One of a kind that never arrived here says nothing.
@@ -163,6 +167,21 @@ impl Histogram {
         let ends = &mut self.ends[place];
         ends.mass = ends.mass.saturating_add(ARRIVAL);
         ends.ran_ms = ends.ran_ms.saturating_add(ran_ms);
+    }
+
+    /// Arrivals so far, and at the last check.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.arrivals, self.checked)
+    }
+
+    /// Kinds with their masses.
+    pub(super) fn masses(&self) -> impl Iterator<Item = (&PodKind, u64)> {
+        self.masses.iter().map(|(kind, mass)| (kind, *mass))
+    }
+
+    /// Masses of ends, with their run times in ms.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.ends.iter().map(|ends| (ends.mass, ends.ran_ms))
     }
 
     fn index(&mut self) {

@@ -6,6 +6,7 @@
 
 pub(crate) mod histogram;
 pub(crate) mod in_use;
+mod limits;
 pub(crate) mod mix;
 pub(crate) mod supply;
 
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use histogram::{CHECK_EVERY, HALF_LIFE_ARRIVALS, PodKind};
+pub use limits::LearntError;
 
 use crate::learn::histogram::{Histogram, Shares, distance};
 use crate::learn::in_use::{InUse, is_other_use};

@@ -42,9 +42,9 @@ pub(crate) struct NodeClass {
     cpu_milli: i64,
     memory_bytes: i64,
     /// Devices of one node by model.
-    devices: BTreeMap<String, i64>,
+    pub(super) devices: BTreeMap<String, i64>,
     /// Memory of a device by model, in bytes; the least where devices of a model differ.
-    device_memory_bytes: BTreeMap<String, i64>,
+    pub(super) device_memory_bytes: BTreeMap<String, i64>,
     ephemeral_bytes: i64,
     extended: BTreeMap<String, i64>,
 }
@@ -119,6 +119,12 @@ impl NodeClass {
             ephemeral_bytes: rounded_up(node.allocatable.ephemeral_bytes),
             extended: amounts.map(|(name, amount)| (name.clone(), rounded_up(*amount))).collect(),
         }
+    }
+
+    /// What it has beside devices.
+    pub(super) fn amounts(&self) -> impl Iterator<Item = i64> {
+        let own = [self.cpu_milli, self.memory_bytes, self.ephemeral_bytes];
+        own.into_iter().chain(self.extended.values().copied())
     }
 
     /// Devices that pods of the kind take of an empty node, at least one where a pod fits.
