@@ -45,8 +45,10 @@ pub fn page(parts: Parts<'_>, program: &str, notes: &[String]) -> Result<String,
         let rows = of_family.map(|verdict| row(verdict, &policies)).collect();
         let mut header = vec!["regime".to_owned()];
         header.extend(policies.iter().map(|policy| title(policy)));
-        let caption = "Mean over seeds and node orders, and the regret in percent of the reference"
-            .to_owned();
+        let caption =
+            "Mean over seeds and node orders, and the regret in percent of the reference \
+                       (of allocation: in points)"
+                .to_owned();
         sections.push(Section {
             id: family.to_owned(),
             title: family.to_owned(),
@@ -135,7 +137,7 @@ fn row(verdict: &Verdict, policies: &[&String]) -> Row {
             _ if verdict.easy => ("easy".to_owned(), ""),
             Some(regret) if regret > TIE_PERCENT => (format!("{regret:+.1}"), "worse"),
             Some(regret) if regret < -TIE_PERCENT => (format!("{regret:+.1}"), "better"),
-            Some(regret) => (format!("{regret:+.1}"), ""),
+            Some(regret) => (format!("{regret:+.1}").replace("-0.0", "+0.0"), ""),
             None => (String::new(), ""),
         };
         Cell { text: figure(estimate.mean), note, class, ..Cell::default() }

@@ -57,10 +57,11 @@ impl Estimate {
         Some(Self { mean, low: Some(mean - t * error), high: Some(mean + t * error) })
     }
 
-    /// Of amounts, none of which can be negative: neither is their mean, so the interval ends at 0.
-    pub fn of_amounts(values: &[f64]) -> Option<Self> {
-        let estimate = Self::of(values)?;
-        Some(Self { low: estimate.low.map(|low| low.max(0.0)), ..estimate })
+    /// Of amounts, none of which is negative or above `most`: neither is their mean, so the
+    /// interval ends there.
+    pub fn of_amounts(values: &[f64], most: f64) -> Option<Self> {
+        let Self { mean, low, high } = Self::of(values)?;
+        Some(Self { mean, low: low.map(|low| low.max(0.0)), high: high.map(|high| high.min(most)) })
     }
 }
 
@@ -94,8 +95,10 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_amounts_ends_at_nothing() {
-        let estimate = Estimate::of_amounts(&[0.0, 0.0, 30.0]).unwrap();
+    fn an_interval_of_amounts_ends_at_nothing_and_at_the_most() {
+        let capped = Estimate::of_amounts(&[0.0, 0.0, 30.0], 35.0).unwrap();
+        assert_eq!(capped.high, Some(35.0));
+        let estimate = Estimate::of_amounts(&[0.0, 0.0, 30.0], f64::INFINITY).unwrap();
         // Mean 10, standard error 10, t(2) = 4.303.
         assert_eq!((estimate.mean, estimate.low), (10.0, Some(0.0)));
         assert!((estimate.high.unwrap() - 53.03).abs() < 1e-9, "{estimate:?}");

@@ -129,7 +129,8 @@ impl Verdict {
         };
         for (policy, values) in &by_policy {
             let all: Vec<f64> = values.values().copied().collect();
-            verdict.by_policy.extend(Estimate::of_amounts(&all).map(|all| (policy.clone(), all)));
+            let all = Estimate::of_amounts(&all, most(figure.key));
+            verdict.by_policy.extend(all.map(|all| (policy.clone(), all)));
             let Some(base) = reference.as_ref().and_then(|name| by_policy.get(name)) else {
                 continue;
             };
@@ -291,6 +292,11 @@ fn order_spread(runs: &[Run], key: &str) -> BTreeMap<String, f64> {
     means.collect()
 }
 
+/// What a figure cannot exceed.
+fn most(key: &str) -> f64 {
+    if key == "allocation_percent" { 100.0 } else { f64::INFINITY }
+}
+
 fn other_figures(runs: &[Run], primary: &str) -> BTreeMap<String, BTreeMap<String, Estimate>> {
     let mut keys: Vec<&str> =
         runs.iter().flat_map(|run| run.figures.keys()).map(String::as_str).collect();
@@ -300,7 +306,7 @@ fn other_figures(runs: &[Run], primary: &str) -> BTreeMap<String, BTreeMap<Strin
     for key in keys.into_iter().filter(|key| *key != primary) {
         for (policy, seeds) in by_policy(runs, key) {
             let values: Vec<f64> = seeds.values().copied().collect();
-            let estimate = Estimate::of_amounts(&values);
+            let estimate = Estimate::of_amounts(&values, most(key));
             let of_policy = found.entry(policy).or_default();
             of_policy.extend(estimate.map(|estimate| (key.to_owned(), estimate)));
         }

@@ -42,8 +42,8 @@ pub fn read_node_order(
         }
     }
     if order.len() != node_count {
-        let text = format!("{} rows", order.len());
-        return Err(lines.bad(&text, "leave nodes out", format!("{node_count} rows")));
+        let text = format!("rows: {}", order.len());
+        return Err(lines.bad(&text, "are too few", format!("{node_count}, one for each node")));
     }
     Ok(order)
 }
@@ -118,7 +118,7 @@ type Line<'l> = ((Option<&'l str>, u64), &'l str);
 fn key_and_rows(bytes: &[u8], has_trace: bool) -> Result<Line<'_>, RowProblem> {
     let bad = || {
         let columns = if has_trace { "trace,seed,row row ..." } else { "seed,row row ..." };
-        RowProblem::whole_row(String::from_utf8_lossy(bytes), "is not such a line", columns)
+        RowProblem::whole_row(String::from_utf8_lossy(bytes), "has another form", columns)
     };
     let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
     let (trace, rest) = match has_trace {

@@ -12,7 +12,7 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
-use dovetail_console::table::whole;
+use dovetail_console::table::{counted, plural};
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
@@ -132,10 +132,10 @@ fn tell(app: &App, plan: &Plan, left_out: &[String]) {
     }
     let runs: usize = plan.worlds().len() * plan.policies.len();
     app.note(&format!(
-        "{} regimes, {} policies, {} runs",
-        plan.regimes.len(),
-        plan.policies.len(),
-        whole(runs as u64)
+        "{}, {}, {}",
+        counted(plan.regimes.len(), "regime"),
+        plural(plan.policies.len(), "policy", "policies"),
+        counted(runs, "run")
     ));
 }
 
