@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(learnt.check(), Ok(()));
         let mut places = Vec::new();
         numbers(&full, "", &mut places);
-        assert!(places.len() > 50, "{places:?}");
+        assert!(places.len() >= 50, "{places:?}");
         let mut refused = 0;
         for place in &places {
             let extremes = [json!(-1), json!(1_u64 << 53), json!(i64::MAX), json!(u64::MAX)];
