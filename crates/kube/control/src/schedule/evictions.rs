@@ -186,8 +186,9 @@ impl Preempting {
     /// A job has started: no pod is evicted for it. What is left of gangs that lost pods by that
     /// and cannot go on is evicted.
     pub(super) fn preemptor_runs(&mut self, known: &mut Known, job: JobId) {
+        let gangs = self.rooms.get(&job).map(|room| room.gangs.clone()).unwrap_or_default();
         let victims = self.forget_preemption(known, job);
-        let left = known.world.preemption().left_of_preempted(&victims);
+        let left = known.world.preemption().left_of_preempted(&victims, &gangs);
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
         self.evict_what_is_left(known, preemptor, &left);
     }

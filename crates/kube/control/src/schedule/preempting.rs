@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_cluster::translate::gang::GangName;
 use dovetail_cluster::world::{PodKey, World};
 use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptReason, PreemptionCost};
 
@@ -31,6 +32,8 @@ pub(super) struct Room {
     /// Its pods, each of which names a node.
     pub(super) nominated: Vec<PodKey>,
     pub(super) victims: Vec<PodId>,
+    /// The gangs of the victims, also once these are gone.
+    pub(super) gangs: BTreeSet<GangName>,
     /// The decision to evict them; `None` if none is left to be evicted.
     pub(super) evictions: Option<EvictionDecision>,
     pub(super) budget_violations: u64,
@@ -90,10 +93,12 @@ impl Preempting {
         let (nominated, budget_violations) =
             (nominated.into_iter().collect(), cost.budget_violations);
         let (evictions, victims_of) = (None, victims.clone());
+        let gangs = known.world.preemption().gangs(&victims);
         let lost_gpu_milli_ms = cost.work_lost_gpu_milli_ms;
         let room = Room {
             nominated,
             victims: victims_of,
+            gangs,
             evictions,
             budget_violations,
             reason,
@@ -142,9 +147,11 @@ impl Preempting {
             // What budgets allowed then is not known.
             let (evictions, budget_violations, lost_gpu_milli_ms) = (None, 0, 0);
             let reason = marked_for(&known.world, &victims);
+            let gangs = known.world.preemption().gangs(&victims);
             let room = Room {
                 nominated,
                 victims,
+                gangs,
                 evictions,
                 budget_violations,
                 reason,

@@ -143,16 +143,22 @@ impl<'w> PreemptionView<'w> {
         self.ids(gangs.into_iter().flat_map(|gang| left_without(self.objects(), gang, &stopped)))
     }
 
-    /// The pods left of gangs of which some of these have been preempted, where too few are left
-    /// to go on.
-    pub fn left_of_preempted(self, victims: &[PodId]) -> Vec<PodId> {
+    /// The gangs of pods.
+    pub fn gangs(self, pods: &[PodId]) -> BTreeSet<GangName> {
+        self.gangs_of(self.slots(pods)).into_iter().map(|gang| (**gang).clone()).collect()
+    }
+
+    /// The pods left of the gangs of these victims, some of which have been preempted, where too
+    /// few are left to go on. The victims may be gone, so that their gangs are named.
+    pub fn left_of_preempted(self, victims: &[PodId], gangs: &BTreeSet<GangName>) -> Vec<PodId> {
         let pods = &self.objects().pods;
         let is_going = |slot: Slot| pods.get(slot).pod.meta.is_deleting();
         let is_begun = |pod: &PodId| pods.by_id(*pod).is_none_or(is_going);
         if !victims.iter().any(is_begun) {
             return Vec::new();
         }
-        self.left_without(victims, None)
+        let none = BTreeSet::new();
+        self.ids(gangs.iter().flat_map(|gang| left_of(self.objects(), gang, &none)))
     }
 
     /// The pods left of the gangs of these victims, some of which are gone or (`gone`) about to be
