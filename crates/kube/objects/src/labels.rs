@@ -185,6 +185,14 @@ pub const LLM_D_MODEL: &str = "llm-d.ai/model";
 pub const KSERVE_SERVICE: &str = "serving.kserve.io/inferenceservice";
 /// Job of a JobSet that a pod belongs to.
 pub const REPLICATED_JOB: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+/// Operator that made a pod of a training job.
+pub const TRAINING_OPERATOR: &str = "training.kubeflow.org/operator-name";
+/// What a pod is in a training job.
+pub const TRAINING_REPLICA_TYPE: &str = "training.kubeflow.org/replica-type";
+/// The same in newer operators.
+pub const TRAINING_ROLE: &str = "training.kubeflow.org/job-role";
+/// Whether a pod of a Ray cluster is its head or a worker.
+pub const RAY_NODE_TYPE: &str = "ray.io/node-type";
 /// Kueue's name of a group of pods.
 pub const KUEUE_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
 /// Kueue's queue.

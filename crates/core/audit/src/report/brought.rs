@@ -124,13 +124,18 @@ pub(super) fn brought(
         }
         *all_returned.entry((node, waste.interval.state)).or_default() += returned;
     }
+    settle_worth(&mut brought, findings);
+    AllBrought { of_findings: brought, returned: all_returned }
+}
+
+/// Money if any part of a claim comes back at once.
+fn settle_worth(brought: &mut [Brought], findings: &[Finding]) {
     for (of, finding) in brought.iter_mut().zip(findings) {
         of.worth = match of.returned.gpu_milli_ms {
             0 => finding.check.worth,
             _ => Worth::Returned,
         };
     }
-    AllBrought { of_findings: brought, returned: all_returned }
 }
 
 /// What pending pods take of nodes that accept none now, by the finding whose fix lets them in and

@@ -125,10 +125,10 @@ const VALUES: [&str; 32] = [
     labels::REGION,
     labels::ZONE,
     // By these the pods of a gang are known: they name operators and roles, never a job.
-    "ray.io/node-type",
-    "training.kubeflow.org/job-role",
-    "training.kubeflow.org/operator-name",
-    "training.kubeflow.org/replica-type",
+    labels::RAY_NODE_TYPE,
+    labels::TRAINING_ROLE,
+    labels::TRAINING_OPERATOR,
+    labels::TRAINING_REPLICA_TYPE,
 ];
 
 /// Annotations whose values stay.

@@ -6,9 +6,9 @@ use dovetail_objects::{Pod, WorkloadKind};
 use super::workload::Membership;
 
 const JOB_NAME: &str = "training.kubeflow.org/job-name";
-const OPERATOR_NAME: &str = "training.kubeflow.org/operator-name";
-const REPLICA_TYPE: &str = "training.kubeflow.org/replica-type";
-const JOB_ROLE: &str = "training.kubeflow.org/job-role";
+const OPERATOR_NAME: &str = dovetail_objects::labels::TRAINING_OPERATOR;
+const REPLICA_TYPE: &str = dovetail_objects::labels::TRAINING_REPLICA_TYPE;
+const JOB_ROLE: &str = dovetail_objects::labels::TRAINING_ROLE;
 
 pub(super) fn membership(pod: &Pod) -> Option<Membership<'_>> {
     let labels = &pod.meta.labels;

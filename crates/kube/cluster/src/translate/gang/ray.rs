@@ -5,7 +5,7 @@ use dovetail_objects::{HEAD_GROUP, Pod, WorkloadKind};
 use super::workload::Membership;
 
 const CLUSTER: &str = "ray.io/cluster";
-const NODE_TYPE: &str = "ray.io/node-type";
+const NODE_TYPE: &str = dovetail_objects::labels::RAY_NODE_TYPE;
 const GROUP: &str = "ray.io/group";
 
 pub(super) fn membership(pod: &Pod) -> Option<Membership<'_>> {
