@@ -174,8 +174,8 @@ impl<'w> PreemptionView<'w> {
     }
 
     /// The pods left of gangs that were being preempted when the last leader ended, according to
-    /// the pods: one is marked, and the gang cannot go on without those that have gone or are
-    /// `awaited`. For whom that was may have started or ended since.
+    /// the pods: one is marked, the gang cannot go on without those that have gone or are
+    /// `awaited`, and a pod is pending that may be their preemptor, or was placed since they were.
     pub fn left_by_the_last_leader(self, awaited: &BTreeSet<PodId>) -> Vec<PodId> {
         let pods = &self.objects().pods;
         let mut gangs: BTreeMap<&Arc<GangName>, BTreeSet<Slot>> = BTreeMap::new();
@@ -187,8 +187,25 @@ impl<'w> PreemptionView<'w> {
                 stopped.insert(slot);
             }
         }
-        let gangs = gangs.into_iter();
-        self.ids(gangs.flat_map(|(name, stopped)| left_of(self.objects(), name, &stopped)))
+        let most = self.first_nominated().map(|pod| pod.priority);
+        let left = gangs.into_iter().flat_map(|(name, stopped)| {
+            let left = left_of(self.objects(), name, &stopped);
+            let is_below = |slot: &Slot| {
+                let pod = &pods.get(*slot).pod;
+                Some(pod.priority) < most || self.has_since_been_outranked(pod)
+            };
+            if left.iter().all(is_below) { left } else { Vec::new() }
+        });
+        self.ids(left)
+    }
+
+    /// Whether a more important pod of ours has got a node since a pod got its own.
+    fn has_since_been_outranked(self, pod: &Pod) -> bool {
+        self.objects().pods.entries().any(|entry| {
+            let other = &entry.pod;
+            let is_above = other.priority > pod.priority && stays(other);
+            is_above && other.scheduled_ms >= pod.scheduled_ms && self.objects().is_ours(other)
+        })
     }
 
     /// Pods that stay, or wait, and have the condition that their own scheduler is about to preempt
