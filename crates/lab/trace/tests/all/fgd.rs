@@ -150,7 +150,7 @@ fn bad_order_files_are_named() {
     found("42,0  1\n", false, &["order.csv:1: column `row`: the cell is empty"]);
     found("nonsense\n", false, &["order.csv:1: `nonsense`", "seed,row row"]);
     found("default,42,0 1 1\n", true, &["order.csv:1: column `row`: `1`", "twice"]);
-    found("default,42,0 1\n", true, &["order.csv:1: ", "2 rows", "3 rows"]);
+    found("default,42,0 1\n", true, &["order.csv:1: ", "rows: 2", "3, one for each node"]);
     found("cpu,42,0 1 2\n", true, &["trace default, seed 42"]);
     let twice = "42,0 1\n7,1\n42,1 0\n";
     found(twice, false, &["order.csv:3: column `seed`: `42` was already on line 1"]);
