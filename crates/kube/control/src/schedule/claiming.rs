@@ -15,6 +15,7 @@ use dovetail_model::{NodeName, PodId};
 use super::dispatch::Dispatch;
 use super::known::Known;
 use super::pauses::Pause;
+use super::provisioning::{advance, decided_for, pods_of};
 use crate::order::{Order, OrderEnd};
 
 /// How long the claims of a decision may take to be written.
@@ -90,8 +91,7 @@ impl Dispatch {
         let Some(first) = numbers.first().copied().filter(|_| numbers.iter().any(has_any)) else {
             return self.send_when_provisioned(known, numbers);
         };
-        let decisions = known.world.decisions_mut();
-        numbers.iter().for_each(|number| decisions.advance(*number, Stage::Provisioning));
+        advance(known.world.decisions_mut(), &numbers, Stage::Provisioning);
         let until_ms = known.now_ms.saturating_add(WAIT_MS);
         self.claiming.open.insert(first, Open { numbers, until_ms, is_set_aside: false });
         self.claiming.is_stale = true;
@@ -99,15 +99,10 @@ impl Dispatch {
 
     /// Gives up decisions whose claims are being written where pods of them are to make room.
     pub(super) fn give_up_claims(&mut self, known: &mut Known, victims: &[PodId]) {
-        let decisions = known.world.decisions();
-        let is_victim = |number: &u64| {
-            decisions.get(*number).is_some_and(|decision| victims.contains(&decision.pod))
-        };
-        let open = self.claiming.open.iter();
-        let given_up = open.filter(|(_, open)| open.numbers.iter().any(is_victim));
-        for number in given_up.map(|(number, _)| *number).collect::<Vec<_>>() {
+        let open = self.claiming.open.iter().map(|(first, open)| (*first, &*open.numbers));
+        for number in decided_for(known, open, victims) {
             if let Some(open) = self.claiming.open.remove(&number) {
-                self.fail(known, &open.numbers, None);
+                self.undo(known, &open.numbers, None);
             }
         }
     }
@@ -130,13 +125,12 @@ impl Dispatch {
                     self.claiming.open.insert(number, open);
                 }
                 Progress::Ready => {
-                    let decisions = known.world.decisions_mut();
-                    open.numbers.iter().for_each(|one| decisions.advance(*one, Stage::Queued));
+                    advance(known.world.decisions_mut(), &open.numbers, Stage::Queued);
                     self.send_when_provisioned(known, open.numbers);
                 }
-                Progress::Void => self.fail(known, &open.numbers, None),
+                Progress::Void => self.undo(known, &open.numbers, None),
                 Progress::Failed(decision, why) => {
-                    self.fail(known, &open.numbers, Some((decision, why)));
+                    self.undo(known, &open.numbers, Some((decision, why)));
                 }
             }
         }
@@ -162,7 +156,7 @@ impl Dispatch {
         let node = decided.first().map(|(_, node)| node.to_string()).unwrap_or_default();
         let first = numbers.first().filter(|_| numbers.len() > 1);
         let why = first.map(|first| (*first, NotYet::DevicesTaken { node }));
-        self.fail(known, numbers, why);
+        self.undo(known, numbers, why);
         false
     }
 
@@ -178,9 +172,7 @@ impl Dispatch {
 
     /// The same for the pods of decisions.
     pub(super) fn release_decided(&mut self, known: &mut Known, numbers: &[u64]) {
-        let decisions = known.world.decisions();
-        let pods = numbers.iter().filter_map(|number| Some(decisions.get(*number)?.pod));
-        let pods: Vec<PodId> = pods.collect();
+        let pods = pods_of(known, numbers);
         self.release_devices(known, &pods);
     }
 
@@ -226,7 +218,12 @@ impl Dispatch {
 
     /// The decisions are void, and what they took is free. A pod that failed is left alone for a
     /// while.
-    fn fail(&mut self, known: &mut Known, numbers: &[u64], failed: Option<(u64, NotYet)>) {
+    pub(super) fn undo(
+        &mut self,
+        known: &mut Known,
+        numbers: &[u64],
+        failed: Option<(u64, NotYet)>,
+    ) {
         self.release_decided(known, numbers);
         if let Some((number, why)) = failed
             && let Some(failed) = known.world.decisions_mut().settle(number)

@@ -15,7 +15,6 @@ use dovetail_plan::Cause as Refusal;
 
 use super::dispatch::Dispatch;
 use super::known::Known;
-use super::pauses::Pause;
 use crate::order::{Order, OrderEnd};
 
 /// Decisions that wait for volumes.
@@ -166,8 +165,10 @@ impl Dispatch {
                     let gang = known.world.decisions().get(number).and_then(|first| first.gang);
                     self.outbox.add(&open.numbers, gang);
                 }
-                Progress::Void => self.undo(known, &open, None),
-                Progress::Failed(decision, why) => self.undo(known, &open, Some((decision, why))),
+                Progress::Void => self.undo(known, &open.numbers, None),
+                Progress::Failed(decision, why) => {
+                    self.undo(known, &open.numbers, Some((decision, why)));
+                }
             }
         }
         // What is said of those that were undone is reported now.
@@ -177,15 +178,10 @@ impl Dispatch {
     /// Gives up decisions that wait for volumes where pods of them are to make room: nothing of
     /// these has begun, so no pod has to be evicted.
     pub(super) fn give_up_for_others(&mut self, known: &mut Known, victims: &[PodId]) {
-        let decisions = known.world.decisions();
-        let is_victim = |number: &u64| {
-            decisions.get(*number).is_some_and(|decision| victims.contains(&decision.pod))
-        };
-        let open = self.provisioning.open.iter();
-        let given_up = open.filter(|(_, open)| open.numbers.iter().any(is_victim));
-        for number in given_up.map(|(number, _)| *number).collect::<Vec<_>>() {
+        let open = self.provisioning.open.iter().map(|(first, open)| (*first, &*open.numbers));
+        for number in decided_for(known, open, victims) {
             if let Some(open) = self.provisioning.open.remove(&number) {
-                self.undo(known, &open, None);
+                self.undo(known, &open.numbers, None);
             }
         }
     }
@@ -267,28 +263,26 @@ impl Dispatch {
             }
         }
     }
-
-    /// The decisions are void, and the room is free. A pod that failed is left alone for a while.
-    fn undo(&mut self, known: &mut Known, open: &Open, failed: Option<(u64, NotYet)>) {
-        self.release_decided(known, &open.numbers);
-        if let Some((number, why)) = failed
-            && let Some(failed) = known.world.decisions_mut().settle(number)
-        {
-            let pod = &failed.bind.pod;
-            self.pauses.pause_pod(known.now_ms, pod, Pause::Long);
-            let events = known.world.pause_pod(pod, Some(why));
-            known.apply(events);
-        }
-        known.take_back(&open.numbers);
-    }
 }
 
-fn advance(decisions: &mut Decisions, numbers: &[u64], stage: Stage) {
+pub(super) fn advance(decisions: &mut Decisions, numbers: &[u64], stage: Stage) {
     numbers.iter().for_each(|number| decisions.advance(*number, stage));
 }
 
+/// Of decisions that wait, by the first about each job, those about any of these pods.
+pub(super) fn decided_for<'o>(
+    known: &Known,
+    open: impl Iterator<Item = (u64, &'o [u64])>,
+    pods: &[PodId],
+) -> Vec<u64> {
+    let decided = open.filter(|(_, numbers)| {
+        pods_of(known, numbers).iter().any(|decided| pods.contains(decided))
+    });
+    decided.map(|(first, _)| first).collect()
+}
+
 /// The pods of these decisions, as the engine names them.
-fn pods_of(known: &Known, numbers: &[u64]) -> Vec<PodId> {
+pub(super) fn pods_of(known: &Known, numbers: &[u64]) -> Vec<PodId> {
     let decisions = known.world.decisions();
     numbers.iter().filter_map(|number| Some(decisions.get(*number)?.pod)).collect()
 }
