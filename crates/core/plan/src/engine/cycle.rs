@@ -48,9 +48,16 @@ impl Engine {
         self.books.survey.clear();
         self.wake();
         let mut after: Option<OrderKey> = None;
-        while let Some((job, class)) = self.books.next_job(after) {
+        loop {
+            let next = self.books.next_job(after);
+            if self.reserve.before(&mut self.books, next.map(|(job, _)| job), plan) {
+                // The room of a reservation that ended may be anybody's.
+                self.wake();
+                after = None;
+                continue;
+            }
+            let Some((job, class)) = next else { break };
             let place = self.books.jobs.records[&job].place.expect("a pending job has a place").0;
-            self.reserve.before(&mut self.books, Some(job), plan);
             match self.try_start(job, plan) {
                 Ok(()) => {
                     self.wake();
@@ -69,7 +76,6 @@ impl Engine {
                 }
             }
         }
-        self.reserve.before(&mut self.books, None, plan);
         if self.preemption.is_postponed() {
             self.books.placement.state.helped |= Help::SEARCH;
         }

@@ -156,6 +156,11 @@ impl Jobs {
         }
         state.remove_holding(old);
         let new = state.add_holding(&holding).expect("the node is there");
+        let ends = |phase| matches!(phase, Phase::Releasing { .. });
+        if ends(told) && !ends(holding.phase) {
+            // Whoever waited for its end may preempt others instead, on any node.
+            state.helped |= Help::ALL;
+        }
         let record = self.records.get_mut(&pod.job).expect("one of its pods held something");
         let place = record.holdings.iter_mut().find(|id| **id == old);
         *place.expect("held by this job") = new;

@@ -46,16 +46,23 @@ impl Reservations {
     }
 
     /// Before a job is tried: whoever is first in a queue, goes before it and sleeps gets a
-    /// reservation.
-    pub(crate) fn before(&mut self, books: &mut Books, tried: Option<JobId>, plan: &mut Plan) {
+    /// reservation. Whether one that is no longer first has lost its own.
+    pub(crate) fn before(
+        &mut self,
+        books: &mut Books,
+        tried: Option<JobId>,
+        plan: &mut Plan,
+    ) -> bool {
         if !self.is_on() || !books.kept.news.is_unsettled {
-            return;
+            return false;
         }
         self.look_again(books);
         let heads = self.heads(books);
+        let mut has_ended = false;
         for job in reserved_jobs(books) {
             if !heads.contains(&job) {
                 self.end(books, job, plan);
+                has_ended = true;
             }
         }
         let mut all_settled = true;
@@ -75,6 +82,7 @@ impl Reservations {
             }
         }
         books.kept.news.is_unsettled = !all_settled;
+        has_ended
     }
 
     /// Reserves for a job that did not start for this reason, if it is first in its queue; why it
