@@ -123,7 +123,9 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 fn code_of_recording(error: &RecordError) -> Option<u8> {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error {
-        RecordError::Line { .. } | RecordError::CutOff { .. } => Some(BAD_INPUT),
+        RecordError::Line { .. } | RecordError::Json(_) | RecordError::CutOff { .. } => {
+            Some(BAD_INPUT)
+        }
         // What is no text, or no whole gzip stream.
         RecordError::Io { source, .. } => {
             matches!(source.kind(), InvalidData | InvalidInput | UnexpectedEof).then_some(BAD_INPUT)

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use dovetail_audit::ObjectRef;
 use dovetail_console::plain::plain;
 use dovetail_settings::errors::BadInput;
+use dovetail_units::place::bad_json;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the form.
@@ -68,8 +69,10 @@ pub fn read(path: &Path) -> Result<Baseline> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("--baseline {name}: cannot read it"))?;
     let bad = |problem: String| BadInput(format!("--baseline {name}: {problem}"));
-    let file: File = serde_json::from_str(&text)
-        .map_err(|error| bad(format!("no audit in JSON: {error}: write it with --output json")))?;
+    let file: File = serde_json::from_str(&text).map_err(|error| {
+        let told = bad_json(&name, 1, "no audit in JSON", &error.to_string());
+        BadInput(format!("--baseline {told}: write it with --output json"))
+    })?;
     if file.schema != SCHEMA {
         return Err(bad(format!("schema `{}` is not {SCHEMA}", plain(&file.schema))).into());
     }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use dovetail_audit::{AuditReport, Finding, ObjectRef, Suppression, SuppressionPolicy, check};
 use dovetail_console::plain::plain_sentence;
 use dovetail_settings::errors::BadInput;
+use dovetail_settings::toml_file::TomlFile;
 use serde::Deserialize;
 
 use super::baseline::{object as object_out, object_words};
@@ -39,10 +40,8 @@ pub fn read(path: &Path) -> Result<SuppressionPolicy> {
 }
 
 fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
-    let file: IgnoreFile = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-        format!("{name}:{line}: {}", error.message())
-    })?;
+    let text = TomlFile::of(name, text);
+    let file: IgnoreFile = text.parse("ignore").map_err(|error| error.0)?;
     let known = |id: &str| match check(id) {
         Some(check) => Ok(check.id.to_owned()),
         None => Err(format!("{name}: `{id}` is no check: `audit --explain all` lists them")),
@@ -120,7 +119,7 @@ mod tests {
         assert_eq!(suppression.object, Some(ObjectRef::new("Deployment", "prod", "serve")));
         assert_eq!((&*suppression.by, &*suppression.why), ("i.toml, entry 1", "agreed until May"));
         let bad = [
-            ("[[ignore]]\ncheck = \"SCH-05\"\n", "i.toml:1: missing field `reason`"),
+            ("[[ignore]]\ncheck = \"SCH-05\"\n", "i.toml:1: ignore: missing field `reason`"),
             ("never = [\"SCH-99\"]", "i.toml: `SCH-99` is no check"),
             (
                 "[[ignore]]\ncheck = \"SCH-05\"\nreason = \" \"",
@@ -130,7 +129,7 @@ mod tests {
                 "[[ignore]]\ncheck = \"SCH-05\"\nreason = \"x\"\nobject = \"serve\"",
                 "names no object",
             ),
-            ("x = 1", "i.toml:1: unknown field `x`"),
+            ("x = 1", "i.toml:1: x: unknown field `x`"),
         ];
         for (text, problem) in bad {
             let error = parse(text, "i.toml").unwrap_err();

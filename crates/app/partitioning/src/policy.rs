@@ -7,6 +7,7 @@ use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::BadInput;
 use dovetail_sharing::{Mode, PolicySpec, SharingPolicy, of_spec};
+use dovetail_units::place::bad_json;
 use serde::Deserialize;
 
 /// The version of the API that is read.
@@ -38,18 +39,20 @@ struct Metadata {
 pub fn read(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{}: cannot be read", path.display()))?;
-    let wrong = |problem: String| BadInput(format!("{}: {}", path.display(), plain(&problem)));
+    let name = path.display().to_string();
+    let wrong = |problem: String| BadInput(format!("{name}: {}", plain(&problem)));
     let mut json = serde_json::Deserializer::from_str(&text);
     let object: Object = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = error.path().to_string();
-        let problem = error.into_inner();
-        wrong(format!(
-            "line {}: field `{field}`: {problem}; write JSON, for example with `kubectl create \
-             --dry-run=client -o json -f policy.yaml`",
-            problem.line()
-        ))
+        let told = bad_json(&name, 1, &format!("field `{field}`"), &error.into_inner().to_string());
+        BadInput(plain(&format!(
+            "{told}; write JSON, for example with `kubectl create --dry-run=client -o json -f \
+             policy.yaml`"
+        )))
     })?;
-    json.end().map_err(|error| wrong(format!("text after the policy: {error}")))?;
+    let after =
+        |error: serde_json::Error| bad_json(&name, 1, "text after the policy", &error.to_string());
+    json.end().map_err(|error| BadInput(after(error)))?;
     policy(object, tables).map_err(|problem| wrong(problem).into())
 }
 

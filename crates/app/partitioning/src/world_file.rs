@@ -12,6 +12,7 @@ use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
 use dovetail_partition::{Change, Demand, Gpu, Instance, World};
 use dovetail_settings::errors::BadInput;
+use dovetail_units::place::bad_json;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -97,7 +98,8 @@ fn check_keys(text: &str) -> Result<(), String> {
 pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{}: cannot be read", path.display()))?;
-    let wrong = |problem: String| BadInput(format!("{}: {}", path.display(), plain(&problem)));
+    let name = path.display().to_string();
+    let wrong = |problem: String| BadInput(format!("{name}: {}", plain(&problem)));
     if text.trim_start().starts_with('[') {
         let problem = "a list: write one of its worlds into a file of its own".to_owned();
         return Err(wrong(problem).into());
@@ -105,9 +107,12 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
     let mut json = serde_json::Deserializer::from_str(&text);
     let world: WorldJson = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let field = error.path().to_string();
-        wrong(format!("field `{field}`: {}", error.into_inner()))
+        let what = format!("field `{field}`");
+        BadInput(plain(&bad_json(&name, 1, &what, &error.into_inner().to_string())))
     })?;
-    json.end().map_err(|error| wrong(format!("text after the world: {error}")))?;
+    let after =
+        |error: serde_json::Error| bad_json(&name, 1, "text after the world", &error.to_string());
+    json.end().map_err(|error| BadInput(after(error)))?;
     check_keys(&text).map_err(wrong)?;
     fleet(world, tables).map_err(|problem| wrong(problem).into())
 }

@@ -12,6 +12,7 @@ use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_sim::record::Checkpoint;
 use dovetail_sim::timed::{Simulation, TimedConfig, TimedWorld};
 use dovetail_sim::timeline::{Timeline, TimelineState};
+use dovetail_units::place::bad_json;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -119,8 +120,8 @@ pub fn resume(
 
 fn read(path: &Path) -> Result<Body> {
     let bad = |line: u64, problem: &dyn Display| {
-        let file = path.display();
-        BadInput(format!("{file}:{line}: this is not what --checkpoint writes: {problem}"))
+        let (file, what) = (path.display().to_string(), "this is not what --checkpoint writes");
+        BadInput(bad_json(&file, line, what, &problem.to_string()))
     };
     let mut bytes = Vec::new();
     let read = open(path)?.read_to_end(&mut bytes);

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use dovetail_model::MigTable;
 use serde::Deserialize;
-use toml::de::DeTable;
 
 use super::audit::AuditSection;
 use super::cost::{self, BadHardware, CostSection};
@@ -17,6 +16,7 @@ use super::{MAX_SEED, MAX_THREADS};
 use crate::errors::UsageError;
 use crate::form::Color;
 use crate::form::Output;
+use crate::toml_file::TomlFile;
 
 /// Read if no other file is named.
 const FILE_NAME: &str = "dovetail.toml";
@@ -62,21 +62,19 @@ pub(crate) fn read_file(named: Option<&Path>) -> Result<(PathBuf, FileSettings)>
 
 /// What the text of a file says.
 pub(crate) fn settings_of(path: &Path, text: &str) -> Result<FileSettings> {
-    let at = |problem| UsageError(format!("{}: {problem}", path.display()));
-    let mut settings = parse(text).map_err(at)?;
+    let mut settings = parse(&TomlFile::of(path, text)).map_err(UsageError)?;
     if settings.has_mig {
         settings.mig_tables = super::mig::tables(path, text)?;
     }
     Ok(settings)
 }
 
-fn parse(text: &str) -> Result<FileSettings, String> {
-    let settings: FileSettings =
-        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+fn parse(file: &TomlFile) -> Result<FileSettings, String> {
+    let settings: FileSettings = file.parse("settings").map_err(|error| error.0)?;
     let at = |section: &str, key: &str, problem: String| {
-        let line = line_of(text, section, key).map(|line| format!("line {line}: "));
-        format!("{}{section}.{key}: {problem}", line.unwrap_or_default())
+        file.error_in(&format!("{section}.{key}"), 0, &problem).0
     };
+    let whole = |problem: String| file.error_at(None, &problem).0;
     settings
         .scheduler
         .as_ref()
@@ -87,16 +85,17 @@ fn parse(text: &str) -> Result<FileSettings, String> {
         .as_ref()
         .map_or(Ok(()), AuditSection::check)
         .map_err(|(key, problem)| at("audit", key, problem))?;
-    settings.cost.as_ref().map_or(Ok(()), CostSection::check)?;
+    settings.cost.as_ref().map_or(Ok(()), CostSection::check).map_err(whole)?;
     settings
         .cost
         .as_ref()
         .map_or(Ok(()), CostSection::check_hardware)
-        .map_err(|bad| in_hardware(text, bad))?;
-    settings.prices.as_ref().map_or(Ok(()), PriceSection::check)?;
-    settings.notices.as_ref().map_or(Ok(()), NoticeSection::check)?;
+        .map_err(|bad| in_hardware(file, bad))?;
+    settings.prices.as_ref().map_or(Ok(()), PriceSection::check).map_err(whole)?;
+    settings.notices.as_ref().map_or(Ok(()), NoticeSection::check).map_err(whole)?;
     let out = |name, number, least, most| {
-        Err(format!("{name} = {number}: expected a whole number from {least} to {most}"))
+        let what = format!("{number}: expected a whole number from {least} to {most}");
+        Err(file.error_in(name, 0, &what).0)
     };
     match (settings.seed, settings.threads) {
         (Some(seed), _) if seed > MAX_SEED => out("seed", seed, 0, MAX_SEED),
@@ -108,36 +107,23 @@ fn parse(text: &str) -> Result<FileSettings, String> {
 }
 
 /// What is wrong about a machine, with its line.
-fn in_hardware(text: &str, bad: BadHardware) -> String {
+fn in_hardware(file: &TomlFile, bad: BadHardware) -> String {
     let BadHardware { number, field, problem } = bad;
-    let line = || {
-        let table = DeTable::parse(text).ok()?;
-        let machines = table.get_ref().get("cost")?.get_ref().get("hardware")?;
-        let machine = machines.get_ref().get(number)?;
-        let value = match field {
-            Some(field) => machine.get_ref().get(field)?,
-            None => machine.get_ref().get("gpu_model")?,
-        };
-        Some(text.get(..value.span().start)?.matches('\n').count() + 1)
+    let start = file.start_of(&format!("cost.hardware.{}", field.unwrap_or("gpu_model")), number);
+    let what = match field {
+        Some(field) => format!("{}: {field}: {problem}", cost::place(number)),
+        None => problem,
     };
-    let line = line().map(|line| format!("line {line}: ")).unwrap_or_default();
-    match field {
-        Some(field) => format!("{line}{}: {field}: {problem}", cost::place(number)),
-        None => format!("{line}{problem}"),
-    }
-}
-
-/// The line on which a key of a section stands, from 1.
-fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
-    let table = DeTable::parse(text).ok()?;
-    let section = table.get_ref().get(section)?;
-    let (key, _) = section.get_ref().as_table()?.get_key_value(key)?;
-    Some(text.get(..key.span().start)?.matches('\n').count() + 1)
+    file.error_at(start, &what).0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(text: &str) -> Result<FileSettings, String> {
+        super::parse(&TomlFile::of("d.toml", text))
+    }
 
     #[test]
     fn unknown_names_and_values_out_of_range_are_refused() {
@@ -159,27 +145,27 @@ mod tests {
         for (edit, told) in [
             (
                 ("pue = \"1\"", "pue = \"0.4\""),
-                "line 17: cost.hardware, number 2: pue: 0.40 is below 1: ",
+                "d.toml:17: cost.hardware, number 2: pue: 0.40 is below 1: ",
             ),
             (
                 ("pue = \"1\"", "pue = \"-1\""),
-                "line 17: cost.hardware, number 2: pue: `-1` is no PUE: write a number from 1 on",
+                "d.toml:17: cost.hardware, number 2: pue: `-1` is no PUE: write a number from 1 on",
             ),
             (
                 ("280000", "280k"),
-                "line 14: cost.hardware, number 2: capex_usd: `280k` is not an amount",
+                "d.toml:14: cost.hardware, number 2: capex_usd: `280k` is not an amount",
             ),
             (
                 ("room=7", "room"),
-                "line 19: cost.hardware, number 2: nodes: `room`: write KEY=VALUE",
+                "d.toml:19: cost.hardware, number 2: nodes: `room`: write KEY=VALUE",
             ),
             (
                 ("gpus = 8", "gpus = 0"),
-                "line 12: cost.hardware, number 2: `H100`: a machine has at least one GPU",
+                "d.toml:12: cost.hardware, number 2: `H100`: a machine has at least one GPU",
             ),
             (
                 ("H100", "h100"),
-                "line 12: cost.hardware, number 2: `h100`: cost.hardware, number 1 is for the same",
+                "d.toml:12: cost.hardware, number 2: `h100`: cost.hardware, number 1 is for the same",
             ),
         ] {
             let error = machine(edit).unwrap_err();
@@ -194,40 +180,43 @@ mod tests {
         let good = section("lease = \"a/b\"\nnode_selector = { pool = \"gpu\" }").unwrap();
         assert_eq!(good.scheduler.unwrap().node_selector.unwrap()["pool"], "gpu");
         let unknown = section("listen = \"x:1\"\nlese = \"a/b\"").unwrap_err();
-        assert!(
-            unknown.contains("line 4") && unknown.contains("unknown field `lese`"),
-            "{unknown}"
-        );
+        assert!(unknown.starts_with("d.toml:4: scheduler.lese: unknown field `lese`"), "{unknown}");
         let typed = section("log_json = 1").unwrap_err();
-        assert!(typed.contains("line 3") && typed.contains("log_json"), "{typed}");
+        assert!(
+            typed.starts_with("d.toml:3: scheduler.log_json: `1`: expected true or false"),
+            "{typed}"
+        );
         for (text, told) in [
-            ("lease = \"dovetail\"", "line 3: scheduler.lease: \"dovetail\": expected a namespace"),
+            (
+                "lease = \"dovetail\"",
+                "d.toml:3: scheduler.lease: \"dovetail\": expected a namespace",
+            ),
             (
                 "\nlease = \"Bad_NS/UPPER\"",
-                "line 4: scheduler.lease: \"Bad_NS/UPPER\": expected a namespace",
+                "d.toml:4: scheduler.lease: \"Bad_NS/UPPER\": expected a namespace",
             ),
-            ("policy = \"best\"", "line 3: scheduler.policy: \"best\": expected one of"),
-            ("listen = \"\"", "line 3: scheduler.listen: \"\": expected an address and a port"),
-            ("scheduler_name = \"\"", "line 3: scheduler.scheduler_name: \"\": expected a name"),
+            ("policy = \"best\"", "d.toml:3: scheduler.policy: \"best\": expected one of"),
+            ("listen = \"\"", "d.toml:3: scheduler.listen: \"\": expected an address and a port"),
+            ("scheduler_name = \"\"", "d.toml:3: scheduler.scheduler_name: \"\": expected a name"),
             (
                 "log_json = true\ndevice_resource = \"not a resource!\"",
-                "line 4: scheduler.device_resource: \"not a resource!\": expected the name of an extended",
+                "d.toml:4: scheduler.device_resource: \"not a resource!\": expected the name of an extended",
             ),
             (
                 "gang_quiet_ms = 3600001",
-                "line 3: scheduler.gang_quiet_ms: 3600001: expected 0 to 3600000 milliseconds",
+                "d.toml:3: scheduler.gang_quiet_ms: 3600001: expected 0 to 3600000 milliseconds",
             ),
             (
                 "gang_complete_within_ms = 999",
-                "line 3: scheduler.gang_complete_within_ms: 999: expected 1000 to 86400000 milliseconds",
+                "d.toml:3: scheduler.gang_complete_within_ms: 999: expected 1000 to 86400000 milliseconds",
             ),
             (
                 "node_selector = { \"a b\" = \"c\" }",
-                "line 3: scheduler.node_selector: { \"a b\" = \"c\" }: expected the key of a label",
+                "d.toml:3: scheduler.node_selector: { \"a b\" = \"c\" }: expected the key of a label",
             ),
             (
                 "topology = [{ name = \"node\", labels = [\"x\"] }]",
-                "line 3: scheduler.topology: level `node`: a level needs a name of its own",
+                "d.toml:3: scheduler.topology: level `node`: a level needs a name of its own",
             ),
         ] {
             assert!(section(text).unwrap_err().starts_with(told), "{text}");
@@ -244,14 +233,17 @@ mod tests {
         for (text, told) in [
             (
                 "cordoned_minutes = 0",
-                "line 3: audit.cordoned_minutes: 0: expected a whole number from 1 to 43200",
+                "d.toml:3: audit.cordoned_minutes: 0: expected a whole number from 1 to 43200",
             ),
             (
                 "hung_minutes = 60\nslice_busy_percent = 101",
-                "line 4: audit.slice_busy_percent: 101: expected a whole number from 1 to 100",
+                "d.toml:4: audit.slice_busy_percent: 101: expected a whole number from 1 to 100",
             ),
-            ("lent_idle_percent = -1", "line 3: audit.lent_idle_percent: -1: expected a whole"),
-            ("cordoned_minute = 60", "line 3: audit.cordoned_minute: unknown field: expected one"),
+            ("lent_idle_percent = -1", "d.toml:3: audit.lent_idle_percent: -1: expected a whole"),
+            (
+                "cordoned_minute = 60",
+                "d.toml:3: audit.cordoned_minute: unknown field: expected one",
+            ),
         ] {
             let problem = section(text).unwrap_err();
             assert!(problem.starts_with(told), "{text}: {problem}");
@@ -262,7 +254,7 @@ mod tests {
             assert!(unknown.contains(&format!("`{}`", threshold.name)), "{unknown}");
         }
         let typed = section("starting_minutes = \"10m\"").unwrap_err();
-        assert!(typed.contains("line 3") && typed.contains("starting_minutes"), "{typed}");
+        assert!(typed.starts_with("d.toml:3: audit.starting_minutes: the text \"10m\""), "{typed}");
     }
 
     #[test]
@@ -271,14 +263,17 @@ mod tests {
         let good = section("[cost.teams]\n\"ml-*\" = \"vision\"").unwrap();
         assert_eq!(good.cost.unwrap().teams.unwrap()["ml-*"], "vision");
         for (text, told) in [
-            ("method = \"best\"", "cost.method = \"best\": `best` is no split method"),
-            ("usd_per_vcpu_hour = \"0.04\"", "cost: usd_per_vcpu_hour and usd_per_gib_hour"),
-            ("usd_per_vcpu_hour = \"4 ct\"", "cost.usd_per_vcpu_hour: `4 ct` is not"),
-            ("[cost.teams]\nx = \"\"", "cost.teams.\"x\" = \"\": name a team"),
+            ("method = \"best\"", "d.toml: cost.method = \"best\": `best` is no split method"),
+            (
+                "usd_per_vcpu_hour = \"0.04\"",
+                "d.toml: cost: usd_per_vcpu_hour and usd_per_gib_hour",
+            ),
+            ("usd_per_vcpu_hour = \"4 ct\"", "d.toml: cost.usd_per_vcpu_hour: `4 ct` is not"),
+            ("[cost.teams]\nx = \"\"", "d.toml: cost.teams.\"x\" = \"\": name a team"),
             (
                 "[[cost.hardware]]\ngpu_model = \"H100\"\ngpus = 0\ncapex_usd = \"1\"\nyears = 4\nwatts = 1\n\
                  pue = \"1.4\"\nusd_per_kwh = \"0.1\"",
-                "line 3: cost.hardware, number 1: `H100`: a machine has at least one GPU",
+                "d.toml:3: cost.hardware, number 1: `H100`: a machine has at least one GPU",
             ),
         ] {
             let error = section(text).unwrap_err();
@@ -312,7 +307,7 @@ mod tests {
             ("[[prices.rates]]\nmodel = \"H100\"", "prices.rates, number 1: unknown field `model`"),
         ] {
             let error = section(text).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(told) && error.starts_with("d.toml:"), "{text}: {error}");
         }
     }
 

@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(followed.changed(), Ok(None));
         write("[scheduler]\npolicy = \"best\"");
         let problem = followed.changed().unwrap_err();
-        assert!(problem.contains("dovetail.toml: line 2: scheduler.policy"), "{problem}");
+        assert!(problem.contains("dovetail.toml:2: scheduler.policy"), "{problem}");
         assert_eq!(followed.changed(), Ok(None), "told before");
         write("seed = 7");
         let (before, now) = followed.changed().unwrap().unwrap();

@@ -13,6 +13,8 @@ mod mig;
 pub mod notices;
 pub mod prices;
 pub mod scheduler;
+pub mod toml_file;
+mod toml_words;
 
 use std::fmt;
 use std::path::PathBuf;

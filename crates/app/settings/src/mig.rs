@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::errors::BadInput;
+use crate::toml_file::TomlFile;
 
 /// The file as far as it is read here.
 #[derive(Deserialize)]
@@ -45,14 +46,9 @@ struct Profile {
 /// # Errors
 /// The file, the line, the field and the rule that it breaks.
 pub(crate) fn tables(path: &Path, text: &str) -> Result<Vec<MigTable>, BadInput> {
-    let at = |offset: usize, what: String| {
-        let line = text.get(..offset).unwrap_or_default().matches('\n').count() + 1;
-        BadInput(format!("{}:{line}: {what}", path.display()))
-    };
-    let file: File = toml::from_str(text).map_err(|error| {
-        let offset = error.span().map_or(0, |span| span.start);
-        at(offset, format!("mig.table: {}", error.message()))
-    })?;
+    let text = TomlFile::of(path, text);
+    let at = |offset: usize, what: String| text.error(offset, &what);
+    let file: File = text.parse("mig.table")?;
     let mut tables: Vec<MigTable> = Vec::new();
     for (number, spanned) in file.mig.into_iter().flat_map(|section| section.table).enumerate() {
         let whole = spanned.span().start;
@@ -145,8 +141,12 @@ mod tests {
                 "memory_slices = 99\n",
                 "d.toml:3: mig.table, number 1: memory_slices: 99: expected 1 to 15 slices",
             ),
-            ("compute_slices = 4\n", "cores = 4\n", "d.toml:4: mig.table: unknown field `cores`"),
-            ("memory_slices = 4\n", "memory_slices = -1\n", "d.toml:3: mig.table: invalid value"),
+            ("compute_slices = 4\n", "cores = 4\n", "d.toml:4: mig.table.cores: unknown field"),
+            (
+                "memory_slices = 4\n",
+                "memory_slices = -1\n",
+                "d.toml:3: mig.table.memory_slices: `-1`: expected",
+            ),
         ] {
             let error = read(&GOOD.replacen(from, to, 1)).unwrap_err();
             assert!(error.starts_with(told), "{error}");

@@ -8,9 +8,11 @@
 //! | [`duration`] | `90 s`, `1.5 h`; read from `1h30m` |
 //! | [`time`] | `2026-10-14T08:00:00Z`, in UTC |
 //! | [`amount`] | dollars, percentages, bytes, GPUs and GPU-hours |
-//! | [`exponent`] | `1.5e3` in plain digits |
+//! | [`number`] | what every reader takes for a number, such as `1.5e3` |
+//! | [`place`] | `FILE:LINE: column`, in every message |
 
 pub mod amount;
 pub mod duration;
-pub mod exponent;
+pub mod number;
+pub mod place;
 pub mod time;

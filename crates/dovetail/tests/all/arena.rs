@@ -86,6 +86,22 @@ fn regimes_are_listed_once_each() {
     let text = folder.call("sim arena --list --regimes training,plain").out;
     assert!(text.lines().any(|line| line.starts_with("openb/default/plain ")), "{text}");
     assert!(text.contains("left out 14: openb/openb_node_list_gpu_node.csv is not"), "{text}");
+    let names = |flags: &str| -> Vec<String> {
+        let listed = folder.json(&format!("sim arena --list {flags}"));
+        let regimes = listed["regimes"].as_array().unwrap().iter();
+        regimes.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("--regimes preemption"), ["preemption/50-nodes/load-0.9"]);
+    assert_eq!(names("--regimes mixed/10-nodes").len(), 3);
+    assert_eq!(names("--regimes mix-change").len(), 4, "the family, and none of `changing`");
+    let quick = names("--quick --regimes training");
+    assert_eq!(quick.len(), 3, "{quick:?}");
+    assert!(quick.iter().all(|name| names("--quick").contains(name)), "{quick:?}");
+    assert_eq!(names("--quick --regimes training/10-nodes/load-0.7/fifo-skip").len(), 1);
+    let done = folder.call("sim arena --quick --regimes early");
+    assert!(done.code == Some(2) && done.err.contains("no regime of early is in"), "{}", done.err);
+    let done = folder.call("sim arena --regimes preemptoin");
+    assert!(done.err.contains("did you mean preemption/50-nodes/load-0.9?"), "{}", done.err);
     for asked in ["nope", "mixed,"] {
         let done = folder.call(&format!("sim arena --regimes {asked}"));
         assert_eq!(done.code, Some(2), "{}", done.err);
@@ -109,13 +125,17 @@ fn a_file_that_cannot_be_resumed_is_left_as_it_is() {
         assert!(done.err.contains(problem), "{}", done.err);
         assert_eq!(folder.read("runs.jsonl"), text);
     };
-    refused("my only notes", 3, "runs.jsonl, line 1: ");
-    refused("my notes\n", 3, "runs.jsonl, line 1: ");
+    refused("my only notes", 3, "runs.jsonl:1: ");
+    refused("my notes\n", 3, "runs.jsonl:1:1: ");
     folder.write("runs.jsonl", "");
     assert_eq!(folder.call(&resumed).code, Some(0));
     let whole = folder.read("runs.jsonl");
-    refused(&(whole.clone() + "and my notes"), 3, "runs.jsonl, line 3: ");
+    refused(&(whole.clone() + "and my notes"), 3, "runs.jsonl:3: ");
     refused(&whole.replace("\"seed\":42", "\"seed\":7"), 3, "has no seed 7");
+    let allocation =
+        whole.split("\"allocation_percent\":").nth(1).and_then(|it| it.split(',').next());
+    let changed = whole.replacen(allocation.unwrap(), "500", 1);
+    refused(&changed, 3, "runs.jsonl:2: this is not what `sim arena --resume` writes: allocation");
     folder.write("runs.jsonl", &whole);
     let held = std::fs::File::open(folder.path("runs.jsonl")).unwrap();
     held.lock().unwrap();

@@ -77,9 +77,12 @@ fn explaining_a_check_says_the_threshold_in_force_and_where_it_comes_from() {
 fn a_threshold_that_cannot_be_ends_the_audit() {
     let folder = folder();
     for (section, told) in [
-        ("cordoned_minutes = 0", "dovetail.toml: line 2: audit.cordoned_minutes: 0: expected"),
-        ("cordoned_hours = 4", "dovetail.toml: line 2: audit.cordoned_hours: unknown field"),
-        ("cordoned_minutes = \"4h\"", "line 2, column 20"),
+        ("cordoned_minutes = 0", "dovetail.toml:2: audit.cordoned_minutes: 0: expected"),
+        ("cordoned_hours = 4", "dovetail.toml:2: audit.cordoned_hours: unknown field"),
+        (
+            "cordoned_minutes = \"4h\"",
+            "dovetail.toml:2: audit.cordoned_minutes: the text \"4h\": expected",
+        ),
     ] {
         folder.write("dovetail.toml", &format!("[audit]\n{section}\n"));
         let done = folder.call(CALL);

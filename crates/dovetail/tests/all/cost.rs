@@ -639,7 +639,7 @@ fn own_hardware_has_its_price_on_the_nodes_that_it_is() {
     assert_eq!(of(&found, &vision), 4 * 1_213_058 * HOURS);
     folder.write("dovetail.toml", &hardware.replace("1.4", "0.9"));
     let done = folder.call(CALL);
-    let told = "dovetail.toml: line 7: cost.hardware, number 1: pue: 0.90 is below 1";
+    let told = "dovetail.toml:7: cost.hardware, number 1: pue: 0.90 is below 1";
     assert!(done.code == Some(2) && done.err.contains(told), "{}", done.err);
 }
 

@@ -46,6 +46,7 @@ mod ledger_world;
 mod live;
 mod live_gangs;
 mod live_starts;
+mod numbers;
 mod partition;
 mod partition_apply;
 mod partition_replicas;

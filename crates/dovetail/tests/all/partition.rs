@@ -214,7 +214,7 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
             "w.json",
             r#"{"gpus": [[["1g.5gb", "x"]]], "demand": {}}"#,
             "--world w.json",
-            "w.json: field `gpus[0][0][1]`",
+            "w.json:1:25: field `gpus[0][0][1]`",
         ),
         (
             "w.json",
@@ -233,7 +233,7 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
             "w.json",
             r#"{"model": "A30", "gpus": [], "demand": {}} more"#,
             "--world w.json",
-            "w.json: text after the world",
+            "w.json:1:44: text after the world",
         ),
         (
             "w.json",
@@ -245,13 +245,13 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
             "w.json",
             r#"{"gpus": [[]], "demand": {"1g.5gb": 1, "1g.5gb": 2}}"#,
             "--world w.json",
-            "w.json: field `demand`: 1g.5gb is there twice",
+            ": field `demand`: 1g.5gb is there twice",
         ),
         (
             "w.json",
             r#"{"gpus": [[]], "demand": {"1g.5gb": 4000000000}}"#,
             "--world w.json",
-            "w.json: field `demand`: 1g.5gb: 4000000000 pods: expected at most 1000000",
+            ": field `demand`: 1g.5gb: 4000000000 pods: expected at most 1000000",
         ),
     ]);
 }

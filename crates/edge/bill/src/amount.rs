@@ -1,42 +1,20 @@
 //! Decimal amounts without a detour through binary fractions.
 
+use dovetail_units::number::{Number, Rest};
+
 /// Decimals of an amount that are kept: millionths of a micro-dollar.
-const DECIMALS: usize = 12;
+const DECIMALS: u32 = 12;
 
 /// Parts of a whole unit in an amount.
 pub(crate) const PICO: i128 = 1_000_000_000_000;
 
-/// Reads a decimal number, with a sign and an exponent if there is one, in 10⁻¹²; more decimals are
-/// cut off. `None` for what is no number or larger than any bill.
+/// A number in 10⁻¹²; more decimals are cut off. `None` for what is no number or larger than any
+/// bill.
 pub(crate) fn pico(text: &str) -> Option<i128> {
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
-        None => (text, 0),
-    };
-    let (is_negative, digits) = match mantissa.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, mantissa.strip_prefix('+').unwrap_or(mantissa)),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let are_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() && fraction.is_empty() || !are_digits(whole) || !are_digits(fraction) {
-        return None;
-    }
-    let digits = format!("{whole}{fraction}");
-    let shift = i64::from(exponent) + DECIMALS as i64 - fraction.len() as i64;
-    let digits = digits.trim_start_matches('0');
-    let kept = match shift {
-        shift if shift < 0 => {
-            let cut = usize::try_from(-shift).unwrap_or(usize::MAX).min(digits.len());
-            digits[..digits.len() - cut].to_owned()
-        }
-        _ if digits.is_empty() => String::new(),
-        shift if shift > 40 => return None,
-        shift => format!("{digits}{}", "0".repeat(shift as usize)),
-    };
     // A trillion dollars are 10²⁴.
-    let value: i128 = if kept.is_empty() { 0 } else { kept.parse().ok()? };
-    (value <= 1_000_000_000_000 * PICO).then_some(if is_negative { -value } else { value })
+    let most = 1_000_000_000_000 * PICO;
+    let pico = Number::read(text).ok()?.units(DECIMALS, Rest::CutOff);
+    pico.filter(|pico| (-most..=most).contains(pico))
 }
 
 /// 10⁻¹² as millionths, half away from zero.

@@ -10,12 +10,10 @@
 //! | [`prometheus`] | whatever answers Prometheus' query API |
 //! | [`scrape`] | exporters asked directly |
 //! | `selector` | names of objects in a question |
-//! | `decimal` | decimal numbers without a detour through binary fractions |
 //!
 //! Everything that is read is hostile: sizes are bounded, a bad cell is named with file, line and
 //! column, and nothing is repaired in silence.
 
-mod decimal;
 pub mod exporter;
 pub mod file;
 pub mod job;
@@ -24,5 +22,3 @@ pub mod prometheus;
 pub mod scrape;
 mod selector;
 pub mod serving;
-
-pub use decimal::parse_decimal;

@@ -1,6 +1,6 @@
 //! Money in and out of text, exactly.
 
-use dovetail_units::exponent::without_exponent;
+use dovetail_units::number::{Number, Rest};
 
 /// The highest price the book accepts: one million USD per GPU-hour, in micro-USD. It leaves room
 /// for a century of 100,000 GPUs in 128-bit sums and catches amounts entered in the wrong unit.
@@ -9,9 +9,8 @@ pub const MAX_USD_MICROS_PER_GPU_HOUR: i64 = 1_000_000 * MICROS_PER_USD;
 const MICROS_PER_USD: i64 = 1_000_000;
 const DECIMALS: usize = 6;
 
-/// Reads an amount of USD such as `6.88` as micro-USD. Digits with at most one decimal point, with
-/// or without an exponent, and six decimals; a seventh significant decimal is refused, never
-/// rounded.
+/// Reads an amount of USD such as `6.88` as micro-USD: a number of at most six decimals; a seventh
+/// significant decimal is refused, never rounded.
 ///
 /// # Errors
 /// A sentence that says what is wrong with the text and how to write it.
@@ -21,42 +20,29 @@ pub fn parse_usd_micros(text: &str) -> Result<i64, String> {
 
 /// The same in another currency, whose millionths it answers with.
 pub(crate) fn parse_micros(text: &str, currency: &str) -> Result<i64, String> {
-    let plain = without_exponent(text);
-    let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let point_without_digits = plain.contains('.') && fraction.is_empty();
-    if whole.is_empty() || point_without_digits || !digits(whole) || !digits(fraction) {
-        return Err(format!(
-            "`{text}` is not an amount of {currency}: write plain digits such as 6.88"
-        ));
-    }
-    let fraction = fraction.trim_end_matches('0');
-    if fraction.len() > DECIMALS {
+    let number = Number::read(text).ok().filter(|number| !number.is_negative());
+    let number = number.ok_or_else(|| {
+        format!("`{text}` is not an amount of {currency}: write a number such as 6.88")
+    })?;
+    if number.decimals() > DECIMALS {
         return Err(format!(
             "`{text}` has more than six decimals: round it to a millionth of a {currency}"
         ));
     }
-    // Digits only, so parsing fails for nothing but size.
-    let micros = whole.parse::<i64>().ok().and_then(|usd| usd.checked_mul(MICROS_PER_USD));
-    let rest: i64 = format!("{fraction:0<DECIMALS$}").parse().unwrap_or(0);
-    match micros.and_then(|micros| micros.checked_add(rest)) {
+    let micros = number.units(DECIMALS as u32, Rest::CutOff);
+    match micros.and_then(|micros| i64::try_from(micros).ok()) {
         Some(micros) if micros <= MAX_USD_MICROS_PER_GPU_HOUR => Ok(micros),
         _ => Err(format!("`{text}` is above 1000000 {currency} per GPU-hour: check the unit")),
     }
 }
 
-/// Plain digits with at most one point and twelve decimals, in 10⁻¹²; `None` for anything else and
-/// for more than nine digits before the point.
+/// A number that is not negative and has at most twelve decimals, in 10⁻¹²; `None` for anything
+/// else and for a billion and more.
 pub(crate) fn decimal_pico(text: &str) -> Option<i128> {
-    let plain = without_exponent(text);
-    let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, "0"));
-    let are_digits = |part: &str, most: usize| {
-        (1..=most).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    if !are_digits(whole, 9) || !are_digits(fraction, 12) {
-        return None;
-    }
-    format!("{whole}{fraction:0<12}").parse().ok()
+    const BILLION_PICO: i128 = 1_000_000_000_000_000_000_000;
+    let number = Number::read(text).ok()?;
+    let pico = number.units(12, Rest::CutOff).filter(|pico| (0..BILLION_PICO).contains(pico));
+    pico.filter(|_| number.decimals() <= 12 && !number.is_negative())
 }
 
 /// Writes micro-USD as USD with as many decimals as the amount has, at least two.
@@ -81,7 +67,10 @@ mod tests {
             assert_eq!(parse_usd_micros(text), Ok(usd_micros), "{text}");
         }
         assert_eq!(parse_usd_micros("1.5000000000"), Ok(1_500_000));
-        assert_eq!(parse_usd_micros("1.5e1"), Ok(15_000_000));
+        for text in ["1.5e1", " 15", "+15", "15.", "15.0000000"] {
+            assert_eq!(parse_usd_micros(text), Ok(15_000_000), "{text}");
+        }
+        assert_eq!(parse_usd_micros("-0"), Ok(0));
         assert!(parse_usd_micros("1e-7").is_err() && parse_usd_micros("1e7").is_err());
         assert_eq!(parse_usd_micros("1000000"), Ok(MAX_USD_MICROS_PER_GPU_HOUR));
     }
@@ -90,10 +79,12 @@ mod tests {
     fn anything_but_a_plain_amount_is_refused() {
         let huge = "9".repeat(40);
         let long = format!("0.{}1", "0".repeat(40));
-        let cases =
-            ["", ".", "1.", ".5", "-1", "+1", "1e", "1_000", "$2", "2,5", " 2", "1.2.3", "NaN"];
+        let cases = ["", ".", "-1", "1e", "1_000", "$2", "2,5", "2 0", "1.2.3", "NaN", "1e401"];
         for text in cases {
-            assert!(parse_usd_micros(text).unwrap_err().contains("plain digits"), "{text}");
+            assert!(
+                parse_usd_micros(text).unwrap_err().contains("is not an amount of USD"),
+                "{text}"
+            );
         }
         assert!(parse_usd_micros("0.1234567").unwrap_err().contains("six decimals"));
         assert!(parse_usd_micros(&long).unwrap_err().contains("six decimals"));

@@ -414,7 +414,7 @@ fn errors_of_a_price_file_name_file_line_and_column() {
     let cases = [
         ("gpu_model,usd_per_gpu_hour\nH100,2\nT4,two\n", "mine.csv:3: column `usd_per_gpu_hour`"),
         ("gpu_model,usd_per_gpu_hour\nH100,\n", "mine.csv:2: column `usd_per_gpu_hour`"),
-        ("gpu_model,usd_per_gpu_hour\nH100,-1\n", "plain digits"),
+        ("gpu_model,usd_per_gpu_hour\nH100,-1\n", "write a number such as 6.88"),
         ("gpu_model,usd_per_gpu_hour\nH100,0.0000001\n", "six decimals"),
         ("gpu_model,usd_per_gpu_hour\n,2\n", "mine.csv:2: column `gpu_model`: empty"),
         (
@@ -444,7 +444,12 @@ fn errors_of_a_price_file_name_file_line_and_column() {
 fn extremes_in_a_price_file_never_panic() {
     const COLUMNS: &str = "gpu_model,price_per_gpu_hour,currency,provider,region,purchase,\
                            instance_type,source,as_of";
-    const EXTREMES: [&str; 18] = [
+    const EXTREMES: [&str; 23] = [
+        "+1",
+        "-0",
+        " 1",
+        ".5",
+        "1e-400",
         "",
         "0",
         "-1",
@@ -492,7 +497,12 @@ fn an_assumed_price_beats_the_others_and_is_called_assumed() {
     let again = book.clone().with_assumed("H100", "5").unwrap_err().to_string();
     assert!(again.contains("`nvidia-h100-80gb` already sets the price of H100"), "{again}");
     assert!(book.clone().with_assumed("", "5").unwrap_err().to_string().contains("name a GPU"));
-    assert!(book.with_assumed("G2", "5 USD").unwrap_err().to_string().contains("plain digits"));
+    assert!(
+        book.with_assumed("G2", "5 USD")
+            .unwrap_err()
+            .to_string()
+            .contains("write a number such as 6.88")
+    );
 }
 
 fn usd_micros() -> impl Strategy<Value = i64> {

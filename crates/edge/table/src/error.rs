@@ -1,19 +1,20 @@
 //! What can be wrong with a table.
 
+use dovetail_units::place::Place;
 use thiserror::Error;
 
 /// A table that cannot be read. Every message names the place.
 #[derive(Debug, Error)]
 pub enum TableError {
     /// The header has not what is needed.
-    #[error("{file}:1: {problem}")]
+    #[error("{}: {problem}", Place::line(.file, 1))]
     Header {
         /// Name of the file as the user gave it.
         file: String,
         /// What is wrong, and what to write.
         problem: String,
     },
-    #[error("{file}:{line}: column `{column}`: {problem}")]
+    #[error("{}: {problem}", Place::line(.file, *.line).column(Some(.column)))]
     Cell {
         /// Name of the file.
         file: String,
@@ -26,8 +27,8 @@ pub enum TableError {
     },
     /// More bytes without the end of a record than any table has.
     #[error(
-        "{file}:{line}: a row of more than {} KiB: a quote that is never closed, or no table of text",
-        crate::MAX_RECORD_BYTES >> 10
+        "{}: a row of more than {} KiB: a quote that is never closed, or no table of text",
+        Place::line(.file, *.line), crate::MAX_RECORD_BYTES >> 10
     )]
     LongRecord {
         /// Name of the file.
@@ -37,7 +38,8 @@ pub enum TableError {
     },
     /// A record whose last cell begins with a quote and has no other.
     #[error(
-        "{file}:{line}: a quote is never closed: end the cell with a quote, and double quotes inside it"
+        "{}: a quote is never closed: end the cell with a quote, and double quotes inside it",
+        Place::line(.file, *.line)
     )]
     OpenQuote {
         /// Name of the file.
@@ -47,8 +49,9 @@ pub enum TableError {
     },
     /// A record that is not as wide as the header.
     #[error(
-        "{file}:{line}: the row has {found} fields; expected {expected} as in the header: put quotes around a field \
-         with a comma in it"
+        "{}: the row has {found} fields; expected {expected} as in the header: put quotes around \
+         a field with a comma in it",
+        Place::line(.file, *.line)
     )]
     Width {
         /// Name of the file.
@@ -61,7 +64,9 @@ pub enum TableError {
         expected: usize,
     },
     /// Bytes that are no text.
-    #[error("{file}:{line}: cell {cell} is not UTF-8: write the file again as UTF-8 text")]
+    #[error(
+        "{}: cell {cell} is not UTF-8: write the file again as UTF-8 text", Place::line(.file, *.line)
+    )]
     NoText {
         /// Name of the file.
         file: String,
@@ -71,7 +76,7 @@ pub enum TableError {
         cell: usize,
     },
     /// Input that broke off.
-    #[error("{file}:{line}: cannot read on")]
+    #[error("{}: cannot read on", Place::line(.file, *.line))]
     Unreadable {
         /// Name of the file.
         file: String,

@@ -1,5 +1,6 @@
 //! Reading one object so that a strange one is told apart and stops nothing.
 
+use dovetail_units::place;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -46,9 +47,7 @@ fn explain(kind: &'static str, json: &[u8], error: &serde_json::Error) -> Strang
 
 /// What is wrong, without where: what the server sends is one line that nobody sees.
 fn without_position(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let position = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+    place::without_position(&error.to_string()).0.to_owned()
 }
 
 /// What can be read of an object whatever the rest looks like: each part by itself.

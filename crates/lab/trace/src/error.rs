@@ -2,6 +2,7 @@
 
 use std::io;
 
+use dovetail_units::place::{CARRIAGE_RETURNS, Place};
 use serde::Serialize;
 
 use crate::format::Format;
@@ -27,17 +28,15 @@ pub enum TraceError {
         file: String,
     },
     /// The first line ends with a carriage return and no line feed.
-    #[error(
-        "{file}:1: lines end with a carriage return alone; convert them to line feeds, for example \
-         with tr '\\r' '\\n'"
-    )]
+    #[error("{}: {CARRIAGE_RETURNS}", Place::line(.file, 1))]
     CarriageReturns {
         /// Path as given.
         file: String,
     },
     /// Reading stopped with an error; for gzip files also damaged or cut data.
     #[error(
-        "{file}:{line}: cannot read on: {source}; the file may be cut or damaged, fetch it again"
+        "{}: cannot read on: {source}; the file may be cut or damaged, fetch it again",
+        Place::line(.file, *.line)
     )]
     Read {
         /// Path as given.
@@ -56,21 +55,22 @@ pub enum TraceError {
         source: io::Error,
     },
     /// There is no data row, or none was good.
-    #[error("{file}: no usable row ({skipped} bad rows left out{first}); expected {expected}")]
+    #[error("{}: {}; expected {expected}", Place::file(.file), no_rows(*.skipped, .first))]
     NoRows {
         /// Path as given.
         file: String,
         /// Number of bad rows that were left out.
         skipped: usize,
-        /// The first reason, preceded by `, first: `, or nothing.
+        /// The first of them with its reason, or nothing.
         first: String,
         /// What the file should hold.
         expected: String,
     },
     /// The header is of no known format.
     #[error(
-        "{file}:1: the header `{header}` is of no known format; expected one of: {known}; \
-         name the format if you know it"
+        "{}: the header `{header}` is of no known format; expected one of: {known}; \
+         name the format if you know it",
+        Place::line(.file, 1)
     )]
     UnknownFormat {
         /// Path as given.
@@ -92,7 +92,10 @@ pub enum TraceError {
         wanted: &'static str,
     },
     /// The header is of a known format but not usable.
-    #[error("{file}:{line}:{} {problem}; expected {expected}", in_column(.column.as_deref()))]
+    #[error(
+        "{}: {problem}; expected {expected}",
+        Place::line(.file, *.line).column(.column.as_deref())
+    )]
     Header {
         /// Path as given.
         file: String,
@@ -176,8 +179,8 @@ impl TraceError {
 /// A row that says something impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{file}:{line}:{} {} {problem}; expected {expected}",
-    in_column(.column.as_deref()), quoted(.text, .column.is_some())
+    "{}: {} {problem}; expected {expected}",
+    Place::line(.file, *.line).column(.column.as_deref()), quoted(.text, .column.is_some())
 )]
 pub struct RowError {
     /// Path as given.
@@ -218,9 +221,13 @@ impl From<RowError> for SkippedRow {
     }
 }
 
-/// The column in a place such as `FILE:LINE: column `NAME`: ...`.
-fn in_column(column: Option<&str>) -> String {
-    column.map(|column| format!(" column `{column}`:")).unwrap_or_default()
+/// Why a file has no row that can be used.
+fn no_rows(skipped: usize, first: &str) -> String {
+    match skipped {
+        0 => "there is no row".to_owned(),
+        1 => format!("no usable row (1 bad row left out: {first})"),
+        _ => format!("no usable row ({skipped} bad rows left out, first: {first})"),
+    }
 }
 
 /// The text that is wrong, or what it is that has none.

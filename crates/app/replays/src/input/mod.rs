@@ -10,6 +10,5 @@ pub mod reservations_file;
 pub mod scenario;
 pub mod seeds;
 pub mod stop_costs;
-pub mod toml_file;
 pub mod trace_file;
 pub mod weights_file;

@@ -12,6 +12,7 @@ use dovetail_console::places::Named;
 use dovetail_plan::policy::named::{LEARNING, POLICIES};
 use dovetail_plan::{Learnt, PolicySpec};
 use dovetail_settings::errors::{BadInput, UsageError};
+use dovetail_units::place::bad_json;
 use serde::{Deserialize, Serialize};
 
 /// Marks a file of learnt values; another number is another form.
@@ -92,7 +93,8 @@ fn read(path: &Path) -> Result<Learnt> {
     let name = path.display();
     let mut text = String::new();
     let bad = |problem: &dyn std::fmt::Display| {
-        BadInput(format!("{name}: this is not what --save-learnt writes: {problem}"))
+        let (file, what) = (name.to_string(), "this is not what --save-learnt writes");
+        BadInput(bad_json(&file, 1, what, &problem.to_string()))
     };
     open(path)?.read_to_string(&mut text).map_err(|error| match error.kind() {
         // No text, or a damaged archive.

@@ -7,14 +7,17 @@ use anyhow::Result;
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_model::{Bounds, Queue, QueueUsage};
+use dovetail_settings::toml_file::TomlFile;
 use dovetail_sim::timed::TimedWorld;
 use dovetail_trace::TraceJob;
 use dovetail_units::duration::parse_duration;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::input::toml_file::TomlFile;
-
+/// GPUs of a quota or limit, at most: no cluster has more.
+const MOST_GPUS: u32 = dovetail_trace::limits::MAX_GPUS;
+/// GPU-hours that a queue has used, at most.
+const MOST_HOURS: f64 = 1e12;
 /// Of queues one above the other, no more than these.
 const MOST_LEVELS: usize = 64;
 
@@ -124,12 +127,10 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
             let what = "0: a weight is 1 or more; to give a queue nothing, write `limit = 0`";
             return Err(at("weight", zero.span().start, what).into());
         }
-        let gpus = |field: &str, amount: &Spanned<f64>| match milli(*amount.get_ref()) {
-            Some(milli) => Ok(milli),
-            None => {
-                let what = format!("{}: expected GPUs, 0 or more", amount.get_ref());
-                Err(at(field, amount.span().start, &what))
-            }
+        let gpus = |field: &str, amount: &Spanned<f64>| {
+            let field = format!("queues.{own}.{field}");
+            let expected = format!("GPUs from 0 to {MOST_GPUS}");
+            milli(*amount.get_ref()).ok_or_else(|| file.value_error(&field, amount, &expected))
         };
         let bound = |field: &str, amount: &Option<Spanned<f64>>| {
             amount.as_ref().map(|amount| gpus(field, amount)).transpose()
@@ -140,7 +141,7 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
         });
         let mut limit = Bounds::gpus(bound("limit", &entry.limit)?);
         for (model, amount) in &entry.limit_by_model {
-            limit.by_model.insert(model.clone(), gpus("limitByModel", amount)?);
+            limit.by_model.insert(model.clone(), gpus(&format!("limitByModel.{model}"), amount)?);
         }
         queues.push(Queue {
             parent: entry.parent.as_ref().map(|parent| parent.get_ref().clone()),
@@ -192,9 +193,9 @@ fn unused(queues: &[Queue], jobs: &[TraceJob]) -> Vec<String> {
     unused.map(|queue| queue.name.clone()).collect()
 }
 
-/// GPUs in thousandths; nothing has more than a million.
+/// GPUs in thousandths.
 fn milli(gpus: f64) -> Option<i64> {
-    (0.0..=1e6).contains(&gpus).then(|| (gpus * 1e3).round() as i64)
+    (0.0..=f64::from(MOST_GPUS)).contains(&gpus).then(|| (gpus * 1e3).round() as i64)
 }
 
 #[derive(Deserialize)]
@@ -213,9 +214,9 @@ fn read_history(file: &TomlFile, queues: &[Queue], gpus: u64) -> Result<Vec<Queu
             return Err(file.error(name.span().start, &what).into());
         }
         let written = *hours.get_ref();
-        if !(0.0..=1e12).contains(&written) {
-            let what = format!("gpuHours.{own}: {written}: expected GPU-hours, 0 or more");
-            return Err(file.error(hours.span().start, &what).into());
+        if !(0.0..=MOST_HOURS).contains(&written) {
+            let expected = format!("GPU-hours from 0 to {MOST_HOURS}");
+            return Err(file.value_error(&format!("gpuHours.{own}"), hours, &expected).into());
         }
         let cluster_s = written * 3_600.0 / gpus.max(1) as f64;
         // The whole cluster for a second is a billion.
@@ -249,13 +250,33 @@ mod tests {
         assert_eq!(research.parent.as_deref(), Some("all"));
         for (from, to, told) in [
             ("weight = 2", "weight = 0", "q.toml:5: queues.research.weight: 0: a weight is 1"),
-            ("quota = 4", "quota = -4", "q.toml:3: queues.research.quota: -4: expected GPUs"),
+            ("quota = 4", "quota = -4", "q.toml:3: queues.research.quota: `-4`: expected GPUs"),
+            (
+                "quota = 4",
+                "quota = 1e300",
+                "q.toml:3: queues.research.quota: `1e300`: expected GPUs \
+              from 0 to 1000000",
+            ),
+            (
+                "H100 = 2",
+                "H100 = -1",
+                "q.toml:8: queues.research.limitByModel.H100: `-1`: expected",
+            ),
+            (
+                "H100 = 2",
+                "H100 = 'x'",
+                "q.toml:8: queues.research.limitByModel.H100: the text \"x\"",
+            ),
             ("\"all\"", "\"none\"", "q.toml:6: queues.research.parent: there is no queue `none`"),
             ("\"all\"", "\"research\"", "q.toml:6: queues.research.parent: the queue would be"),
             ("\"7d\"", "\"7 days\"", "q.toml:7: queues.research.halfLife: `7 days` is not a"),
             ("halfLife", "half_life", "q.toml:7: queues.research.half_life: unknown field"),
-            ("weight = 2", "weight = -1", "q.toml:5: queues.research.weight: invalid value"),
-            ("8.5", "\"x\"", "q.toml:4: queues.research.limit: invalid type: string \"x\""),
+            (
+                "weight = 2",
+                "weight = -1",
+                "q.toml:5: queues.research.weight: `-1`: expected a whole number from 0",
+            ),
+            ("8.5", "\"x\"", "q.toml:4: queues.research.limit: the text \"x\": expected a number"),
         ] {
             let error = queues(&text.replace(from, to)).expect_err(told);
             assert!(error.starts_with(told), "{error}");

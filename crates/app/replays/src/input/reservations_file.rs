@@ -7,17 +7,19 @@ use std::sync::Arc;
 use anyhow::Result;
 use dovetail_model::{Beneficiary, Booking, DeviceRequest, Requirement, Resources};
 use dovetail_settings::errors::BadInput;
+use dovetail_settings::toml_file::TomlFile;
 use dovetail_units::duration::parse_duration;
 use serde::Deserialize;
 use toml::Spanned;
-
-use crate::input::toml_file::TomlFile;
 
 /// Pods of one reservation, at most.
 const MOST_PODS: u32 = 10_000;
 
 /// GPUs of one of its pods, at most.
-const MOST_GPUS: u16 = 1_024;
+const MOST_GPUS: u32 = 1_024;
+
+/// Cores of one of its pods, at most.
+const MOST_CORES: f64 = 1e6;
 
 /// What a file reserves, with when it is asked for, in order of that time.
 ///
@@ -40,7 +42,7 @@ struct ReservationsFile {
 struct Entry {
     queue: Option<String>,
     job: Option<String>,
-    gpus: Spanned<u16>,
+    gpus: Spanned<u32>,
     #[serde(default)]
     gpu_models: BTreeSet<String>,
     #[serde(default)]
@@ -56,8 +58,9 @@ fn read(file: &TomlFile) -> Result<Vec<(u64, Booking)>, BadInput> {
     let mut all = Vec::new();
     for (name, entry) in &reservations {
         let own = name.get_ref();
-        let at = |field: &str, start: usize, what: &str| {
-            file.error(start, &format!("reservations.{own}.{field}: {what}"))
+        let field = |name: &str| format!("reservations.{own}.{name}");
+        let at = |name: &str, start: usize, what: &str| {
+            file.error(start, &format!("{}: {what}", field(name)))
         };
         let time = |field: &str, written: &Spanned<String>| {
             let read = parse_duration(written.get_ref());
@@ -75,12 +78,12 @@ fn read(file: &TomlFile) -> Result<Vec<(u64, Booking)>, BadInput> {
         };
         let (count, gpus) = (*entry.count.get_ref(), *entry.gpus.get_ref());
         if !(1..=MOST_PODS).contains(&count) {
-            let what = format!("{count}: expected pods, 1 to {MOST_PODS}");
-            return Err(at("count", entry.count.span().start, &what));
+            let expected = format!("pods from 1 to {MOST_PODS}");
+            return Err(file.value_error(&field("count"), &entry.count, &expected));
         }
         if !(1..=MOST_GPUS).contains(&gpus) {
-            let what = format!("{gpus}: expected GPUs of each pod, 1 to {MOST_GPUS}");
-            return Err(at("gpus", entry.gpus.span().start, &what));
+            let expected = format!("GPUs of each pod from 1 to {MOST_GPUS}");
+            return Err(file.value_error(&field("gpus"), &entry.gpus, &expected));
         }
         let (from_ms, to_ms) = (time("from", &entry.from)?, time("to", &entry.to)?);
         if to_ms <= from_ms {
@@ -90,15 +93,15 @@ fn read(file: &TomlFile) -> Result<Vec<(u64, Booking)>, BadInput> {
         let asked = entry.asked.as_ref().map(|asked| time("asked", asked)).transpose()?;
         let cpu_milli = match &entry.cpu {
             None => 0,
-            Some(cpu) if (0.0..=1e6).contains(cpu.get_ref()) => (cpu.get_ref() * 1e3) as i64,
+            Some(cpu) if (0.0..=MOST_CORES).contains(cpu.get_ref()) => (cpu.get_ref() * 1e3) as i64,
             Some(cpu) => {
-                let what = format!("{}: expected cores, 0 or more", cpu.get_ref());
-                return Err(at("cpu", cpu.span().start, &what));
+                let expected = format!("cores from 0 to {MOST_CORES}");
+                return Err(file.value_error(&field("cpu"), cpu, &expected));
             }
         };
         let requirement = Requirement {
             resources: Resources { cpu_milli, ..Resources::default() },
-            device: DeviceRequest::Whole { count: gpus, same_island: false },
+            device: DeviceRequest::Whole { count: gpus as u16, same_island: false },
             gpu_models: entry.gpu_models.clone(),
             ..Requirement::default()
         };
@@ -137,8 +140,8 @@ mod tests {
         assert_eq!(night.requirement.gpu_milli(), 8_000);
         assert_eq!(repair.beneficiary, None);
         for (from, to, told) in [
-            ("count = 4", "count = 0", "r.toml:4: reservations.night.count: 0: expected pods"),
-            ("gpus = 8", "gpus = 0", "r.toml:3: reservations.night.gpus: 0: expected GPUs"),
+            ("count = 4", "count = 0", "r.toml:4: reservations.night.count: `0`: expected pods"),
+            ("gpus = 8", "gpus = 0", "r.toml:3: reservations.night.gpus: `0`: expected GPUs"),
             ("\"20h\"", "\"10h\"", "r.toml:6: reservations.night.to: 10h is not after `from`"),
             ("\"10h\"", "\"noon\"", "r.toml:5: reservations.night.from: `noon` is not a duration"),
             ("gpus = 8", "job = \"j\"\ngpus = 8", "r.toml:1: reservations.night: names a queue"),

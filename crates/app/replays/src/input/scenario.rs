@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::Result;
 use dovetail_settings::errors::BadInput;
+use dovetail_settings::toml_file::TomlFile;
 use dovetail_trace::scenario::Scenario;
 use dovetail_trace::{Known, Trace};
 
 use crate::input::cluster::NodesFlag;
-use crate::input::toml_file::TomlFile;
 
 /// What a scenario file says.
 pub struct ScenarioFile<'p> {

@@ -5,9 +5,11 @@ use std::path::Path;
 use anyhow::{Error, Result};
 use clap::Args;
 use dovetail_console::app::App;
+use dovetail_console::table::counted;
 use dovetail_trace::{
     Cluster, ReadOptions, SkippedRow, Trace, TraceError, read_cluster, read_trace,
 };
+use dovetail_units::place::Place;
 
 use crate::input::baseline;
 
@@ -75,11 +77,11 @@ fn tell(app: &App, path: &Path, notes: &[String], skipped: &[SkippedRow]) {
         app.note(&format!("{file}: {note}"));
     }
     for row in skipped {
-        let column = row.column.as_ref().map(|column| format!(" column `{column}`:"));
-        let column = column.unwrap_or_default();
-        app.note(&format!("left out {file}:{}:{column} `{}` {}", row.line, row.text, row.reason));
+        let name = file.to_string();
+        let place = Place::line(&name, row.line).column(row.column.as_deref());
+        app.note(&format!("left out {place}: `{}` {}", row.text, row.reason));
     }
     if !skipped.is_empty() {
-        app.note(&format!("{file}: {} bad rows left out", skipped.len()));
+        app.note(&format!("{file}: {} left out", counted(skipped.len(), "bad row")));
     }
 }

@@ -6,11 +6,10 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use dovetail_order::{PRESETS, QueueTurns, Turns};
+use dovetail_settings::toml_file::TomlFile;
 use dovetail_units::duration::parse_duration;
 use serde::Deserialize;
 use toml::Spanned;
-
-use crate::input::toml_file::TomlFile;
 
 /// The preset where none is named.
 const DEFAULT: &str = PRESETS[0].0;
@@ -90,8 +89,7 @@ fn read(file: &TomlFile) -> Result<Turns> {
         if (least..=1e6).contains(&written) {
             return Ok((written * parts).round() as u32);
         }
-        let what = format!("{written}: expected a number from {least} to 1000000");
-        Err(at(field, value.span().start, &what))
+        Err(file.value_error(field, value, &format!("a number from {least} to 1000000")))
     };
     let seconds = |field: &str, text: &Option<Spanned<String>>, otherwise| -> Result<u32> {
         let Some(text) = text else { return Ok(otherwise) };
@@ -133,8 +131,8 @@ mod tests {
         assert_eq!(of(""), Ok(Turns::preset("fair").expect("a preset")));
         for (from, to, told) in [
             ("latency", "quick", "w.toml:1: preset: `quick`: expected fair, throughput"),
-            ("0.05", "-1", "w.toml:2: age: -1: expected a number from 0"),
-            ("2.5", "0.5", "w.toml:3: advantage: 0.5: expected a number from 1"),
+            ("0.05", "-1", "w.toml:2: age: `-1`: expected a number from 0"),
+            ("2.5", "0.5", "w.toml:3: advantage: `0.5`: expected a number from 1"),
             ("fair-tree", "tree", "w.toml:4: queues: unknown variant `tree`"),
             ("\"1d\"", "\"1\"", "w.toml:5: halfLife: `1` is not a duration"),
             ("\"8h\"", "\"8\"", "w.toml:6: respite: `8` is not a duration"),

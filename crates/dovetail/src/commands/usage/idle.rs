@@ -13,12 +13,12 @@ use dovetail_console::open as file;
 use dovetail_console::plain::plain;
 use dovetail_console::table::{counted, facts, table, whole, wrapped};
 use dovetail_metrics::file::{UsageFileError, UsageFileOptions, UsageSamples, read_usage_file};
-use dovetail_metrics::parse_decimal;
 use dovetail_settings::duration::DurationFlag;
 use dovetail_settings::form::Output;
 use dovetail_sources::namespace::NamespaceFlags;
 use dovetail_units::amount::{hundredths, percent};
 use dovetail_units::duration::duration_of_seconds;
+use dovetail_units::number::{Number, Rest};
 use serde::Serialize;
 
 /// Clocks differ, and so do time zones of those who write files.
@@ -55,10 +55,10 @@ impl FromStr for ThresholdFlag {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let micro = parse_decimal(text, 6).map_err(|problem| format!("`{text}` {problem}"))?;
-        let is_cut = parse_decimal(text, 12) != Ok(micro * 1_000_000);
-        match u32::try_from(micro) {
-            Ok(micro) if micro <= 100_000_000 && !is_cut => Ok(Self(micro)),
+        let number = Number::read(text).map_err(|problem| format!("`{text}` {problem}"))?;
+        let micro = number.units(6, Rest::CutOff).and_then(|micro| u32::try_from(micro).ok());
+        match micro.filter(|micro| *micro <= 100_000_000) {
+            Some(micro) if number.decimals() <= 6 => Ok(Self(micro)),
             _ => Err(format!("`{text}` is not a share: write 0 to 100 with at most six decimals")),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use dovetail_units::place::{CARRIAGE_RETURNS, Place};
 use thiserror::Error;
 
 /// So many rows that were left out are listed; all are counted.
@@ -14,7 +15,7 @@ pub enum UsageFileError {
     #[error(transparent)]
     Row(#[from] Box<RowError>),
     /// The header row.
-    #[error("{file}:1: {problem}")]
+    #[error("{}: {problem}", Place::line(.file, 1))]
     Header {
         /// Name of the file as the user gave it.
         file: String,
@@ -22,7 +23,9 @@ pub enum UsageFileError {
         problem: String,
     },
     /// Reading stopped; for gzip files also damaged or cut data.
-    #[error("{file}:{line}: {source}: the file may be cut or damaged, fetch it again")]
+    #[error(
+        "{}: {source}: the file may be cut or damaged, fetch it again", Place::line(.file, *.line)
+    )]
     Read {
         /// Name of the file as the user gave it.
         file: String,
@@ -32,7 +35,10 @@ pub enum UsageFileError {
         source: io::Error,
     },
     /// A line that no table has. Nothing after it can be trusted.
-    #[error("{file}:{line}: the line is longer than {limit} bytes: this is no table of samples")]
+    #[error(
+        "{}: the line is longer than {limit} bytes: this is no table of samples",
+        Place::line(.file, *.line)
+    )]
     LongLine {
         /// Name of the file as the user gave it.
         file: String,
@@ -41,8 +47,14 @@ pub enum UsageFileError {
         /// The longest allowed.
         limit: u64,
     },
+    /// The first line ends with a carriage return and no line feed.
+    #[error("{}: {CARRIAGE_RETURNS}", Place::line(.file, 1))]
+    CarriageReturns {
+        /// Name of the file as the user gave it.
+        file: String,
+    },
     /// No row was good.
-    #[error("{file}: no usable sample ({skipped_rows} bad rows left out): give at least one row")]
+    #[error("{}: no usable sample{}: give at least one row", Place::file(.file), left_out(*.skipped_rows))]
     NoSamples {
         /// Name of the file as the user gave it.
         file: String,
@@ -68,7 +80,7 @@ impl UsageFileError {
 
 /// A row that says something impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{file}:{line}: {}`{text}` {problem}", .column.map(|c| format!("column `{c}`: ")).unwrap_or_default())]
+#[error("{}: `{text}` {problem}", Place::line(.file, *.line).column(*.column))]
 pub struct RowError {
     /// Name of the file as the user gave it.
     pub file: String,
@@ -80,6 +92,14 @@ pub struct RowError {
     pub text: String,
     /// What is wrong and how to write it, as the end of the sentence “the text …”.
     pub problem: String,
+}
+
+fn left_out(rows: u64) -> String {
+    match rows {
+        0 => String::new(),
+        1 => " (1 bad row left out)".to_owned(),
+        _ => format!(" ({rows} bad rows left out)"),
+    }
 }
 
 /// A text fit for messages: no control characters, at most 80 others.

@@ -13,6 +13,8 @@ pub(crate) enum Line {
     End,
     /// A line longer than allowed.
     TooLong,
+    /// The first line, which ends with a carriage return alone.
+    CarriageReturns,
 }
 
 /// One line at a time, without its line end (`\n` or `\r\n`).
@@ -47,6 +49,9 @@ impl<R: BufRead> Lines<R> {
         }
         if self.number == 1 && self.bytes.starts_with(UTF8_BYTE_ORDER_MARK) {
             self.bytes.drain(..UTF8_BYTE_ORDER_MARK.len());
+        }
+        if self.number == 1 && self.bytes.contains(&b'\r') {
+            return Ok(Line::CarriageReturns);
         }
         Ok(if self.bytes.len() as u64 > self.limit_bytes { Line::TooLong } else { Line::Here })
     }

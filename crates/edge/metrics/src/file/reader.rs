@@ -128,6 +128,7 @@ impl Reader<'_> {
                 let line = lines.number();
                 Err(UsageFileError::LongLine { file, line, limit: MAX_LINE_BYTES })
             }
+            Ok(Line::CarriageReturns) => Err(UsageFileError::CarriageReturns { file }),
             Err(source) => Err(UsageFileError::Read { file, line: lines.number(), source }),
         }
     }

@@ -1,10 +1,10 @@
 //! One row: which column stands where, and what its cells say.
 
 use dovetail_account::ActivitySample;
+use dovetail_units::number::{NotANumber, Number, Rest};
 use jiff::Timestamp;
 
 use super::error::shown;
-use crate::decimal::parse_decimal;
 
 /// Columns of a usage file, in the order in which messages list them.
 const COLUMNS: [&str; 8] = [
@@ -127,6 +127,15 @@ impl Columns {
     }
 }
 
+fn number(text: &str) -> Result<Number<'_>, &'static str> {
+    Number::read(text).map_err(NotANumber::in_words)
+}
+
+/// A multiple of 10^−`decimals`, cut off behind the last decimal: 4.999… stays below 5.
+fn cut_off(number: &Number<'_>, decimals: u32) -> Result<i128, &'static str> {
+    number.units(decimals, Rest::CutOff).ok_or("is too large")
+}
+
 /// A whole GPU.
 const WHOLE_MILLI: u32 = 1000;
 
@@ -136,7 +145,7 @@ fn share_milli(text: &str) -> Result<u32, RowProblem> {
         let fix = "write a part of a GPU such as 0.5, or leave the cell empty for a whole one";
         RowProblem::of(SHARE, text, format!("{problem}: {fix}"))
     };
-    match parse_decimal(text, 3).map_err(bad)? {
+    match number(text).and_then(|number| cut_off(&number, 3)).map_err(bad)? {
         milli @ 1..=1000 => Ok(milli as u32),
         _ => Err(bad("is not between 0.001 and 1")),
     }
@@ -158,7 +167,8 @@ fn time_ms(text: &str, latest_ms: u64) -> Result<u64, RowProblem> {
         RowProblem::of(TIME, text, format!("{problem}: {fix}"))
     };
     let written = || text.parse::<Timestamp>().map(|at| i128::from(at.as_millisecond()));
-    let at_ms = parse_decimal(text, 3).or_else(|problem| written().map_err(|_| bad(problem)))?;
+    let at_ms = number(text).and_then(|number| cut_off(&number, 3));
+    let at_ms = at_ms.or_else(|problem| written().map_err(|_| bad(problem)))?;
     match u64::try_from(at_ms) {
         Ok(at_ms) if at_ms <= latest_ms => Ok(at_ms),
         Ok(_) => Err(bad("lies in the future")),
@@ -172,11 +182,12 @@ fn micro_percent(text: &str) -> Result<u32, RowProblem> {
         let mend = "write 0 to 100, and no row where nothing was measured";
         RowProblem::of(ACTIVITY, text, format!("{problem}: {mend}"))
     };
-    if parse_decimal(text, 0).is_ok_and(|value| BLANKS.contains(&value)) {
+    let number = number(text).map_err(bad)?;
+    if cut_off(&number, 0).is_ok_and(|value| BLANKS.contains(&value)) {
         return Err(bad("is what a driver writes where it has no value"));
     }
-    match parse_decimal(text, 6).map_err(bad)? {
-        _ if text.starts_with('-') => Err(bad("is negative")),
+    match cut_off(&number, 6).map_err(bad)? {
+        _ if number.is_negative() => Err(bad("is negative")),
         value if value > FULL => Err(bad("is more than all of a GPU")),
         value => Ok(value as u32),
     }
@@ -187,11 +198,12 @@ fn bytes(text: &str) -> Result<u64, RowProblem> {
         let mend = "write whole bytes, or leave the cell empty";
         RowProblem::of(MEMORY, text, format!("{problem}: {mend}"))
     };
-    let value = parse_decimal(text, 0).map_err(bad)?;
+    let number = number(text).map_err(bad)?;
+    let value = cut_off(&number, 0).map_err(bad)?;
     // A pebibyte: no GPU has so much, and the blank of a 64-bit number is beyond it.
     const LARGEST: u64 = 1 << 50;
     match u64::try_from(value) {
-        _ if text.starts_with('-') => Err(bad("is negative")),
+        _ if number.is_negative() => Err(bad("is negative")),
         Ok(value) if value <= LARGEST => Ok(value),
         _ => Err(bad("is more than any GPU has")),
     }

@@ -86,7 +86,12 @@ fn a_bad_cell_is_named_with_its_place_and_the_way_out() {
 /// Every extreme in every column is taken or refused with its line.
 #[test]
 fn extremes_in_a_usage_file_never_panic() {
-    const EXTREMES: [&str; 16] = [
+    const EXTREMES: [&str; 21] = [
+        "+1",
+        "-0",
+        " 1",
+        ".5",
+        "1e-400",
         "",
         "0",
         "-1",
@@ -123,6 +128,15 @@ fn extremes_in_a_usage_file_never_panic() {
 }
 
 #[test]
+fn lines_that_end_with_a_carriage_return_alone_are_named() {
+    let text = format!("{HEADER}1,p,0,5,,n,m\n").replace('\n', "\r");
+    let error = read(text, &STRICT).unwrap_err();
+    let told = error.to_string();
+    assert!(told.starts_with("usage.csv:1: lines end with a carriage return alone"), "{told}");
+    assert!(error.is_bad_input() && !told.contains('\r'), "{told}");
+}
+
+#[test]
 fn a_bad_row_is_named_as_a_whole() {
     for (row, says) in [
         ("1,p,0,5", "has 4 cells: the header has 7"),
@@ -153,7 +167,7 @@ fn headers_are_complete_and_known() {
         assert!(text.starts_with("usage.csv:1: ") && text.contains(says), "{header}: {text}");
     }
     let none = read(HEADER, &STRICT).unwrap_err().to_string();
-    assert_eq!(none, "usage.csv: no usable sample (0 bad rows left out): give at least one row");
+    assert_eq!(none, "usage.csv: no usable sample: give at least one row");
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub use source::{COLLECTION, STDIN, collected_at, dump_files, read_file, read_pa
 
 use std::path::PathBuf;
 
+use dovetail_units::place::Place;
 use thiserror::Error;
 
 /// An object that was left out.
@@ -54,7 +55,8 @@ pub enum DumpError {
     },
     /// Text that is no JSON, or is cut off.
     #[error(
-        "{file}:{line}:{column}: invalid JSON ({problem}): write the file again with `kubectl get … -A -o json`"
+        "{}: invalid JSON ({problem}): write the file again with `kubectl get … -A -o json`",
+        Place::line(.file, *.line as u64).character(*.column as u64)
     )]
     Json {
         file: String,

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Cursor, Read};
 use std::rc::Rc;
 
 use dovetail_objects::Strange;
+use dovetail_units::place::without_position;
 use serde::Serialize;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -186,12 +187,9 @@ impl State<'_> {
         if error.is_io() && self.left.get() == 0 {
             return DumpError::TooLarge { file, number: self.number + 1 };
         }
-        let (line, column) = (error.line(), error.column());
         let text = error.to_string();
-        let place = format!(" at line {line} column {column}");
-        let line = self.lines + line;
-        let problem = text.strip_suffix(&place).unwrap_or(&text).to_owned();
-        DumpError::Json { file, line, column, problem }
+        let problem = without_position(&text).0.to_owned();
+        DumpError::Json { file, line: self.lines + error.line(), column: error.column(), problem }
     }
 
     /// Hands on one object; `kind` and `api_version` are those of the list where it says none

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::arena::catalogue::OPENB_LISTS;
-use crate::arena::figures::GPU_WEIGHTED_WAIT;
+use crate::arena::figures::{GPU_WEIGHTED_WAIT, size_in_words};
 use crate::arena::groups::{Group, Ratio, Standing};
 use crate::arena::verdict::Verdict;
 
@@ -182,10 +182,11 @@ fn against_reference(group: &str, standing: &Standing) -> Vec<Bound> {
     add("GPU-weighted wait, the reference's", 1.10, of(GPU_WEIGHTED_WAIT));
     add("mean wait, the reference's", 1.15, of("mean_wait_hours"));
     add("p99 wait, the reference's", 1.25, of("p99_wait_hours"));
-    let classes = standing.to_reference.iter().filter(|(key, _)| key.starts_with("p99_wait_"));
-    let classes = classes.filter(|(key, _)| *key != "p99_wait_hours");
-    if let Some((key, ratio)) = classes.max_by(|a, b| a.1.mean.total_cmp(&b.1.mean)) {
-        add(&format!("worst size: {key}, the reference's"), 1.5, Some(ratio));
+    let classes = standing.to_reference.iter();
+    let classes = classes.filter_map(|(key, ratio)| Some((size_in_words(key)?, ratio)));
+    if let Some((size, ratio)) = classes.max_by(|a, b| a.1.mean.total_cmp(&b.1.mean)) {
+        let what = format!("p99 wait of the worst size ({size}), the reference's");
+        add(&what, 1.5, Some(ratio));
     }
     let worst = of(GPU_WEIGHTED_WAIT).map(|ratio| {
         let what = "GPU-weighted wait of the worst regime, the reference's";
@@ -268,6 +269,8 @@ mod tests {
             "early-jobs GPU-weighted wait, best-fit's Some(\"w\")".to_owned(),
         ];
         assert_eq!(missed, expected);
+        let size = "p99 wait of the worst size (gangs), the reference's";
+        assert!(all.iter().any(|bound| bound.what == size), "{all:?}");
         let sum = all.last().unwrap();
         // The fourth root of 1/2.
         assert!((sum.measured - 0.840_896).abs() < 1e-6 && sum.met, "{sum:?}");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_trace::TraceJob;
 
+use crate::arena::run::{LOAD, POOL_NODE_HOURS};
 use crate::fgd::FgdRun;
 use crate::timed::JobView;
 
@@ -20,6 +21,29 @@ pub const GPU_WEIGHTED_WAIT: &str = "gpu_weighted_wait_hours";
 pub(crate) const REFUSING_FROM: &str = "refusing_from_percent";
 /// GPU-hours of work done between warm-up and end, without work that was lost.
 pub const DELIVERED: &str = "delivered_gpu_hours";
+
+/// More than any count or any sum of hours; what is larger would make means infinite.
+const MOST: f64 = 1e12;
+
+/// The most that a figure of a run can be, in a stream of so many hours; `None` if no run has it.
+pub(crate) fn most_of(key: &str, hours: f64) -> Option<f64> {
+    const WAITS: [&str; 4] =
+        [GPU_WEIGHTED_WAIT, "mean_wait_hours", "p99_wait_hours", "worst_wait_hours"];
+    const OTHERS: [&str; 7] = [
+        REFUSING_FROM,
+        DELIVERED,
+        "restarts",
+        "repeated_gpu_hours",
+        "bounded_slowdown_p95",
+        LOAD,
+        POOL_NODE_HOURS,
+    ];
+    match key {
+        ALLOCATION => Some(100.0),
+        _ if size_in_words(key).is_some() || WAITS.contains(&key) => Some(hours),
+        _ => OTHERS.contains(&key).then_some(MOST),
+    }
+}
 
 /// Run times count as at least so long in the slowdown (Feitelson and Rudolph, JSSPP 1998).
 const SLOWDOWN_BOUND_MS: u64 = 10_000;
@@ -154,6 +178,21 @@ impl Waits {
 /// The wait at position floor(0.99 n) of sorted ones.
 fn p99_hours(sorted_ms: &[u64]) -> f64 {
     sorted_ms[sorted_ms.len() * 99 / 100] as f64 / HOUR_MS
+}
+
+/// Classes of jobs by size, in keys and in words.
+const SIZE_CLASSES: [(&str, &str); 5] = [
+    ("share", "shares of a GPU"),
+    ("1_gpu", "1 GPU"),
+    ("2_to_7_gpus", "2 to 7 GPUs"),
+    ("8_gpus", "8 GPUs"),
+    ("gang", "gangs"),
+];
+
+/// The class of jobs whose 99th percentile of waits a figure is, in words.
+pub(crate) fn size_in_words(key: &str) -> Option<&'static str> {
+    let class = key.strip_prefix("p99_wait_")?.strip_suffix("_hours")?;
+    SIZE_CLASSES.iter().find(|(name, _)| *name == class).map(|(_, words)| *words)
 }
 
 /// Jobs by size: a part of a GPU, 1, 2 to 7 or 8 GPUs in one pod, and gangs.

@@ -172,6 +172,14 @@ impl Recipe {
         }
     }
 
+    /// How long a stream is; 0 where nothing takes time.
+    pub fn hours(&self) -> f64 {
+        match self {
+            Self::Arrivals(_) => 0.0,
+            Self::Timed(recipe) => f64::from(recipe.days) * 24.0,
+        }
+    }
+
     fn traces(&self) -> Vec<Outside> {
         let pods = |list: &str| Outside::Pods(list.to_owned());
         match self {

@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_units::place::{Place, bad_json};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::arena::figures::RunFigures;
+use crate::arena::figures::{RunFigures, most_of};
 use crate::arena::plan::Plan;
 use crate::arena::verdict::Run;
 
@@ -49,23 +50,20 @@ pub struct Record {
     pub figures: RunFigures,
 }
 
-/// Why a file of runs cannot be resumed. Texts go on from the name of the file.
+/// Why a file of runs cannot be resumed. Texts begin with the file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordError {
     /// It is not such a file.
-    #[error("line {line}: this is not what `sim arena --resume` writes: {problem}")]
-    Line {
-        /// Line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        problem: String,
-    },
+    #[error("{0}")]
+    Line(String),
     /// It belongs to another comparison.
     #[error(
-        "its runs were made with other settings: {setting} {found} there, {wanted} here; give the same \
-         flags, program and data, or name another file"
+        "{}: its runs were made with other settings: {setting} {found} there, {wanted} here; give \
+         the same flags, program and data, or name another file",
+        Place::file(.file)
     )]
     Other {
+        file: String,
         /// What differs.
         setting: &'static str,
         /// In the file.
@@ -90,7 +88,7 @@ impl Settings {
     }
 
     /// Refuses a file of another comparison, and says what differs.
-    fn check(&self, found: &Self) -> Result<(), RecordError> {
+    fn check(&self, file: &str, found: &Self) -> Result<(), RecordError> {
         let list = |names: &[String]| match names {
             [one] => one.clone(),
             [first, .., last] => format!("{} from {first} to {last}", names.len()),
@@ -103,7 +101,9 @@ impl Settings {
             ("orders of the nodes", found.orders.to_string(), self.orders.to_string()),
             ("data", found.data.clone(), self.data.clone()),
         ];
-        let other = |setting, found, wanted| Err(RecordError::Other { setting, found, wanted });
+        let other = |setting, found, wanted| {
+            Err(RecordError::Other { file: file.to_owned(), setting, found, wanted })
+        };
         for (setting, found, wanted) in settings {
             if found != wanted {
                 return other(setting, found, wanted);
@@ -133,22 +133,33 @@ pub struct Resumed {
     pub whole_bytes: usize,
 }
 
-/// Reads the runs of a file; an empty one has none.
+/// What is wrong with a line, after its place.
+fn bad_line(file: &str, line: usize, problem: &str) -> RecordError {
+    const WHAT: &str = "this is not what `sim arena --resume` writes";
+    RecordError::Line(bad_json(file, line as u64, WHAT, problem))
+}
+
+/// Reads the runs of a file, of which `text` is the content; an empty one has none.
 ///
 /// # Errors
 /// [`RecordError`] if it is not such a file, of another comparison, or has a run that this one
 /// cannot have made.
-pub fn resumed(text: &str, plan: &Plan, wanted: &Settings) -> Result<Resumed, RecordError> {
+pub fn resumed(
+    file: &str,
+    text: &str,
+    plan: &Plan,
+    wanted: &Settings,
+) -> Result<Resumed, RecordError> {
     let mut found = Resumed::default();
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    check_cut(&text[..whole], &text[whole..], wanted)?;
+    check_cut(file, &text[..whole], &text[whole..], wanted)?;
     let expected = Expected::of(plan);
     let mut seen = BTreeSet::new();
     for (at, line) in text[..whole].lines().enumerate() {
-        let bad = |problem: String| RecordError::Line { line: at + 1, problem };
+        let bad = |problem: String| bad_line(file, at + 1, &problem);
         if at == 0 {
             let settings: Settings = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
-            wanted.check(&settings)?;
+            wanted.check(file, &settings)?;
             continue;
         }
         let record: Record = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
@@ -165,7 +176,7 @@ pub fn resumed(text: &str, plan: &Plan, wanted: &Settings) -> Result<Resumed, Re
 
 /// What is behind the last whole line is to be taken off: it must be the beginning of a line that
 /// this comparison writes, not somebody's text.
-fn check_cut(lines: &str, cut: &str, wanted: &Settings) -> Result<(), RecordError> {
+fn check_cut(file: &str, lines: &str, cut: &str, wanted: &Settings) -> Result<(), RecordError> {
     const RECORD: &str = "{\"regime\":\"";
     let is_cut = match lines {
         "" => line(wanted).starts_with(cut),
@@ -174,8 +185,8 @@ fn check_cut(lines: &str, cut: &str, wanted: &Settings) -> Result<(), RecordErro
     if is_cut {
         return Ok(());
     }
-    let problem = "it has no end, and is not the beginning of such a line".to_owned();
-    Err(RecordError::Line { line: lines.lines().count() + 1, problem })
+    let problem = "it has no end, and is not the beginning of such a line";
+    Err(bad_line(file, lines.lines().count() + 1, problem))
 }
 
 /// The runs that a comparison can have made.
@@ -183,8 +194,8 @@ struct Expected<'p> {
     policies: BTreeSet<&'p str>,
     /// Worlds by regime, seed and order.
     worlds: BTreeSet<(&'p str, u64, u64)>,
-    /// What each regime is judged by.
-    figures: BTreeMap<&'p str, &'static str>,
+    /// What each regime is judged by, and how long its streams are.
+    figures: BTreeMap<&'p str, (&'static str, f64)>,
 }
 
 impl<'p> Expected<'p> {
@@ -198,7 +209,9 @@ impl<'p> Expected<'p> {
                 .iter()
                 .map(|key| (name(key.regime), key.seed, key.order))
                 .collect(),
-            figures: regimes.map(|one| (one.name.as_str(), one.figure().key)).collect(),
+            figures: regimes
+                .map(|one| (one.name.as_str(), (one.figure().key, one.recipe.hours())))
+                .collect(),
         }
     }
 
@@ -210,13 +223,20 @@ impl<'p> Expected<'p> {
         if !self.worlds.contains(&(regime.as_str(), *seed, *order)) {
             return Err(format!("{regime} has no seed {seed} with node order {order} here"));
         }
-        if let Some((key, value)) = figures.iter().find(|(_, value)| **value < 0.0) {
-            return Err(format!("{key} is {value}, and no figure is negative"));
+        let (judged_by, hours) = self.figures[regime.as_str()];
+        for (key, value) in figures {
+            let Some(most) = most_of(key, hours) else {
+                return Err(format!("no run has a figure called {key}"));
+            };
+            // A sum of parts of an hour may be a last digit too large.
+            if !(0.0..=most + 1e-9).contains(value) {
+                return Err(format!("{key} is {value:?}; expected a number from 0 to {most}"));
+            }
         }
-        match self.figures.get(regime.as_str()).filter(|key| !figures.contains_key(**key)) {
-            Some(key) => Err(format!("{key}, by which {regime} is judged, is missing")),
-            None => Ok(()),
+        if !figures.contains_key(judged_by) {
+            return Err(format!("{judged_by}, by which {regime} is judged, is missing"));
         }
+        Ok(())
     }
 }
 
@@ -265,7 +285,7 @@ mod tests {
     }
 
     fn read(text: &str, seeds: &[u64]) -> Result<Resumed, RecordError> {
-        resumed(text, &plan(seeds), &settings(seeds))
+        resumed("runs", text, &plan(seeds), &settings(seeds))
     }
 
     fn record(policy: &str, wait: f64) -> Record {
@@ -297,7 +317,7 @@ mod tests {
         let with = |policies: &[&str]| {
             let policies = policies.iter().map(|name| (*name).to_owned()).collect();
             let other = Plan { policies, ..plan(&[1, 2]) };
-            resumed(&text, &other, &Settings::of(&other, "b", "none"))
+            resumed("runs", &text, &other, &Settings::of(&other, "b", "none"))
         };
         let error = with(&["p"]).unwrap_err().to_string();
         assert!(error.contains("policies 2 from p to q there, p here"), "{error}");
@@ -307,6 +327,8 @@ mod tests {
             change(&mut record);
             text.clone() + &line(&record)
         };
+        let figure =
+            |key: &str, value: f64| run(&|run| _ = run.figures.insert(key.to_owned(), value));
         for (file, at, problem) in [
             ("job_id,duration\n".to_owned(), 1, "expected"),
             ("my only notes".to_owned(), 1, "it has no end"),
@@ -318,10 +340,19 @@ mod tests {
             (run(&|run| run.order = 3), 2, "has no seed 1 with node order 3"),
             (run(&|run| run.regime = "r".into()), 2, "r has no seed 1"),
             (run(&|run| run.figures.clear()), 2, "gpu_weighted_wait_hours, by which"),
-            (line(&settings(&[1, 2])) + &line(&record("p", -3.0)), 2, "is -3, and no figure"),
+            (text.clone() + &line(&record("p", -3.0)), 2, "is -3.0; expected a number from 0"),
+            (
+                text.clone() + &line(&record("p", 1e300)),
+                2,
+                "is 1e300; expected a number from 0 to 672",
+            ),
+            (figure("allocation_percent", 500.0), 2, "is 500.0; expected a number from 0 to 100"),
+            (figure("wait", 1.0), 2, "no run has a figure called wait"),
+            (figure("p99_wait_hours", 1.0).replace("1.0}", "1e999}"), 2, "number out of range"),
         ] {
             let error = read(&file, &[1, 2]).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("line {at}: ")), "{file}: {error}");
+            assert!(error.starts_with(&format!("runs:{at}:")), "{file}: {error}");
+            assert!(!error.contains(" at line "), "one place: {error}");
             assert!(error.contains(problem), "{file}: {error}");
         }
     }

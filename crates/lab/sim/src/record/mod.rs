@@ -11,6 +11,7 @@ mod what_if;
 
 use dovetail_model::{Action, Event, Snapshot};
 use dovetail_plan::EngineConfig;
+use dovetail_units::place::Place;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -87,7 +88,7 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// A line is not what belongs there.
-    #[error("{file}:{line}: {problem}")]
+    #[error("{}: {problem}", Place::line(.file, *.line))]
     Line {
         file: String,
         /// Line, from 1.
@@ -95,6 +96,9 @@ pub enum RecordError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A line is no JSON, or not that of what belongs there: a sentence that begins with the place.
+    #[error("{0}")]
+    Json(String),
     /// It stops within its first line: nothing can be replayed.
     #[error(
         "{file}: the recording stops after line {whole_lines}, before anything was decided: it was cut off while it was \

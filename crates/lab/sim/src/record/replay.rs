@@ -4,6 +4,7 @@ use std::io::{BufRead, ErrorKind, Read};
 
 use dovetail_model::Action;
 use dovetail_plan::{Batch, Engine};
+use dovetail_units::place::bad_json;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -261,7 +262,10 @@ impl<'f, R: BufRead> Lines<'f, R> {
 
     fn parsed<T: DeserializeOwned>(&self) -> Result<T, RecordError> {
         let read = serde_json::from_str(&self.text);
-        read.map_err(|error| self.problem(&format!("not a line of a recording: {error}")))
+        let what = "not a line of a recording";
+        read.map_err(|error: serde_json::Error| {
+            RecordError::Json(bad_json(self.file, self.line, what, &error.to_string()))
+        })
     }
 
     fn cut_off(&self) -> RecordError {

@@ -80,7 +80,9 @@ pub fn read_cluster_events(
         })?;
         let node = row.name(NODE)?;
         if !nodes.contains(node.as_str()) {
-            let expected = format!("one of the {} nodes of {}", nodes.len(), cluster.source);
+            let such_as = cluster.nodes.first().map(|first| format!(", such as {}", first.name));
+            let such_as = such_as.unwrap_or_default();
+            let expected = format!("a node of {}{such_as}", cluster.source);
             return Err(row.bad(NODE, "is not in the list of nodes", expected));
         }
         Ok(ClusterEvent { at_ms, action: *action, node })

@@ -67,7 +67,7 @@ fn threads_and_pauses_change_nothing() {
     let lines: String = runs.iter().map(line).collect();
     let text = line(&settings) + &lines;
     let cut = text.lines().take(9).map(|line| line.len() + 1).sum::<usize>() + 20;
-    let kept = resumed(&text[..cut], &plan, &settings).unwrap().records;
+    let kept = resumed("runs", &text[..cut], &plan, &settings).unwrap().records;
     assert_eq!(kept.len(), 8);
     let rest = runs.iter().filter(|run| !kept.contains(run)).cloned();
     let resumed: Vec<Record> = kept.iter().cloned().chain(rest).collect();

@@ -19,7 +19,12 @@ use dovetail_trace::{
 };
 use proptest::prelude::*;
 
-const EXTREMES: [&str; 26] = [
+const EXTREMES: [&str; 31] = [
+    "+1",
+    "-0",
+    " 1",
+    ".5",
+    "1e-400",
     "",
     "0",
     "1",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::TraceError;
-use crate::read::{Cell, LineReader, RowProblem};
+use crate::read::{Cell, LineReader, RowProblem, empty};
 
 /// Reads the arrival order for a seed.
 ///
@@ -42,8 +42,9 @@ pub fn read_node_order(
         }
     }
     if order.len() != node_count {
-        let text = format!("rows: {}", order.len());
-        return Err(lines.bad(&text, "are too few", format!("{node_count}, one for each node")));
+        let problem = format!("names {} of the nodes", order.len());
+        let problem = RowProblem::whole_row("", problem, format!("all {node_count}"));
+        return Err(TraceError::Row(Box::new(problem.at(&lines.file, lines.line))));
     }
     Ok(order)
 }
@@ -90,10 +91,13 @@ impl Order {
             }
             present.push(name);
         }
+        if present.is_empty() {
+            return Err(empty(&lines, format!("lines {}", form(trace.is_some()))));
+        }
         found.ok_or_else(|| TraceError::NoOrder {
             file: lines.file().to_owned(),
             wanted: named((trace, seed as u64)),
-            present: if present.is_empty() { "none".into() } else { present.join(", ") },
+            present: present.join(", "),
         })
     }
 
@@ -117,8 +121,8 @@ type Line<'l> = ((Option<&'l str>, u64), &'l str);
 
 fn key_and_rows(bytes: &[u8], has_trace: bool) -> Result<Line<'_>, RowProblem> {
     let bad = || {
-        let columns = if has_trace { "trace,seed,row row ..." } else { "seed,row row ..." };
-        RowProblem::whole_row(String::from_utf8_lossy(bytes), "has another form", columns)
+        let text = String::from_utf8_lossy(bytes);
+        RowProblem::whole_row(text, "has another form", form(has_trace))
     };
     let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
     let (trace, rest) = match has_trace {
@@ -128,6 +132,11 @@ fn key_and_rows(bytes: &[u8], has_trace: bool) -> Result<Line<'_>, RowProblem> {
     let (seed, rows) = rest.split_once(',').ok_or_else(bad)?;
     let seed = Cell { column: "seed", text: seed }.whole(i64::MAX as u64)?;
     Ok(((trace, seed), rows))
+}
+
+/// How a line is written.
+fn form(has_trace: bool) -> &'static str {
+    if has_trace { "trace,seed,row row ..." } else { "seed,row row ..." }
 }
 
 fn in_short((trace, seed): (Option<&str>, u64)) -> String {

@@ -136,7 +136,7 @@ impl Columns {
     fn pods(&self, row: RowView<'_>) -> Result<(u32, u32), RowProblem> {
         let gpu_cell = row.cell(self.num_gpu);
         let gpus = gpu_cell.whole(MAX_GPUS.into())? as u32;
-        let Some(cell) = row.maybe(self.nodes).filter(|cell| !cell.is_empty()) else {
+        let Some(cell) = row.maybe(self.nodes).filter(|cell| !cell.has_no_number()) else {
             return Ok((1, gpus));
         };
         let nodes = cell.whole(MAX_PODS.into())? as u32;
@@ -149,7 +149,7 @@ impl Columns {
 
     fn gpu_milli(&self, row: RowView<'_>, gpu_count: u32) -> Result<i64, RowProblem> {
         let whole = if gpu_count == 0 { 0 } else { 1000 };
-        let Some(cell) = row.maybe(self.gpu_milli).filter(|cell| !cell.is_empty()) else {
+        let Some(cell) = row.maybe(self.gpu_milli).filter(|cell| !cell.has_no_number()) else {
             return Ok(whole);
         };
         let milli = cell.whole(1000)? as i64;

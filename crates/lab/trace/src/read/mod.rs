@@ -105,6 +105,17 @@ fn cluster_of(mut lines: LineReader, options: &ReadOptions) -> Result<Cluster, T
     }
 }
 
+/// A file without a line.
+pub(crate) fn empty(lines: &LineReader, expected: String) -> TraceError {
+    TraceError::Header {
+        file: lines.file().to_owned(),
+        line: 1,
+        column: None,
+        problem: "the file is empty".to_owned(),
+        expected,
+    }
+}
+
 /// The forced format, or the one of the first line, which stays unread.
 fn format_of(lines: &mut LineReader, forced: Option<Format>) -> Result<Format, TraceError> {
     if let Some(format) = forced {
@@ -112,12 +123,7 @@ fn format_of(lines: &mut LineReader, forced: Option<Format>) -> Result<Format, T
     }
     let known = || FORMATS.map(Format::description).join("; ");
     if !lines.advance()? {
-        return Err(TraceError::NoRows {
-            file: lines.file().to_owned(),
-            skipped: 0,
-            first: String::new(),
-            expected: known(),
-        });
+        return Err(empty(lines, format!("a header, which is one of: {}", known())));
     }
     lines.push_back();
     let first = String::from_utf8_lossy(lines.bytes());

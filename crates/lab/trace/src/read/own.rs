@@ -107,7 +107,7 @@ impl<'n> Present<'n> {
     }
 
     fn gpu_memory_bytes(&self, row: RowView<'_>) -> Result<Option<i64>, RowProblem> {
-        let cell = row.maybe(self.column("gpu_memory_bytes")).filter(|cell| !cell.is_empty());
+        let cell = row.maybe(self.column("gpu_memory_bytes")).filter(|cell| !cell.has_no_number());
         let read = |cell: Cell<'_>| cell.whole_within(1, MAX_MEMORY_BYTES as u64);
         Ok(cell.map(read).transpose()?.map(|bytes| bytes as i64))
     }

@@ -99,7 +99,7 @@ fn unique(
 }
 
 fn no_rows(table: &Table, skipped: &[SkippedRow]) -> TraceError {
-    let first = skipped.first().map(|row| format!(", first: line {}: {}", row.line, row.reason));
+    let first = skipped.first().map(|row| format!("line {}: {}", row.line, row.reason));
     TraceError::NoRows {
         file: table.file().to_owned(),
         skipped: skipped.len(),

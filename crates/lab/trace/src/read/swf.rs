@@ -7,13 +7,14 @@
 
 use std::num::NonZeroU32;
 
-use super::cell::{RowProblem, is_decimal};
+use super::cell::RowProblem;
 use super::{Cell, RowView, Table, read_rows};
 use crate::error::TraceError;
 use crate::format::{ReadOptions, SwfProcessors};
 use crate::job::{Outcome, TraceJob};
 use crate::limits::{MAX_GPUS, MAX_MEMORY_BYTES, MAX_TIME_MS};
 use crate::trace::{Known, Trace};
+use dovetail_units::number::Number;
 
 /// Names of the 18 fields, in order.
 pub(crate) const FIELDS: [&str; 18] = [
@@ -102,7 +103,7 @@ impl Fields {
     fn check_numbers(&self, row: RowView<'_>) -> Result<(), RowProblem> {
         for column in &self.0 {
             let cell = row.cell(*column);
-            if !is_decimal(cell.text) {
+            if Number::read(cell.text).is_err() {
                 return Err(
                     cell.bad("is not a number", "digits with at most one point, or -1 for unknown")
                 );

@@ -152,9 +152,9 @@ fn bad_headers() {
     let message =
         |text: &str| jobs(text.as_bytes(), &ReadOptions::default()).expect_err(text).to_string();
     for (text, part) in [
-        ("", "no usable row"),
+        ("", "jobs.csv:1: the file is empty; expected a header"),
         ("a,b\n1,2\n", "is of no known format"),
-        ("job_id,submit_s,duration_s,num_gpu\n", "no usable row"),
+        ("job_id,submit_s,duration_s,num_gpu\n", "there is no row; expected at least one"),
         ("job_id,submit_s,num_gpu\na,1,1\n", "column `duration_s`: is missing"),
         ("job_id,submit_s,duration_s,service_s,num_gpu\n", "repeats duration_s"),
         ("job_id,submit_s,duration_s,num_gpu,num_gpu\n", "column `num_gpu`: is there twice"),
@@ -236,7 +236,7 @@ fn bad_rows_are_left_out_and_listed_only_on_request() {
     let error = jobs(&bytes, &ReadOptions::default()).expect_err("a bad row stops");
     assert!(matches!(&error, TraceError::Row(row) if row.line == 3), "{error}");
     let none = jobs(format!("{TABLE}b,x,2,1,,\n").as_bytes(), &skipping()).expect_err("no row");
-    assert!(none.to_string().contains("1 bad rows left out, first: line 2"), "{none}");
+    assert!(none.to_string().contains("no usable row (1 bad row left out: line 2"), "{none}");
 }
 
 #[test]

@@ -39,7 +39,8 @@ const LEFT_OUT: &str = "random";
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ArenaFlags {
-    /// Regimes or families of regimes, joined with commas [default: all with available data]
+    /// Regimes, families, or beginnings of names up to a slash, joined with commas [default: all
+    /// with available data]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     regimes: Vec<String>,
     /// Policies, joined with commas [default: all but random]
@@ -49,7 +50,8 @@ pub(crate) struct ArenaFlags {
     /// Number of seeds of the jobs, from --seed on [default: 8, with --quick 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
-    /// Run a small subset: fewer regimes, 4 seeds, 1 order of the nodes instead of 3
+    /// Run a small subset, of families too: few regimes, 4 seeds, 1 order of the nodes instead of
+    /// 3; what is named in full is run in any case
     #[arg(long)]
     quick: bool,
     /// Orders of the nodes for each seed: the original one, then random ones [default: 3, with
@@ -118,9 +120,12 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
 fn tell(app: &App, plan: &Plan, left_out: &[String]) {
     if !left_out.is_empty() {
         let count = left_out.len();
-        app.note(&format!(
-            "{count} regimes need traces that are not there and are left out: set DOVETAIL_TRACES or --traces"
-        ));
+        let regimes = plural(
+            count,
+            "regime needs traces that are not there and is",
+            "regimes need traces that are not there and are",
+        );
+        app.note(&format!("{regimes} left out: set DOVETAIL_TRACES or --traces"));
     }
     let not_run = arena::simple_not_run(&plan.policies);
     if !not_run.is_empty() {
@@ -207,26 +212,29 @@ impl ArenaFlags {
         Ok((plan, left_out.into_iter().map(|regime| regime.name).collect()))
     }
 
-    /// Regimes by name or family, those of the quick subset if it is asked for.
+    /// Regimes by name, family or beginning of the name; of the quick subset, if it is asked for,
+    /// but for what is named in full.
     fn wanted(&self) -> Result<Vec<Regime>> {
         let all = arena::regimes();
-        let is_named = |regime: &Regime, name: &str| regime.name == name || regime.family == name;
-        if let Some(name) =
-            self.regimes.iter().find(|name| !all.iter().any(|regime| is_named(regime, name)))
-        {
-            let asked = if name.is_empty() { "an empty name" } else { name };
-            let text = format!(
-                "--regimes: no regime or family is called {asked}; --list lists all, of the families {}",
-                arena::families(&all).join(", ")
-            );
-            return Err(UsageError(text).into());
+        for name in &self.regimes {
+            let mut of_name = all.iter().filter(|regime| is_of(&all, regime, name)).peekable();
+            if of_name.peek().is_none() {
+                return Err(UsageError(unknown_regime(&all, name)).into());
+            }
+            if self.quick && !of_name.any(|regime| regime.is_quick || regime.name == *name) {
+                let text = format!(
+                    "--quick: no regime of {name} is in the quick subset: name regimes in full, or \
+                     give --seeds {QUICK_SEEDS} --orders {QUICK_ORDERS} instead"
+                );
+                return Err(UsageError(text).into());
+            }
         }
         let is_wanted = |regime: &Regime| {
-            let named =
-                self.regimes.is_empty() || self.regimes.iter().any(|name| is_named(regime, name));
-            named && (!self.quick || regime.is_quick || !self.regimes.is_empty())
+            let is_named = self.regimes.iter().any(|name| is_of(&all, regime, name));
+            let in_full = self.regimes.contains(&regime.name);
+            (self.regimes.is_empty() || is_named) && (!self.quick || regime.is_quick || in_full)
         };
-        Ok(all.into_iter().filter(is_wanted).collect())
+        Ok(all.iter().filter(|regime| is_wanted(regime)).cloned().collect())
     }
 
     fn policies(&self) -> Vec<String> {
@@ -236,4 +244,29 @@ impl ArenaFlags {
         let names = POLICIES.iter().map(|(name, _)| *name).filter(|name| *name != LEFT_OUT);
         names.map(str::to_owned).collect()
     }
+}
+
+/// Whether a regime is meant by a name: its own, that of its family, or, where no family is called
+/// so, its own up to a slash.
+fn is_of(all: &[Regime], regime: &Regime, name: &str) -> bool {
+    let begins = regime.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+    let is_family = || all.iter().any(|regime| regime.family == name);
+    regime.name == name || regime.family == name || begins && !is_family()
+}
+
+/// That nothing has a name, and what begins like it.
+fn unknown_regime(all: &[Regime], name: &str) -> String {
+    let asked = if name.is_empty() { "an empty name" } else { name };
+    let families = arena::families(all).join(", ");
+    let text = format!("--regimes: no regime or family is called {asked}");
+    let in_common =
+        |known: &str| known.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+    let nearest = all.iter().flat_map(|regime| [regime.name.as_str(), regime.family]);
+    let nearest = nearest.max_by_key(|known| (in_common(known), std::cmp::Reverse(known.len())));
+    let did_you_mean = nearest.filter(|known| in_common(known) >= 3);
+    let did_you_mean = did_you_mean.map(|known| format!(" (did you mean {known}?)"));
+    format!(
+        "{text}{}; --list lists all, of the families {families}",
+        did_you_mean.unwrap_or_default()
+    )
 }

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_console::table::table;
+use dovetail_console::table::{plural, table};
 use dovetail_plan::policy::named::POLICIES;
 use dovetail_sim::arena::{self, Bound, Group, Parts, Summary, Verdict};
 use dovetail_units::amount::figure;
 use serde::Serialize;
 
 use dovetail_replays::recording::BUILD;
+
+fn orders_of(count: u64) -> String {
+    plural(count as usize, "order of the nodes", "orders of the nodes")
+}
 
 /// The result, as JSON.
 #[derive(Debug, Serialize)]
@@ -33,9 +37,10 @@ impl ArenaDocument {
     pub(crate) fn html(&self) -> Result<String> {
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         let mut notes =
-            vec![format!("Seeds {}, {} orders of the nodes each.", seeds.join(" "), self.orders)];
+            vec![format!("Seeds {}, {} each.", seeds.join(" "), orders_of(self.orders))];
         if !self.left_out.is_empty() {
-            notes.push(format!("{} regimes have no data here.", self.left_out.len()));
+            let left_out = self.left_out.len();
+            notes.push(plural(left_out, "regime has no data here.", "regimes have no data here."));
         }
         if !self.simple_not_run.is_empty() {
             let names = self.simple_not_run.join(", ");

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail};
 use dovetail_console::app::App;
+use dovetail_console::table::counted;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::arena::{Plan, Record, Run, Settings, WorldKey, line, resumed};
 use sha2::{Digest, Sha256};
@@ -41,8 +42,8 @@ impl Ledger {
         file.read_to_end(&mut bytes).with_context(|| format!("{name}: cannot be read"))?;
         // A cut may lie within a character.
         let text = String::from_utf8_lossy(&bytes);
-        let found = resumed(&text, plan, &settings)
-            .map_err(|error| BadInput(format!("{name}, {error}")))?;
+        let found =
+            resumed(&name, &text, plan, &settings).map_err(|error| BadInput(error.to_string()))?;
         let write = |file: &mut File| -> std::io::Result<()> {
             file.set_len(found.whole_bytes as u64)?;
             if found.whole_bytes == 0 {
@@ -52,7 +53,7 @@ impl Ledger {
         };
         write(&mut file).with_context(|| format!("{name}: cannot be written"))?;
         if !found.records.is_empty() {
-            app.note(&format!("{name} has {} finished runs", found.records.len()));
+            app.note(&format!("{name} has {}", counted(found.records.len(), "finished run")));
         }
         let keyed = found.records.into_iter().map(|record| {
             let key = key(&record.regime, &record.policy, record.seed, record.order);
