@@ -134,12 +134,22 @@ fn costs(data: &ArenaData, regime: &Regime, candidates: &[(String, Weights)]) ->
 }
 
 pub(crate) fn print() {
+    print_of(&|_| true);
+}
+
+/// The same of the regimes in which jobs end.
+pub(crate) fn print_ends() {
+    print_of(&|regime| !is_still(regime));
+}
+
+fn print_of(is_wanted: &dyn Fn(&Regime) -> bool) {
     let Some(data) = data() else { return };
     let start = Instant::now();
     let candidates = candidates();
     let all = regimes();
     let named = |name: &&str| all.iter().find(|regime| regime.name == **name).expect("a regime");
-    let chosen: Vec<&Regime> = REGIMES.iter().map(named).collect();
+    let chosen: Vec<&Regime> =
+        REGIMES.iter().map(named).filter(|regime| is_wanted(regime)).collect();
     let costs: Vec<Vec<f64>> =
         chosen.iter().map(|regime| costs(&data, regime, &candidates)).collect();
     print_weights(&chosen, &candidates, &costs);
@@ -173,15 +183,15 @@ fn cells((points, times): (Option<f64>, Option<f64>)) -> String {
 
 fn print_weights(regimes: &[&Regime], candidates: &[(String, Weights)], costs: &[Vec<f64>]) {
     println!("Points of allocation over best-fit; GPU-weighted wait over best-fit's:\n");
-    println!("| weights | points | times | worst points, times of one regime |");
-    println!("|---|---|---|---|");
+    println!("| weights | points | times | worst regime: points | times |");
+    println!("|---|---|---|---|---|");
     for (at, (name, _)) in candidates.iter().enumerate() {
         let worst = |still: bool| {
             let rows = regimes.iter().zip(costs).filter(|(regime, _)| is_still(regime) == still);
-            rows.map(|(_, costs)| costs[at]).fold(f64::NEG_INFINITY, f64::max)
+            rows.map(|(_, costs)| costs[at]).max_by(f64::total_cmp)
         };
-        let (points, times) = (-worst(true) / WAIT_PER_POINT, worst(false).exp());
-        println!("| {name} | {} | {points:+.2}, {times:.2} |", cells(figures(regimes, costs, at)));
+        let worst = (worst(true).map(|cost| -cost / WAIT_PER_POINT), worst(false).map(f64::exp));
+        println!("| {name} | {} | {} |", cells(figures(regimes, costs, at)), cells(worst));
     }
 }
 
@@ -211,6 +221,9 @@ fn print_folds(regimes: &[&Regime], candidates: &[(String, Weights)], costs: &[V
             .filter(|(regime, _)| is_in(regime))
             .map(|(regime, costs)| (*regime, costs.clone()))
             .unzip();
+        if own.is_empty() {
+            continue;
+        }
         let (points, times) = figures(&own, &own_costs, best);
         all_left_out.0.extend(points);
         all_left_out.1.extend(times.map(f64::ln));
@@ -223,11 +236,9 @@ fn print_folds(regimes: &[&Regime], candidates: &[(String, Weights)], costs: &[V
         );
     }
     let (points, times) = all_left_out;
-    println!(
-        "\nmean over the folds: {:+.2} points, {:.3} times",
-        mean(&points),
-        mean(&times).exp()
-    );
+    let mean_of = |values: &[f64]| (!values.is_empty()).then(|| mean(values));
+    let both = (mean_of(&points), mean_of(&times).map(f64::exp));
+    println!("\nmean over the folds, points and times: {}", cells(both));
 }
 
 fn mean(values: &[f64]) -> f64 {

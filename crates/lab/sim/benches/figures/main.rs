@@ -15,7 +15,7 @@ mod waits;
 /// A figure: its name, what it shows, and the function that prints it.
 type Figure = (&'static str, &'static str, fn());
 
-const FIGURES: [Figure; 8] = [
+const FIGURES: [Figure; 9] = [
     ("speed", "decisions per second at 1,213 nodes, with naive beside it", speed::print),
     ("speed-large", "the same at 97,040 nodes", speed::print_large),
     ("gang", "a gang of 512 pods x 8 GPUs on 10,000 nodes", gang::print),
@@ -28,6 +28,7 @@ const FIGURES: [Figure; 8] = [
         "each weight of dovetail, and kinds of worlds left out of their choice",
         folds::print,
     ),
+    ("folds-ends", "the same where jobs end alone, in an eighth of the time", folds::print_ends),
 ];
 
 fn main() {
