@@ -68,6 +68,7 @@ impl<'t> Number<'t> {
         self.is_negative
     }
 
+    /// Whether it has no decimals but zeros.
     pub fn is_whole(&self) -> bool {
         self.fraction.is_empty()
     }

@@ -25,6 +25,7 @@ impl<'p> Place<'p> {
         Self { file, line: None, column: None, character: None }
     }
 
+    /// A line of a file, from 1.
     pub fn line(file: &'p str, line: u64) -> Self {
         Self { line: Some(line), ..Self::file(file) }
     }
