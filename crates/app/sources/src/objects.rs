@@ -45,7 +45,7 @@ pub struct Read {
     pub inventory: Inventory,
     pub sources: Vec<String>,
     is_file: bool,
-    /// The kinds of nodes and pods, where the credentials do not allow to list them.
+    /// Nodes and pods, where the credentials do not allow to list them.
     hidden: Vec<&'static str>,
 }
 
@@ -128,8 +128,9 @@ impl ObjectFlags {
             );
             return Err(BadInput(text).into());
         }
-        let is_hidden = |kind: &&str| self.server().is_some() && !complete.contains(kind);
-        let hidden = ["Node", "Pod"].into_iter().filter(is_hidden).collect();
+        let is_hidden = |kind: &str| self.server().is_some() && !complete.contains(&kind);
+        let kinds = [("Node", "nodes"), ("Pod", "pods")].into_iter();
+        let hidden = kinds.filter(|(kind, _)| is_hidden(kind)).map(|(_, plural)| plural).collect();
         Ok(Read { inventory, sources: self.sources(), is_file, hidden })
     }
 

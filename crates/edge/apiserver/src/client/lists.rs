@@ -156,8 +156,9 @@ pub enum ListError {
 pub struct Lists {
     /// Read in full, or not served at all.
     pub complete: Vec<&'static str>,
-    /// Refused: the credentials do not allow it.
-    pub refused: Vec<&'static str>,
+    /// Refused, as kubectl names them (`podgroups.scheduling.volcano.sh`): the credentials do not
+    /// allow it.
+    pub refused: Vec<String>,
 }
 
 /// Reads every kind that the audit needs, in pages of so many objects ([`PAGE`]). Kinds that the
@@ -200,7 +201,7 @@ pub async fn read_some_lists(
                 return Err(ListError::Unauthorized { server });
             }
             Err(ListError::List { source, .. }) if is(&source, &[401, 403]) => {
-                lists.refused.push(listed.kind());
+                lists.refused.push(resource(&listed.path()));
             }
             Err(error) if listed.is_optional && is_not_served(&error) => {
                 lists.complete.push(listed.kind());
@@ -209,6 +210,16 @@ pub async fn read_some_lists(
         }
     }
     Ok(lists)
+}
+
+/// The resource of the path of a list, with its group where it has one.
+fn resource(path: &str) -> String {
+    let mut parts = path.rsplit('/');
+    let plural = parts.next().unwrap_or(path);
+    match parts.nth(1).filter(|group| *group != "api") {
+        Some(group) => format!("{plural}.{group}"),
+        None => plural.to_owned(),
+    }
 }
 
 fn is_not_served(error: &ListError) -> bool {
@@ -276,6 +287,16 @@ pub(crate) fn next_page(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn resources_of_one_kind_and_several_groups_have_names_of_their_own() {
+        let names: Vec<String> = LISTED.iter().map(|listed| resource(&listed.path())).collect();
+        let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        assert_eq!(resource("/api/v1/nodes"), "nodes");
+        let groups = "/apis/scheduling.volcano.sh/v1beta1/podgroups";
+        assert_eq!(resource(groups), "podgroups.scheduling.volcano.sh");
+    }
 
     /// A report about a server says what one about a dump of it says.
     #[test]
