@@ -74,7 +74,7 @@ impl Exporters {
         let told = self.taking.keep(ledger, seen, sources, cluster, (from_ms, to_ms))?;
         self.lookout.forget_before(self.taking.until_ms);
         let retention = Retention::default();
-        ledger.run(|store| store.forget(now_ms(), &retention))?;
+        ledger.run(|store| retention.apply(store, now_ms()))?;
         Ok(Some(told))
     }
 }

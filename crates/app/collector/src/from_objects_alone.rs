@@ -63,7 +63,7 @@ impl ObjectsAlone {
         (reading.span, reading.step_ms) = (span, Some(to_ms - from_ms));
         ledger.run(|store| store.keep(&reading, now_ms())).context("cannot write the ledger")?;
         let retention = Retention::default();
-        ledger.run(|store| store.forget(now_ms(), &retention))?;
+        ledger.run(|store| retention.apply(store, now_ms()))?;
         Ok(1)
     }
 

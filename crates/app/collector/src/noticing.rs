@@ -12,6 +12,7 @@ use dovetail_costing::from_objects::words;
 use dovetail_costing::from_store::Ledger;
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::notices::NoticeSection;
+use dovetail_store::{HistoryHour, HistoryPod, NodeFacts, Notices};
 
 /// Nobody looks further back: then it is "at least" so long.
 const BACK_HOURS: u64 = 72;
@@ -90,7 +91,7 @@ fn wants_no_notice(ignores: &BTreeSet<String>) -> bool {
 pub(crate) fn note_told(ledger: &mut Ledger, cluster: &str, subjects: &[String]) -> Result<()> {
     let now_ms = now_ms();
     let before_ms = now_ms.saturating_sub(FORGET_MS);
-    ledger.run(|store| store.tell(cluster, subjects, now_ms, before_ms))
+    ledger.run(|store| Notices { cluster }.add(store, subjects, now_ms, before_ms))
 }
 
 /// Who may be told now of those there is something to tell, the weightiest first, after all that
@@ -109,7 +110,7 @@ pub(crate) fn due_now(
         most: section.most_per_hour.unwrap_or(50) as usize,
         window_ms: HOUR_MS,
     };
-    let told = ledger.run(|store| store.told(cluster))?;
+    let told = ledger.run(|store| Notices { cluster }.told(store))?;
     let subjects = subjects.iter().map(|(subject, weight)| (subject.as_str(), *weight));
     let due = due(&rate, &told, subjects, now_ms());
     Ok(due.into_iter().map(str::to_owned).collect())
@@ -154,11 +155,12 @@ fn idle_spells(
     let mut prices: BTreeMap<u32, Option<i64>> = BTreeMap::new();
     for back in 0..BACK_HOURS {
         let Some(hour) = last.checked_sub(back).filter(|hour| *hour >= floor) else { break };
-        let found = ledger.run(|store| store.history(cluster, hour))?;
+        let found = ledger.run(|store| HistoryHour::of(store, cluster, hour))?;
         if back == 0 {
             let nodes: BTreeSet<u32> = found.devices.iter().map(|device| device.node).collect();
             let day = hour / DAY_HOURS;
-            let known = ledger.run(|store| store.nodes(cluster, &nodes, day..day + 1))?;
+            let known =
+                ledger.run(|store| NodeFacts::last_known(store, cluster, &nodes, day..day + 1))?;
             let price = |(node, (_, facts)): (u32, (_, dovetail_store::NodeFacts))| {
                 (node, facts.usd_micros_per_gpu_hour)
             };
@@ -167,7 +169,7 @@ fn idle_spells(
             let now = now.filter(|interval| interval.span.to_ms >= until_ms);
             let pods: BTreeSet<u32> = now.filter_map(|interval| interval.holder).collect();
             let mut places: BTreeMap<String, u32> = BTreeMap::new();
-            for (pod, of_pod) in ledger.run(|store| store.pods(cluster, &pods))? {
+            for (pod, of_pod) in ledger.run(|store| HistoryPod::of(store, cluster, &pods))? {
                 let job = of_pod.workload.job;
                 let place = *places.entry(job.clone()).or_insert_with(|| {
                     names.push(job);

@@ -10,7 +10,7 @@ use dovetail_costing::from_store::Ledger;
 use dovetail_inventory::facts::Gathered;
 use dovetail_objects::owner_kind;
 use dovetail_settings::notices::NoticeSection;
-use dovetail_store::HistoryHour;
+use dovetail_store::{HistoryHour, HistoryPod, NodeFacts};
 
 use super::noticing::{OwnerNotice, due_now, live, workloads_by_job};
 use super::receipt_lives::{JobLives, told_by_lives};
@@ -37,11 +37,11 @@ impl Back<'_> {
             return Ok(None);
         }
         let cluster = self.cluster;
-        let found = self.ledger.run(|store| store.history(cluster, hour))?;
+        let found = self.ledger.run(|store| HistoryHour::of(store, cluster, hour))?;
         let held = found.devices.iter().flat_map(|device| &device.intervals);
         let pods = held.filter_map(|interval| interval.holder);
         let new: BTreeSet<u32> = pods.filter(|pod| !self.jobs.contains_key(pod)).collect();
-        let named = self.ledger.run(|store| store.pods(cluster, &new))?;
+        let named = self.ledger.run(|store| HistoryPod::of(store, cluster, &new))?;
         self.jobs.extend(named.into_iter().map(|(number, pod)| (number, pod.workload.job)));
         Ok(Some(found))
     }
@@ -118,7 +118,9 @@ fn tallies(
         let new: BTreeSet<u32> = nodes.into_iter().filter(|n| !prices.contains_key(n)).collect();
         if !new.is_empty() {
             let (cluster, day) = (back.cluster, hour / 24);
-            let known = back.ledger.run(|store| store.nodes(cluster, &new, day..day + 1))?;
+            let known = back
+                .ledger
+                .run(|store| NodeFacts::last_known(store, cluster, &new, day..day + 1))?;
             prices.extend(known.into_iter().map(|(n, (_, of))| (n, of.usd_micros_per_gpu_hour)));
         }
         let mut is_any = false;

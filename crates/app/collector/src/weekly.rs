@@ -13,6 +13,7 @@ use dovetail_costing::teams::Teams;
 use dovetail_render::cost::digest as page;
 use dovetail_serve::webhook::{Patience, Webhook};
 use dovetail_settings::notices::NoticeSection;
+use dovetail_store::Notices;
 use serde_json::json;
 
 use crate::noticing::note_told;
@@ -63,7 +64,7 @@ impl WeeklyDigests {
         if now_ms < self.not_before_ms {
             return Ok(());
         }
-        let told = ledger.run(|store| store.told(cluster))?;
+        let told = ledger.run(|store| Notices { cluster }.told(store))?;
         let due = |team: &String| week_due(now_ms, told.get(&subject(team)).copied());
         let due = self.hooks.keys().filter_map(|team| Some((team.clone(), due(team)?)));
         let due: BTreeMap<String, _> = due.collect();
@@ -175,7 +176,8 @@ mod tests {
         let mut send = |digests: &mut WeeklyDigests, now_ms, until_ms| {
             let how = (&teams, None);
             digests.send_due(&mut ledger, "west", how, (now_ms, until_ms)).expect("a ledger");
-            let told = ledger.run(|store| store.told("west")).expect("a ledger");
+            let told =
+                ledger.run(|store| Notices { cluster: "west" }.told(store)).expect("a ledger");
             told.get("digest eyes").copied()
         };
         let mut digests = begun();

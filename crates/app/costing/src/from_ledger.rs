@@ -31,15 +31,16 @@ pub fn filled(
     let mut days = Vec::new();
     for span in days_of(account.span) {
         let hours = span.from_ms / HOUR_MS..span.to_ms / HOUR_MS;
-        let times = ledger.run(|store| store.node_times(cluster, hours))?;
+        let times = ledger.run(|store| NodeTime::of(store, cluster, hours))?;
         let numbers: BTreeSet<u32> = times.iter().map(|time| time.node).collect();
         let day = span.from_ms / DAY_MS;
-        let facts = ledger.run(|store| store.nodes(cluster, &numbers, day..day + 1))?;
+        let facts =
+            ledger.run(|store| NodeFacts::last_known(store, cluster, &numbers, day..day + 1))?;
         days.push((span, times, facts));
     }
     let holders = days.iter().flat_map(|(_, times, _)| times).flat_map(NodeTime::holders);
     let holders: BTreeSet<u32> = holders.collect();
-    let pods = ledger.run(|store| store.pods(cluster, &holders))?;
+    let pods = ledger.run(|store| HistoryPod::of(store, cluster, &holders))?;
     let places: BTreeMap<u32, u32> = pods.keys().copied().zip(0..).collect();
     account.pods = pods.into_values().map(|pod| cost_pod(pod, teams)).collect();
     let mut nodes: BTreeMap<u32, usize> = BTreeMap::new();

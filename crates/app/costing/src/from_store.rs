@@ -17,7 +17,8 @@ use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_sources::prometheus::{Asker, Chosen};
 use dovetail_store::{
-    Address, Detail, Party, Question, Retention, Store, StoreError, SumRow, TopJobs, default_method,
+    Address, DayResolution, Detail, Party, Question, Retention, Store, StoreError, SumRow, TopJobs,
+    default_method,
 };
 use dovetail_units::duration::duration;
 use dovetail_units::time::time;
@@ -159,7 +160,7 @@ fn summed(
         && account.only.is_none()
         && top.most <= MOST_RANKED
     {
-        let found = ledger.run(|store| store.top_jobs(question, top.most, method))?;
+        let found = ledger.run(|store| TopJobs::of(store, question, top.most, method))?;
         top.told_as_one = found.other_jobs;
         return Ok(found);
     }
@@ -336,7 +337,7 @@ impl Ledger {
             }
         }
         let retention = Retention::default();
-        self.run(|store| store.forget(now_ms(), &retention))?;
+        self.run(|store| retention.apply(store, now_ms()))?;
         Ok(Silence { gaps, is_all })
     }
 
@@ -426,7 +427,7 @@ impl Ledger {
         let period = Span { from_ms: account.span.from_ms, ..period };
         for name in clusters {
             let missing = self.run(|store| store.missing(&name, None, period))?;
-            let days = self.run(|store| store.resolutions(&name, period))?;
+            let days = self.run(|store| DayResolution::of(store, &name, period))?;
             account.resolutions.extend(days.into_iter().map(|day| DayOf {
                 cluster: name.clone(),
                 day: day.day,

@@ -73,10 +73,10 @@ pub(crate) fn bridge(
     let firsts: BTreeMap<DeviceKey, u64> = firsts.collect();
     let cluster = reading.cluster.clone();
     let from_hour = from_ms / HOUR_MS;
-    let seen = ledger.run(|store| store.last_seen(&cluster, &firsts, from_hour))?;
+    let seen = ledger.run(|store| LastSeen::of(store, &cluster, &firsts, from_hour))?;
     let numbers: BTreeSet<u32> =
         seen.values().flat_map(|last| &last.intervals).filter_map(|part| part.holder).collect();
-    let pods = ledger.run(|store| store.pods(&cluster, &numbers))?;
+    let pods = ledger.run(|store| HistoryPod::of(store, &cluster, &numbers))?;
     let keys: Vec<DeviceKey> = reading.devices.iter().map(|device| key(reading, device)).collect();
     for (device, key) in reading.devices.iter_mut().zip(keys) {
         let (Some(last), Some(first_ms)) = (seen.get(&key), firsts.get(&key)) else { continue };

@@ -18,7 +18,7 @@ use dovetail_objects::owner_kind;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sources::period::PeriodFlag;
-use dovetail_store::{Address, HistoryPod, NodeFacts};
+use dovetail_store::{Address, HistoryHour, HistoryPod, NodeFacts};
 use dovetail_trace::{
     Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
 };
@@ -114,7 +114,7 @@ pub fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()
     let cluster = cluster(&mut ledger, flags.cluster.as_deref())?;
     let (seen, machines) = look(&mut ledger, &cluster, span)?;
     let numbers = seen.pods();
-    let pods = ledger.run(|store| store.pods(&cluster, &numbers))?;
+    let pods = ledger.run(|store| HistoryPod::of(store, &cluster, &numbers))?;
     let trace = seen.jobs(span.from_ms, |pod| named(pods.get(&pod)), address.to_string());
     let nodes = machines.cluster(&mut ledger, &cluster, span)?;
     if trace.jobs.is_empty() {
@@ -182,7 +182,7 @@ fn cluster(ledger: &mut Ledger, named: Option<&str>) -> Result<String> {
 fn look(ledger: &mut Ledger, cluster: &str, span: Span) -> Result<(Seen, Machines)> {
     let (mut seen, mut machines) = (Seen::default(), Machines::default());
     for hour in span.from_ms / HOUR_MS..span.to_ms.div_ceil(HOUR_MS) {
-        let found = ledger.run(|store| store.history(cluster, hour))?;
+        let found = ledger.run(|store| HistoryHour::of(store, cluster, hour))?;
         let mut gpus: BTreeMap<u32, u32> = BTreeMap::new();
         for device in &found.devices {
             let parts: Vec<SeenPart> =
@@ -235,7 +235,7 @@ impl Machines {
         let numbers: BTreeSet<u32> = self.gpus.keys().copied().collect();
         let day_ms = 24 * HOUR_MS;
         let days = span.from_ms / day_ms..span.to_ms.div_ceil(day_ms);
-        let known = ledger.run(|store| store.nodes(cluster, &numbers, days))?;
+        let known = ledger.run(|store| NodeFacts::last_known(store, cluster, &numbers, days))?;
         let mut nodes = Vec::new();
         let mut blind = 0;
         for (number, (name, facts)) in known {

@@ -144,7 +144,7 @@ fn what_cannot_be_billed_anew_is_said() {
     run(async {
         let mut store = Store::open(&address).await.expect("a ledger");
         let now_ms = world.period().to_ms + 90 * 86_400_000;
-        store.forget(now_ms, &dovetail_store::Retention::default()).await.expect("forgotten");
+        dovetail_store::Retention::default().apply(&mut store, now_ms).await.expect("forgotten");
         store.close().await;
     });
     let call = format!("cost --store ledger.db {PERIOD} --cluster west --focus 1.4");

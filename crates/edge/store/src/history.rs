@@ -47,48 +47,52 @@ pub struct HistoryPod {
     pub workload: Workload,
 }
 
-impl Store {
+impl HistoryHour {
     /// What the devices of a cluster were in an hour, counted since 1970.
     ///
     /// # Errors
     /// See [`StoreError`]; also where devices are not kept so far back.
-    pub async fn history(&mut self, cluster: &str, hour: u64) -> Result<HistoryHour, StoreError> {
-        self.connect().await?;
-        let connection = self.connection.as_mut().expect("connected before");
-        let found = hour_of(connection, &self.codes, cluster, hour).await;
-        found.map_err(|failure| self.failed(failure))
+    pub async fn of(store: &mut Store, cluster: &str, hour: u64) -> Result<Self, StoreError> {
+        store.connect().await?;
+        let connection = store.connection.as_mut().expect("connected before");
+        let found = hour_of(connection, &store.codes, cluster, hour).await;
+        found.map_err(|failure| store.failed(failure))
     }
+}
 
+impl HistoryPod {
     /// Pods by their numbers.
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn pods(
-        &mut self,
+    pub async fn of(
+        store: &mut Store,
         cluster: &str,
         pods: &BTreeSet<u32>,
-    ) -> Result<BTreeMap<u32, HistoryPod>, StoreError> {
-        self.connect().await?;
-        let connection = self.connection.as_mut().expect("connected before");
+    ) -> Result<BTreeMap<u32, Self>, StoreError> {
+        store.connect().await?;
+        let connection = store.connection.as_mut().expect("connected before");
         let found = pods_of(connection, cluster, pods).await;
-        found.map_err(|failure| self.failed(failure))
+        found.map_err(|failure| store.failed(failure))
     }
+}
 
+impl NodeFacts {
     /// Names and last known facts of the nodes that were seen on days from one until before
     /// another.
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn nodes(
-        &mut self,
+    pub async fn last_known(
+        store: &mut Store,
         cluster: &str,
         nodes: &BTreeSet<u32>,
         days: std::ops::Range<u64>,
-    ) -> Result<BTreeMap<u32, (String, NodeFacts)>, StoreError> {
-        self.connect().await?;
-        let connection = self.connection.as_mut().expect("connected before");
+    ) -> Result<BTreeMap<u32, (String, Self)>, StoreError> {
+        store.connect().await?;
+        let connection = store.connection.as_mut().expect("connected before");
         let found = nodes_of(connection, cluster, nodes, days).await;
-        found.map_err(|failure| self.failed(failure))
+        found.map_err(|failure| store.failed(failure))
     }
 }
 

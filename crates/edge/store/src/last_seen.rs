@@ -25,26 +25,26 @@ pub struct LastSeen {
     pub intervals: Vec<DeviceInterval>,
 }
 
-impl Store {
+impl LastSeen {
     /// How each of some devices was left before a moment of its own, looking back to an hour at
     /// most. Devices that the ledger does not know, or that were not there since that hour, are not
     /// in the answer.
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn last_seen(
-        &mut self,
+    pub async fn of(
+        store: &mut Store,
         cluster: &str,
         devices: &BTreeMap<DeviceKey, u64>,
         from_hour: u64,
-    ) -> Result<BTreeMap<DeviceKey, LastSeen>, StoreError> {
+    ) -> Result<BTreeMap<DeviceKey, Self>, StoreError> {
         if devices.is_empty() {
             return Ok(BTreeMap::new());
         }
-        self.connect().await?;
-        let connection = self.connection.as_mut().expect("connected before");
-        let found = last_seen_of(connection, &self.codes, cluster, devices, from_hour).await;
-        found.map_err(|failure| self.failed(failure))
+        store.connect().await?;
+        let connection = store.connection.as_mut().expect("connected before");
+        let found = last_seen_of(connection, &store.codes, cluster, devices, from_hour).await;
+        found.map_err(|failure| store.failed(failure))
     }
 }
 

@@ -71,6 +71,7 @@ pub use last_seen::{DeviceKey, LastSeen};
 pub use names::{NodeGroup, Party, Workload};
 pub use node_bills::NodeTime;
 pub use node_facts::NodeFacts;
+pub use notices::Notices;
 pub use reading::{
     ReadDevice, ReadFree, ReadKept, ReadNode, ReadPod, ReadUsed, Reading, USED_SLOT_MS,
 };

@@ -43,21 +43,21 @@ impl NodeTime {
     }
 }
 
-impl Store {
+impl NodeTime {
     /// What the nodes of a cluster were from one hour until before another, counted since 1970; by
     /// number.
     ///
     /// # Errors
     /// See [`StoreError`]; also where devices are not kept so far back.
-    pub async fn node_times(
-        &mut self,
+    pub async fn of(
+        store: &mut Store,
         cluster: &str,
         hours: Range<u64>,
-    ) -> Result<Vec<NodeTime>, StoreError> {
-        self.connect().await?;
-        let connection = self.connection.as_mut().expect("connected before");
-        let found = times_of(connection, &self.codes, cluster, hours).await;
-        found.map_err(|failure| self.failed(failure))
+    ) -> Result<Vec<Self>, StoreError> {
+        store.connect().await?;
+        let connection = store.connection.as_mut().expect("connected before");
+        let found = times_of(connection, &store.codes, cluster, hours).await;
+        found.map_err(|failure| store.failed(failure))
     }
 }
 

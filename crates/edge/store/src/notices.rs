@@ -7,41 +7,48 @@ use crate::reading::shortened;
 use crate::statements::{Cell, insert, number, read, run, text, unsigned};
 use crate::store::{Store, known_cluster};
 
-impl Store {
+/// What owners of a cluster were told.
+#[derive(Clone, Copy, Debug)]
+pub struct Notices<'c> {
+    /// Name of the cluster.
+    pub cluster: &'c str,
+}
+
+impl Notices<'_> {
     /// When each subject of a cluster was told last, in ms since 1970.
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn told(&mut self, cluster: &str) -> Result<BTreeMap<String, u64>, StoreError> {
-        self.connect().await?;
+    pub async fn told(self, store: &mut Store) -> Result<BTreeMap<String, u64>, StoreError> {
+        store.connect().await?;
         let sql = "SELECT subject, told_ms FROM notice JOIN cluster ON cluster.id = notice.cluster \
                    WHERE cluster.name = $1";
-        let rows = self.read(sql, vec![cluster.into()]).await?;
+        let rows = store.read(sql, vec![self.cluster.into()]).await?;
         let told: Result<_, sqlx::Error> =
             rows.iter().map(|row| Ok((text(row, 0)?, unsigned(row, 1)?))).collect();
-        told.map_err(|error| self.failed(error.into()))
+        told.map_err(|error| store.failed(error.into()))
     }
 
     /// Notes that subjects of a cluster were told at a moment, and forgets all told before another.
     ///
     /// # Errors
     /// See [`StoreError`]; also for a cluster of which nothing was kept.
-    pub async fn tell(
-        &mut self,
-        cluster: &str,
+    pub async fn add(
+        self,
+        store: &mut Store,
         subjects: &[String],
         at_ms: u64,
         before_ms: u64,
     ) -> Result<(), StoreError> {
-        self.connect().await?;
-        let connection = self.connection.as_mut().expect("connected before");
+        store.connect().await?;
+        let connection = store.connection.as_mut().expect("connected before");
         let written = async {
-            let Some(known) = known_cluster(connection, cluster).await? else {
+            let Some(known) = known_cluster(connection, self.cluster).await? else {
                 let found = read(connection, "SELECT COUNT(*) FROM cluster", Vec::new()).await?;
                 let count = found.first().map(|row| number(row, 0)).transpose()?.unwrap_or(0);
                 return Err(Failure::Told(StoreError::UnknownCluster {
-                    address: self.address.to_string(),
-                    cluster: shortened(cluster),
+                    address: store.address.to_string(),
+                    cluster: shortened(self.cluster),
                     known: format!("{count} others"),
                 }));
             };
@@ -56,6 +63,6 @@ impl Store {
             Ok(())
         };
         let written: Result<(), Failure> = written.await;
-        written.map_err(|failure| self.failed(failure))
+        written.map_err(|failure| store.failed(failure))
     }
 }

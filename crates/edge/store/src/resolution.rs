@@ -52,30 +52,32 @@ pub(crate) async fn write(
     Ok(())
 }
 
-impl Store {
+impl DayResolution {
     /// What each day of a period rests on, ascending; days of which nothing was read are not among
     /// them.
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn resolutions(
-        &mut self,
+    pub async fn of(
+        store: &mut Store,
         cluster: &str,
         period: Span,
-    ) -> Result<Vec<DayResolution>, StoreError> {
-        let missing: Coverage = self.missing(cluster, None, period).await?.into_iter().collect();
+    ) -> Result<Vec<Self>, StoreError> {
+        let missing: Coverage = store.missing(cluster, None, period).await?.into_iter().collect();
         let read_spans = missing.missing(period);
-        let steps = self.steps(cluster, period).await.map_err(|failure| self.failed(failure))?;
+        let connection = store.connection.as_mut().expect("connected before");
+        let steps = steps(connection, cluster, period).await;
+        let steps = steps.map_err(|failure| store.failed(failure))?;
         let mut hours_read: Vec<u64> = read_spans
             .into_iter()
             .flat_map(|span| hours(span).collect::<Vec<_>>())
             .map(|hour| hour.from_ms / HOUR_MS)
             .collect();
         hours_read.dedup();
-        let mut days: BTreeMap<u64, DayResolution> = BTreeMap::new();
+        let mut days: BTreeMap<u64, Self> = BTreeMap::new();
         for hour in hours_read {
             let day = hour * HOUR_MS / DAY_MS;
-            let found = days.entry(day).or_insert(DayResolution { day, ..Default::default() });
+            let found = days.entry(day).or_insert(Self { day, ..Self::default() });
             found.hours_read += 1;
             match steps.get(&hour) {
                 None => found.hours_unknown += 1,
@@ -88,19 +90,23 @@ impl Store {
         }
         Ok(days.into_values().collect())
     }
+}
 
-    async fn steps(&mut self, name: &str, period: Span) -> Result<BTreeMap<u64, u64>, Failure> {
-        let connection = self.connection.as_mut().expect("connected before");
-        let Some(cluster) = known_cluster(connection, name).await? else {
-            return Ok(BTreeMap::new());
-        };
-        let sql = "SELECT hour_number, step_ms FROM resolution WHERE cluster = $1 \
-                   AND hour_number >= $2 AND hour_number < $3";
-        let (from, to) = (period.from_ms / HOUR_MS, period.to_ms.div_ceil(HOUR_MS));
-        let cells = [cluster.id, from as i64, to as i64].map(Cell::Number);
-        let rows = read(connection, sql, cells.to_vec()).await?;
-        let steps: Result<_, sqlx::Error> =
-            rows.iter().map(|row| Ok((unsigned(row, 0)?, unsigned(row, 1)?))).collect();
-        Ok(steps?)
-    }
+/// Steps of the hours of a period, by hour.
+async fn steps(
+    connection: &mut AnyConnection,
+    name: &str,
+    period: Span,
+) -> Result<BTreeMap<u64, u64>, Failure> {
+    let Some(cluster) = known_cluster(connection, name).await? else {
+        return Ok(BTreeMap::new());
+    };
+    let sql = "SELECT hour_number, step_ms FROM resolution WHERE cluster = $1 \
+               AND hour_number >= $2 AND hour_number < $3";
+    let (from, to) = (period.from_ms / HOUR_MS, period.to_ms.div_ceil(HOUR_MS));
+    let cells = [cluster.id, from as i64, to as i64].map(Cell::Number);
+    let rows = read(connection, sql, cells.to_vec()).await?;
+    let steps: Result<_, sqlx::Error> =
+        rows.iter().map(|row| Ok((unsigned(row, 0)?, unsigned(row, 1)?))).collect();
+    Ok(steps?)
 }

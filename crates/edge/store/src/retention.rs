@@ -1,7 +1,7 @@
 //! What is kept for how long.
 
 use dovetail_account::rollup::DAY_MS;
-use sqlx::Connection;
+use sqlx::{AnyConnection, Connection};
 
 use crate::error::{Failure, StoreError};
 use crate::statements::{Cell, run};
@@ -30,43 +30,39 @@ pub struct Forgotten {
     pub charges: u64,
 }
 
-impl Store {
+impl Retention {
     /// Forgets what is older than it has to be; `now_ms` is the present. Nodes' hours are kept at
     /// least as long as their devices', from which they are added up. Sums stay what they are.
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn forget(
-        &mut self,
-        now_ms: u64,
-        retention: &Retention,
-    ) -> Result<Forgotten, StoreError> {
+    pub async fn apply(&self, store: &mut Store, now_ms: u64) -> Result<Forgotten, StoreError> {
         let mut forgotten = Forgotten::default();
-        for name in self.clusters().await? {
-            match self.forget_of(&name, now_ms, retention).await {
+        for name in store.clusters().await? {
+            let connection = store.connection.as_mut().expect("connected before");
+            match self.forget_of(connection, &name, now_ms).await {
                 Ok(more) => {
                     forgotten.device_hours += more.device_hours;
                     forgotten.charges += more.charges;
                 }
-                Err(failure) => return Err(self.failed(failure)),
+                Err(failure) => return Err(store.failed(failure)),
             }
         }
         Ok(forgotten)
     }
 
     async fn forget_of(
-        &mut self,
+        &self,
+        connection: &mut AnyConnection,
         name: &str,
         now_ms: u64,
-        retention: &Retention,
     ) -> Result<Forgotten, Failure> {
         let floor = |days: u32| (now_ms / DAY_MS).saturating_sub(u64::from(days)) * 24;
-        let connection = self.connection.as_mut().expect("connected before");
         let mut transaction = connection.begin().await?;
         let cluster = locked_cluster(&mut transaction, name).await?;
         // What is forgotten stays forgotten, whatever a later setting or clock says.
-        let devices = floor(retention.devices_days).max(cluster.devices_from_hour);
-        let longer = retention.nodes_days.max(retention.devices_days);
+        let devices = floor(self.devices_days).max(cluster.devices_from_hour);
+        let longer = self.nodes_days.max(self.devices_days);
         let nodes = floor(longer).max(cluster.nodes_from_hour);
         let before = |hour: u64| vec![Cell::Number(cluster.id), Cell::Number(hour as i64)];
         let older =

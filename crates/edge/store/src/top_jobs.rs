@@ -42,7 +42,7 @@ struct Asked<'a> {
     all: BTreeMap<Key, Sum>,
 }
 
-impl Store {
+impl TopJobs {
     /// The jobs that cost most under a method, the one of [`default_method`](crate::default_method)
     /// if none is given; of jobs that cost the same, those with more GPU-time, then by name. A job
     /// of several workloads or parties is one by its name; jobs of several clusters are several.
@@ -52,20 +52,20 @@ impl Store {
     ///
     /// # Errors
     /// See [`StoreError`].
-    pub async fn top_jobs(
-        &mut self,
+    pub async fn of(
+        store: &mut Store,
         question: &Question,
         most: u32,
         method: Option<SplitMethod>,
-    ) -> Result<TopJobs, StoreError> {
-        let asked = self.asked(question).await?;
-        let is_file = self.address.is_file();
+    ) -> Result<Self, StoreError> {
+        let asked = store.asked(question).await?;
+        let is_file = store.address.is_file();
         let question = Question { detail: Detail::default(), ..question.clone() };
-        let connection = self.connection.as_mut().expect("connected before");
-        let found = answer(connection, is_file, &self.codes, &asked, &question, (most, method));
+        let connection = store.connection.as_mut().expect("connected before");
+        let found = answer(connection, is_file, &store.codes, &asked, &question, (most, method));
         match found.await {
             Ok(found) => Ok(found),
-            Err(failure) => Err(self.failed(failure)),
+            Err(failure) => Err(store.failed(failure)),
         }
     }
 }

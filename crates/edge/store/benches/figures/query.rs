@@ -71,7 +71,7 @@ async fn fill(store: &mut Store, month: &mut Month, end_hour: u64) {
     // Devices have been rolled up: what is left is measured.
     let retention = Retention { devices_days: 0, nodes_days: 90 };
     let now_ms = (last_turn + 1).next_multiple_of(24) * HOUR_MS;
-    store.forget(now_ms, &retention).await.expect("forgotten");
+    retention.apply(store, now_ms).await.expect("forgotten");
     month.fill(START_HOUR, end_hour).await;
 }
 
@@ -135,7 +135,7 @@ async fn ask(store: &mut Store, asked: Asked, (from_hour, to_hour): (u64, u64)) 
     let detail = Detail { workload, ..Detail::default() };
     let question = Question { cluster: None, from_hour, to_hour, detail };
     match asked {
-        Asked::TopJobs => store.top_jobs(&question, MOST_JOBS, None).await.expect("an answer"),
+        Asked::TopJobs => TopJobs::of(store, &question, MOST_JOBS, None).await.expect("an answer"),
         Asked::Teams | Asked::AllJobs => {
             let rows = store.sums(&question).await.expect("an answer");
             TopJobs { rows, ..TopJobs::default() }

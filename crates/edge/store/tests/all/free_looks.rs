@@ -7,7 +7,8 @@ use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_account::rollup::{DAY_MS, FreeLook, HOUR_MS};
 use dovetail_model::FreeCause;
 use dovetail_store::{
-    Detail, Question, ReadDevice, ReadFree, ReadNode, ReadPod, Reading, Retention, Store,
+    Detail, HistoryHour, Question, ReadDevice, ReadFree, ReadNode, ReadPod, Reading, Retention,
+    Store,
 };
 
 use crate::databases::{Databases, open, run};
@@ -134,7 +135,7 @@ fn causes_are_kept_whatever_is_read_again_and_by_whom() {
                 }
                 assert_eq!(minutes_by_cause(&mut store, &cluster).await, expected(), "{place}");
                 // Devices have them too, and again nothing changes.
-                let hour = store.history(&cluster, START_HOUR + 1).await.unwrap();
+                let hour = HistoryHour::of(&mut store, &cluster, START_HOUR + 1).await.unwrap();
                 let causes = hour.devices.iter().flat_map(|device| &device.intervals);
                 let free = DeviceState::Free(Some(FreeCause::NoDemand));
                 assert!(causes.filter(|interval| interval.state == free).count() >= 2);
@@ -144,7 +145,7 @@ fn causes_are_kept_whatever_is_read_again_and_by_whom() {
             }
             // They go with the devices that they are of.
             let later_ms = START_MS + 40 * DAY_MS;
-            store.forget(later_ms, &Retention::default()).await.unwrap();
+            Retention::default().apply(&mut store, later_ms).await.unwrap();
             assert_eq!(minutes_by_cause(&mut store, "c0").await, expected());
         });
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_account::device_time::{DeviceInterval, DeviceState, Span};
 use dovetail_account::rollup::HOUR_MS;
-use dovetail_store::{DeviceKey, ReadDevice, Reading};
+use dovetail_store::{DeviceKey, HistoryPod, LastSeen, ReadDevice, Reading};
 
 use crate::databases::{Databases, open, run};
 use crate::world::{START_HOUR, START_MS, World};
@@ -48,18 +48,18 @@ fn a_device_that_comes_back_says_how_it_was_left() {
                 (key(2, "GPU-0"), at(300)),
                 (key(0, "another"), at(300)),
             ]);
-            let found = store.last_seen("one", &asked, START_HOUR).await.unwrap();
+            let found = LastSeen::of(&mut store, "one", &asked, START_HOUR).await.unwrap();
             assert_eq!(found.len(), 2, "{found:?}");
             let (left, before) = (&found[&key(0, "GPU-0")], &found[&key(1, "GPU-0")]);
             assert_eq!((left.until_ms, before.until_ms), (at(50), at(160)));
             assert_eq!(before.intervals[0].holder, None);
             let holder = left.intervals[0].holder.expect("a pod had it");
-            let pods = store.pods("one", &BTreeSet::from([holder])).await.unwrap();
+            let pods = HistoryPod::of(&mut store, "one", &BTreeSet::from([holder])).await.unwrap();
             assert_eq!(pods[&holder].name, reading.pods[1].name);
             // Who looks back less far does not see it.
-            let found = store.last_seen("one", &asked, START_HOUR + 1).await.unwrap();
+            let found = LastSeen::of(&mut store, "one", &asked, START_HOUR + 1).await.unwrap();
             assert_eq!(found.keys().collect::<Vec<_>>(), [&key(1, "GPU-0")]);
-            let nothing = store.last_seen("two", &asked, START_HOUR).await.unwrap();
+            let nothing = LastSeen::of(&mut store, "two", &asked, START_HOUR).await.unwrap();
             assert!(nothing.is_empty());
         });
     }

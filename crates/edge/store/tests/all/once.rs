@@ -173,7 +173,7 @@ fn what_is_forgotten_is_gone_and_its_sums_stay() {
             let before = store.sums(&question(&world, by_job, 48)).await.unwrap();
             // The third day is over: 1 more is kept beside the fourth, which begins.
             let retention = Retention { devices_days: 1, nodes_days: 2 };
-            let forgotten = store.forget(now_ms, &retention).await.unwrap();
+            let forgotten = retention.apply(&mut store, now_ms).await.unwrap();
             assert!(forgotten.device_hours > 200 && forgotten.charges > 0, "{forgotten:?}");
             let after = store.sums(&question(&world, by_job, 48)).await.unwrap();
             assert_eq!(format!("{after:?}"), format!("{before:?}"));

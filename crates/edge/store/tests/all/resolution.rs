@@ -56,7 +56,7 @@ fn an_hour_rests_on_its_coarsest_part_until_it_is_read_as_a_whole() {
             for (span, step_ms, expected) in rows {
                 let reading = Reading { step_ms, ..world.reading(span) };
                 store.keep(&reading, now_ms).await.unwrap();
-                let found = store.resolutions("one", world.period()).await.unwrap();
+                let found = DayResolution::of(&mut store, "one", world.period()).await.unwrap();
                 let expected = expected.into_iter().zip(day..).map(|(of_day, day)| {
                     let (hours_read, hours_unknown, finest_s, coarsest_s) = of_day;
                     DayResolution {
@@ -70,9 +70,9 @@ fn an_hour_rests_on_its_coarsest_part_until_it_is_read_as_a_whole() {
                 assert_eq!(found, expected.collect::<Vec<_>>(), "{span:?} {step_ms:?}");
             }
             // Only hours of the period count.
-            let found = store.resolutions("one", half(40, 41)).await.unwrap();
+            let found = DayResolution::of(&mut store, "one", half(40, 41)).await.unwrap();
             assert_eq!((found.len(), found[0].hours_read), (1, 1));
-            assert!(store.resolutions("two", world.period()).await.unwrap().is_empty());
+            assert!(DayResolution::of(&mut store, "two", world.period()).await.unwrap().is_empty());
         });
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_account::split::SplitMethod;
-use dovetail_store::{Detail, Question, Reading, Store, SumRow};
+use dovetail_store::{Detail, Question, Reading, Store, SumRow, TopJobs};
 
 use crate::databases::{Databases, open, run};
 use crate::world::{START_HOUR, World};
@@ -56,7 +56,7 @@ async fn is_right(store: &mut Store, question: &Question, most: u32, method: Spl
         .collect();
     expected.sort_by(|one, other| other.cmp(one));
 
-    let found = store.top_jobs(question, most, Some(method)).await.unwrap();
+    let found = TopJobs::of(store, question, most, Some(method)).await.unwrap();
     let top = by_job(&found.rows);
     assert_eq!(top.len() as u64 + found.other_jobs, jobs.len() as u64, "{what}");
     let mut shown = Vec::new();
