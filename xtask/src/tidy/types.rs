@@ -20,7 +20,7 @@ const METHODS_MAX: usize = 30;
 /// Types that are larger, by name, with the most files and methods that they may have. The list may
 /// only shrink: it gets no new rows, and its numbers fall with the types.
 const EXCEPTIONS: &[(&str, usize, usize)] =
-    &[("Draw", 11, 48), ("Search", 5, 25), ("State", 9, 57)];
+    &[("Search", 5, 25), ("State", 9, 57)];
 
 /// A type by the file that defines it.
 type Definition = (usize, String);

@@ -13,20 +13,20 @@ pub(super) const REVISIONS: [&str; 2] = ["5d4f", "9b2c"];
 pub(super) const NAMESPACES: [&str; 3] = ["default", "team-a", "team-b"];
 
 /// `podAffinity` or `podAntiAffinity`, required terms only.
-pub(super) fn add_pod_terms(draw: &mut Draw, pod: &mut Value, kind: &str, most_terms: usize) {
+pub(super) fn add_pod_terms(pod: &mut Value, kind: &str, most_terms: usize, draw: &mut Draw) {
     let labels = pod["metadata"]["labels"].clone();
     let terms =
-        (0..1 + draw.below(most_terms)).map(|_| term(draw, &labels)).collect::<Vec<Value>>();
+        (0..1 + draw.below(most_terms)).map(|_| term(&labels, draw)).collect::<Vec<Value>>();
     pod["spec"]["affinity"][kind]["requiredDuringSchedulingIgnoredDuringExecution"] =
         Value::Array(terms);
 }
 
-fn term(draw: &mut Draw, labels: &Value) -> Value {
+fn term(labels: &Value, draw: &mut Draw) -> Value {
     let mut term = json!({"topologyKey": topology_key(draw)});
     if draw.chance(97) {
         term["labelSelector"] = selector(draw);
         if draw.chance(20) {
-            add_label_keys(draw, &mut term, labels);
+            add_label_keys(&mut term, labels, draw);
         }
     }
     match draw.below(10) {
@@ -50,7 +50,7 @@ pub(super) fn topology_key(draw: &mut Draw) -> &'static str {
 
 /// The server turns both lists into expressions of the selector when the pod is created, and keeps
 /// the lists; keys that the pod does not carry are left out.
-fn add_label_keys(draw: &mut Draw, term: &mut Value, labels: &Value) {
+fn add_label_keys(term: &mut Value, labels: &Value, draw: &mut Draw) {
     let (field, operator) = draw.pick(&[("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")]);
     let key = draw.pick(&["pod-template-hash", "tier", "absent-key"]);
     term[field] = json!([key]);

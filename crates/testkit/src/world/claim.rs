@@ -13,11 +13,11 @@ pub(super) const DRIVER: &str = "disk.csi.example.com";
 pub(super) const CAPACITY_DRIVER: &str = "local.csi.example.com";
 
 /// What is there before any pod: classes, drivers, what each node can attach, how much is left.
-pub(super) fn add_storage(draw: &mut Draw, world: &mut World, nodes: &[String]) {
+pub(super) fn add_storage(nodes: &[String], world: &mut World, draw: &mut Draw) {
     let delayed = "WaitForFirstConsumer";
     let mut zonal =
         json!({"metadata": {"name": "zonal"}, "provisioner": DRIVER, "volumeBindingMode": delayed});
-    zonal["allowedTopologies"] = allowed_topologies(draw);
+    add_allowed_topologies(&mut zonal, draw);
     world.storage_classes = vec![
         zonal,
         json!({"metadata": {"name": "delayed"}, "provisioner": DRIVER, "volumeBindingMode": delayed}),
@@ -35,15 +35,15 @@ pub(super) fn add_storage(draw: &mut Draw, world: &mut World, nodes: &[String]) 
     let limited_percent = draw.pick(&[40, 70, 90]);
     for node in nodes {
         if draw.chance(90) {
-            world.csi_nodes.push(csi_node(draw, node, limited_percent));
+            world.csi_nodes.push(csi_node(node, limited_percent, draw));
         }
     }
     for number in 0..draw.below(4) {
-        world.csi_storage_capacities.push(capacity(draw, number, nodes));
+        world.csi_storage_capacities.push(capacity(number, nodes, draw));
     }
 }
 
-fn allowed_topologies(draw: &mut Draw) -> Value {
+fn add_allowed_topologies(class: &mut Value, draw: &mut Draw) {
     let mut terms = Vec::new();
     for _ in 0..1 + draw.below(2) {
         let mut expressions = vec![json!({"key": ZONE, "values": draw.some(&ZONES, 2)})];
@@ -52,10 +52,10 @@ fn allowed_topologies(draw: &mut Draw) -> Value {
         }
         terms.push(json!({"matchLabelExpressions": expressions}));
     }
-    Value::Array(terms)
+    class["allowedTopologies"] = Value::Array(terms);
 }
 
-fn csi_node(draw: &mut Draw, node: &str, limited_percent: usize) -> Value {
+fn csi_node(node: &str, limited_percent: usize, draw: &mut Draw) -> Value {
     let mut driver = json!({"name": DRIVER, "nodeID": node, "topologyKeys": [ZONE]});
     if draw.chance(limited_percent) {
         driver["allocatable"] = json!({"count": draw.between(1, 2)});
@@ -65,7 +65,7 @@ fn csi_node(draw: &mut Draw, node: &str, limited_percent: usize) -> Value {
     json!({"metadata": {"name": node}, "spec": {"drivers": drivers}})
 }
 
-fn capacity(draw: &mut Draw, number: usize, nodes: &[String]) -> Value {
+fn capacity(number: usize, nodes: &[String], draw: &mut Draw) -> Value {
     let mut capacity = json!({
         "metadata": {"name": format!("capacity-{number}"), "namespace": "default"},
         "storageClassName": draw.pick(&["scarce", "scarce", "scarce", "zonal"]),
@@ -107,12 +107,12 @@ pub(super) enum ClaimState {
 
 /// Adds a claim, and its volume where it has one. `owner` is set for ephemeral volumes.
 pub(super) fn add_claim(
-    draw: &mut Draw,
-    world: &mut World,
     (namespace, name): (&str, &str),
     state: ClaimState,
     owner: Option<Value>,
     nodes: &[String],
+    world: &mut World,
+    draw: &mut Draw,
 ) {
     let mut claim = json!({
         "metadata": {"name": name, "namespace": namespace, "uid": format!("uid-{namespace}-{name}")},
@@ -127,7 +127,7 @@ pub(super) fn add_claim(
     }
     match state {
         ClaimState::Anywhere | ClaimState::Affine | ClaimState::Zoned => {
-            bind(draw, world, &mut claim, state);
+            bind(&mut claim, state, world, draw);
         }
         ClaimState::Delayed | ClaimState::Selected => {
             claim["spec"]["storageClassName"] =
@@ -138,7 +138,7 @@ pub(super) fn add_claim(
             }
         }
         ClaimState::Broken => {
-            if !break_claim(draw, &mut claim) {
+            if !break_claim(&mut claim, draw) {
                 return;
             }
         }
@@ -146,7 +146,7 @@ pub(super) fn add_claim(
     world.persistent_volume_claims.push(claim);
 }
 
-fn bind(draw: &mut Draw, world: &mut World, claim: &mut Value, state: ClaimState) {
+fn bind(claim: &mut Value, state: ClaimState, world: &mut World, draw: &mut Draw) {
     let name = format!("pv-{}", world.persistent_volumes.len());
     claim["spec"]["storageClassName"] = json!("delayed");
     claim["spec"]["volumeName"] = json!(name);
@@ -187,7 +187,7 @@ fn bind(draw: &mut Draw, world: &mut World, claim: &mut Value, state: ClaimState
 }
 
 /// Makes the claim one that no pod can be scheduled with; false: leave it away altogether.
-fn break_claim(draw: &mut Draw, claim: &mut Value) -> bool {
+fn break_claim(claim: &mut Value, draw: &mut Draw) -> bool {
     claim["spec"]["storageClassName"] = json!("immediate");
     match draw.below(6) {
         0 => return false,
@@ -213,7 +213,7 @@ fn break_claim(draw: &mut Draw, claim: &mut Value) -> bool {
 }
 
 /// An attachment of a volume that a pod on the node may or may not use.
-pub(super) fn add_attachment(draw: &mut Draw, world: &mut World, node: &str) {
+pub(super) fn add_attachment(node: &str, world: &mut World, draw: &mut Draw) {
     if world.persistent_volumes.is_empty() {
         return;
     }

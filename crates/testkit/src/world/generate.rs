@@ -21,31 +21,31 @@ pub fn generate(seed: u64) -> World {
     let names: Vec<String> =
         (0..4 + draw.below(7)).map(|number| format!("node-{number}")).collect();
     for name in &names {
-        let node = node(draw, &climate, name);
+        let node = node(&climate, name, draw);
         world.nodes.push(node);
     }
     let volumes = draw.chance(60);
     if volumes {
-        add_storage(draw, &mut world, &names);
+        add_storage(&names, &mut world, draw);
     }
     let setting = Setting { volumes, crowded: climate.crowded };
     for number in 0..draw.below(25) {
-        let pod = existing(draw, &mut world, &format!("running-{number}"), &names, &setting);
+        let pod = existing(&format!("running-{number}"), &names, &setting, &mut world, draw);
         world.pods.push(pod);
     }
-    let modest = pending(draw, &mut world, "modest", &[], &names);
+    let modest = pending("modest", &[], &names, &mut world, draw);
     let choice = draw.pick(&[Demand::NodeName, Demand::NodeSelector]);
-    let picky = pending(draw, &mut world, "picky", &[choice], &names);
+    let picky = pending("picky", &[choice], &names, &mut world, draw);
     world.pending.extend([modest, picky]);
     for number in 0..4 {
-        let demands = demands(draw, volumes);
-        let pod = pending(draw, &mut world, &format!("waiting-{number}"), &demands, &names);
+        let demands = demands(volumes, draw);
+        let pod = pending(&format!("waiting-{number}"), &demands, &names, &mut world, draw);
         world.pending.push(pod);
     }
     if volumes {
         for name in &names {
             if draw.chance(25) {
-                add_attachment(draw, &mut world, name);
+                add_attachment(name, &mut world, draw);
             }
         }
     }
@@ -53,7 +53,7 @@ pub fn generate(seed: u64) -> World {
 }
 
 /// One demand for most pods, so that single filters decide; several for the rest.
-fn demands(draw: &mut Draw, volumes: bool) -> Vec<Demand> {
+fn demands(volumes: bool, draw: &mut Draw) -> Vec<Demand> {
     let count = draw.pick(&[1, 1, 1, 1, 1, 1, 2, 2, 3, 4]);
     let mut demands = Vec::new();
     while demands.len() < count {

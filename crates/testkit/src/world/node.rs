@@ -48,14 +48,14 @@ impl Climate {
 }
 
 /// One node. Objects are what the API server would return from a list.
-pub(super) fn node(draw: &mut Draw, climate: &Climate, name: &str) -> Value {
+pub(super) fn node(climate: &Climate, name: &str, draw: &mut Draw) -> Value {
     let mut node = json!({
-        "metadata": {"name": name, "uid": format!("uid-{name}"), "labels": labels(draw, climate, name)},
+        "metadata": {"name": name, "uid": format!("uid-{name}"), "labels": labels(climate, name, draw)},
         "spec": {},
-        "status": {"allocatable": allocatable(draw, climate)},
+        "status": {"allocatable": allocatable(climate, draw)},
     });
     node["status"]["capacity"] = node["status"]["allocatable"].clone();
-    let mut taints = taints(draw, climate);
+    let mut taints = taints(climate, draw);
     if draw.chance(climate.cordoned_percent) {
         node["spec"]["unschedulable"] = json!(true);
         // The node controller adds this taint a moment after the field is set.
@@ -74,7 +74,7 @@ pub(super) fn node(draw: &mut Draw, climate: &Climate, name: &str) -> Value {
     node
 }
 
-fn labels(draw: &mut Draw, climate: &Climate, name: &str) -> Value {
+fn labels(climate: &Climate, name: &str, draw: &mut Draw) -> Value {
     let mut labels = Map::new();
     let mut set = |key: &str, value: &str| labels.insert(key.to_owned(), json!(value));
     let has = climate.labelled_percent;
@@ -102,7 +102,7 @@ fn labels(draw: &mut Draw, climate: &Climate, name: &str) -> Value {
     Value::Object(labels)
 }
 
-fn taints(draw: &mut Draw, climate: &Climate) -> Vec<Value> {
+fn taints(climate: &Climate, draw: &mut Draw) -> Vec<Value> {
     if !draw.chance(climate.tainted_percent) {
         return Vec::new();
     }
@@ -120,7 +120,7 @@ fn taints(draw: &mut Draw, climate: &Climate) -> Vec<Value> {
         .collect()
 }
 
-fn allocatable(draw: &mut Draw, climate: &Climate) -> Value {
+fn allocatable(climate: &Climate, draw: &mut Draw) -> Value {
     let slots = if climate.most_slots > 100 { 110 } else { draw.between(1, climate.most_slots) };
     let mut allocatable = json!({
         "cpu": draw.pick(&["4", "8", "15890m", "32"]),

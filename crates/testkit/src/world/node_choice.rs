@@ -7,11 +7,11 @@ use super::node::{FEATURES, HOSTNAME, RACK, REGION, TAINTS, ZONE, ZONES};
 use super::random::Draw;
 
 /// `spec.nodeName` of a pod that asks to be judged for one node.
-pub(super) fn add_node_name(draw: &mut Draw, spec: &mut Value, nodes: &[String]) {
+pub(super) fn add_node_name(spec: &mut Value, nodes: &[String], draw: &mut Draw) {
     spec["nodeName"] = if draw.chance(95) { json!(draw.one(nodes)) } else { json!("no-such-node") };
 }
 
-pub(super) fn add_node_selector(draw: &mut Draw, spec: &mut Value, nodes: &[String]) {
+pub(super) fn add_node_selector(spec: &mut Value, nodes: &[String], draw: &mut Draw) {
     let mut selector = json!({});
     for _ in 0..1 + draw.below(2) {
         match draw.below(4) {
@@ -25,13 +25,13 @@ pub(super) fn add_node_selector(draw: &mut Draw, spec: &mut Value, nodes: &[Stri
 }
 
 /// Required node affinity with every operator, over labels and over the node's name.
-pub(super) fn add_node_affinity(draw: &mut Draw, spec: &mut Value, nodes: &[String]) {
-    let terms = (0..1 + draw.below(3)).map(|_| term(draw, nodes)).collect::<Vec<Value>>();
+pub(super) fn add_node_affinity(spec: &mut Value, nodes: &[String], draw: &mut Draw) {
+    let terms = (0..1 + draw.below(3)).map(|_| term(nodes, draw)).collect::<Vec<Value>>();
     spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
         json!({"nodeSelectorTerms": terms});
 }
 
-fn term(draw: &mut Draw, nodes: &[String]) -> Value {
+fn term(nodes: &[String], draw: &mut Draw) -> Value {
     let mut term = json!({});
     // A term without any expression matches no node.
     let expressions = (0..draw.below(3)).map(|_| label_expression(draw)).collect::<Vec<Value>>();
@@ -67,7 +67,7 @@ pub(super) fn label_expression(draw: &mut Draw) -> Value {
 }
 
 /// Tolerations for some taints, by either operator.
-pub(super) fn add_tolerations(draw: &mut Draw, spec: &mut Value) {
+pub(super) fn add_tolerations(spec: &mut Value, draw: &mut Draw) {
     let mut tolerations = Vec::new();
     for _ in 0..draw.below(4) {
         let (key, value) = draw.pick(&TAINTS);
@@ -98,7 +98,7 @@ pub(super) fn add_universal_toleration(spec: &mut Value) {
 }
 
 /// Fields that only a node which declares a feature can honour.
-pub(super) fn add_needed_feature(draw: &mut Draw, spec: &mut Value) {
+pub(super) fn add_needed_feature(spec: &mut Value, draw: &mut Draw) {
     match draw.pick(&FEATURES) {
         "RestartAllContainersOnContainerExits" => {
             spec["containers"][0]["restartPolicy"] = json!("Never");

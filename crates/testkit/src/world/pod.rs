@@ -80,20 +80,20 @@ pub(super) const DEMANDS: [Demand; 33] = [
 
 /// A pod that runs, or is being deleted, on one of the nodes.
 pub(super) fn existing(
-    draw: &mut Draw,
-    world: &mut World,
     name: &str,
     nodes: &[String],
     setting: &Setting,
+    world: &mut World,
+    draw: &mut Draw,
 ) -> Value {
     let volumes = setting.volumes;
-    let mut pod = blank(draw, name);
+    let mut pod = blank(name, draw);
     if draw.chance(50) {
         pod["spec"]["schedulerName"] = json!("default-scheduler");
     }
     let largest = if setting.crowded { Appetite::Large } else { Appetite::Small };
     let appetite = draw.pick(&[Appetite::None, Appetite::Small, Appetite::Small, largest]);
-    add_containers(draw, &mut pod["spec"], appetite);
+    add_containers(&mut pod["spec"], appetite, draw);
     let node = draw.below(nodes.len());
     pod["spec"]["nodeName"] = json!(nodes[node]);
     if !setting.crowded {
@@ -101,26 +101,26 @@ pub(super) fn existing(
     }
     pod["status"] = json!({"phase": draw.pick(&["Running", "Running", "Running", "Pending"])});
     if draw.chance(35) {
-        add_host_ports(draw, &mut pod["spec"]);
+        add_host_ports(&mut pod["spec"], draw);
     }
     if draw.chance(9) {
-        add_pod_terms(draw, &mut pod, "podAntiAffinity", 2);
+        add_pod_terms(&mut pod, "podAntiAffinity", 2, draw);
     }
     if draw.chance(10) {
-        add_pod_terms(draw, &mut pod, "podAffinity", 1);
+        add_pod_terms(&mut pod, "podAffinity", 1, draw);
     }
     if draw.chance(35) {
-        add_disk(draw, &mut pod);
+        add_disk(&mut pod, draw);
     }
     if volumes && draw.chance(60) {
         let state = draw.pick(&[ClaimState::Anywhere, ClaimState::Anywhere, ClaimState::Affine]);
-        add_own_claim(draw, world, &mut pod, state, nodes);
+        add_own_claim(&mut pod, state, nodes, world, draw);
     }
     if volumes && draw.chance(15) {
-        add_shared_claim(draw, world, &mut pod, false);
+        add_shared_claim(&mut pod, false, world, draw);
     }
     if draw.chance(if setting.crowded { 20 } else { 6 }) {
-        add_resize(draw, &mut pod);
+        add_resize(&mut pod, draw);
     }
     match draw.below(20) {
         0 | 1 => pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"),
@@ -150,69 +150,69 @@ fn drop_what_is_not_there(spec: &mut Value, node: &Value) {
 
 /// A pod that waits, with these demands.
 pub(super) fn pending(
-    draw: &mut Draw,
-    world: &mut World,
     name: &str,
     demands: &[Demand],
     nodes: &[String],
+    world: &mut World,
+    draw: &mut Draw,
 ) -> Value {
-    let mut pod = blank(draw, name);
+    let mut pod = blank(name, draw);
     let appetite = if demands.contains(&Demand::Capacity) {
         Appetite::Large
     } else {
         draw.pick(&[Appetite::None, Appetite::Small])
     };
-    add_containers(draw, &mut pod["spec"], appetite);
+    add_containers(&mut pod["spec"], appetite, draw);
     if !demands.contains(&Demand::NoToleration) && !demands.contains(&Demand::SomeTolerations) {
         add_universal_toleration(&mut pod["spec"]);
     }
     pod["status"] = json!({"phase": "Pending"});
     for &demand in demands {
-        add_demand(draw, world, &mut pod, demand, nodes);
+        add_demand(&mut pod, demand, nodes, world, draw);
     }
     pod
 }
 
 fn add_demand(
-    draw: &mut Draw,
-    world: &mut World,
     pod: &mut Value,
     demand: Demand,
     nodes: &[String],
+    world: &mut World,
+    draw: &mut Draw,
 ) {
     let spec = &mut pod["spec"];
     match demand {
-        Demand::NodeName => add_node_name(draw, spec, nodes),
-        Demand::NodeSelector => add_node_selector(draw, spec, nodes),
-        Demand::NodeAffinity => add_node_affinity(draw, spec, nodes),
+        Demand::NodeName => add_node_name(spec, nodes, draw),
+        Demand::NodeSelector => add_node_selector(spec, nodes, draw),
+        Demand::NodeAffinity => add_node_affinity(spec, nodes, draw),
         Demand::NoToleration | Demand::Capacity => {}
-        Demand::SomeTolerations => add_tolerations(draw, spec),
-        Demand::HostPorts => add_host_ports(draw, spec),
-        Demand::Disk => add_disk(draw, pod),
-        Demand::OncePodClaim => add_shared_claim(draw, world, pod, true),
-        Demand::AffineVolume => add_own_claim(draw, world, pod, ClaimState::Affine, nodes),
-        Demand::ZonedVolume => add_own_claim(draw, world, pod, ClaimState::Zoned, nodes),
-        Demand::DelayedVolume => add_own_claim(draw, world, pod, ClaimState::Delayed, nodes),
-        Demand::SelectedVolume => add_own_claim(draw, world, pod, ClaimState::Selected, nodes),
-        Demand::BrokenClaim => add_own_claim(draw, world, pod, ClaimState::Broken, nodes),
+        Demand::SomeTolerations => add_tolerations(spec, draw),
+        Demand::HostPorts => add_host_ports(spec, draw),
+        Demand::Disk => add_disk(pod, draw),
+        Demand::OncePodClaim => add_shared_claim(pod, true, world, draw),
+        Demand::AffineVolume => add_own_claim(pod, ClaimState::Affine, nodes, world, draw),
+        Demand::ZonedVolume => add_own_claim(pod, ClaimState::Zoned, nodes, world, draw),
+        Demand::DelayedVolume => add_own_claim(pod, ClaimState::Delayed, nodes, world, draw),
+        Demand::SelectedVolume => add_own_claim(pod, ClaimState::Selected, nodes, world, draw),
+        Demand::BrokenClaim => add_own_claim(pod, ClaimState::Broken, nodes, world, draw),
         Demand::Attachments => {
             for _ in 0..1 + draw.below(2) {
-                add_own_claim(draw, world, pod, ClaimState::Anywhere, nodes);
+                add_own_claim(pod, ClaimState::Anywhere, nodes, world, draw);
             }
             if draw.chance(40) {
-                add_shared_claim(draw, world, pod, false);
+                add_shared_claim(pod, false, world, draw);
             }
         }
-        Demand::Spread => add_spread(draw, pod),
-        Demand::Affinity => add_pod_terms(draw, pod, "podAffinity", 2),
-        Demand::AntiAffinity => add_pod_terms(draw, pod, "podAntiAffinity", 2),
-        Demand::NeededFeature => add_needed_feature(draw, spec),
+        Demand::Spread => add_spread(pod, draw),
+        Demand::Affinity => add_pod_terms(pod, "podAffinity", 2, draw),
+        Demand::AntiAffinity => add_pod_terms(pod, "podAntiAffinity", 2, draw),
+        Demand::NeededFeature => add_needed_feature(spec, draw),
         Demand::Gate => spec["schedulingGates"] = json!([{"name": "example.com/quota"}]),
     }
 }
 
 /// A pod with a name, a namespace and labels.
-fn blank(draw: &mut Draw, name: &str) -> Value {
+fn blank(name: &str, draw: &mut Draw) -> Value {
     let namespace = draw.pick(&[NAMESPACES[0], NAMESPACES[0], NAMESPACES[1], NAMESPACES[2]]);
     let mut labels = json!({});
     if draw.chance(90) {

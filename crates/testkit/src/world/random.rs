@@ -3,7 +3,7 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::Rng;
 
-/// One stream of draws.
+/// One stream of draws. Whatever is drawn takes it as its last argument, behind what it is about.
 pub(super) struct Draw(Pcg64);
 
 impl Draw {

@@ -16,10 +16,10 @@ pub(super) enum Appetite {
 }
 
 /// Puts `containers`, `initContainers`, `overhead` and pod-level `resources` into a pod's spec.
-pub(super) fn add_containers(draw: &mut Draw, spec: &mut Value, appetite: Appetite) {
+pub(super) fn add_containers(spec: &mut Value, appetite: Appetite, draw: &mut Draw) {
     let containers = if appetite == Appetite::Large { 1 + draw.below(3) } else { 1 };
     spec["containers"] = (0..containers)
-        .map(|number| container(draw, &format!("main-{number}"), appetite))
+        .map(|number| container(&format!("main-{number}"), appetite, draw))
         .collect();
     if appetite != Appetite::Large {
         return;
@@ -28,7 +28,7 @@ pub(super) fn add_containers(draw: &mut Draw, spec: &mut Value, appetite: Appeti
         let inits = 1 + draw.below(3);
         spec["initContainers"] = (0..inits)
             .map(|number| {
-                let mut init = container(draw, &format!("init-{number}"), appetite);
+                let mut init = container(&format!("init-{number}"), appetite, draw);
                 if draw.chance(50) {
                     init["restartPolicy"] = json!("Always");
                 }
@@ -50,16 +50,16 @@ pub(super) fn add_containers(draw: &mut Draw, spec: &mut Value, appetite: Appeti
     }
 }
 
-fn container(draw: &mut Draw, name: &str, appetite: Appetite) -> Value {
+fn container(name: &str, appetite: Appetite, draw: &mut Draw) -> Value {
     let mut container = json!({"name": name, "image": "registry.example/app:1", "resources": {}});
-    let requests = requests(draw, appetite);
+    let requests = requests(appetite, draw);
     if requests.as_object().is_some_and(|requests| !requests.is_empty()) {
         container["resources"]["requests"] = requests;
     }
     container
 }
 
-fn requests(draw: &mut Draw, appetite: Appetite) -> Value {
+fn requests(appetite: Appetite, draw: &mut Draw) -> Value {
     let mut requests = json!({});
     match appetite {
         Appetite::None => {
@@ -98,13 +98,13 @@ const LARGE: [(&str, usize, [&str; 4]); 7] = [
 
 /// Gives an existing pod the status of an in-place resize: what its containers were allocated and
 /// what the runtime applied differ from what the spec wants.
-pub(super) fn add_resize(draw: &mut Draw, pod: &mut Value) {
+pub(super) fn add_resize(pod: &mut Value, draw: &mut Draw) {
     for (containers, statuses) in
         [("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")]
     {
         let Some(containers) = pod["spec"][containers].as_array() else { continue };
         pod["status"][statuses] =
-            containers.iter().map(|container| resized(draw, &container["name"])).collect();
+            containers.iter().map(|container| resized(&container["name"], draw)).collect();
     }
     if draw.chance(25) {
         // What the kubelet reports of the pod as a whole stands for all its containers.
@@ -119,7 +119,7 @@ pub(super) fn add_resize(draw: &mut Draw, pod: &mut Value) {
     }
 }
 
-fn resized(draw: &mut Draw, container: &Value) -> Value {
+fn resized(container: &Value, draw: &mut Draw) -> Value {
     let mut status = json!({"name": container});
     if draw.chance(80) {
         status["allocatedResources"] = json!({

@@ -6,12 +6,12 @@ use super::affinity::{selector, topology_key};
 use super::random::Draw;
 
 /// One to three constraints, most of them hard.
-pub(super) fn add_spread(draw: &mut Draw, pod: &mut Value) {
+pub(super) fn add_spread(pod: &mut Value, draw: &mut Draw) {
     let labels = pod["metadata"]["labels"].clone();
     let mut keys = Vec::new();
     let mut constraints = Vec::new();
     for _ in 0..1 + draw.below(3) {
-        let constraint = constraint(draw, &labels);
+        let constraint = constraint(&labels, draw);
         // The server refuses two constraints with the same key and the same reaction.
         let identity = (constraint["topologyKey"].clone(), constraint["whenUnsatisfiable"].clone());
         if !keys.contains(&identity) {
@@ -22,7 +22,7 @@ pub(super) fn add_spread(draw: &mut Draw, pod: &mut Value) {
     pod["spec"]["topologySpreadConstraints"] = Value::Array(constraints);
 }
 
-fn constraint(draw: &mut Draw, labels: &Value) -> Value {
+fn constraint(labels: &Value, draw: &mut Draw) -> Value {
     let hard = draw.chance(90);
     let mut constraint = json!({
         "maxSkew": draw.pick(&[1, 1, 1, 2, 3]),

@@ -19,7 +19,7 @@ fn mount(pod: &mut Value, mut volume: Value) {
 
 /// A disk that only one pod, or only readers, may have on a node (kube-scheduler's
 /// VolumeRestrictions).
-pub(super) fn add_disk(draw: &mut Draw, pod: &mut Value) {
+pub(super) fn add_disk(pod: &mut Value, draw: &mut Draw) {
     let mut disk = match draw.below(4) {
         0 => json!({"gcePersistentDisk": {"pdName": draw.pick(&["disk-1", "disk-2"])}}),
         1 => json!({"awsElasticBlockStore": {"volumeID": draw.pick(&["vol-1", "vol-2"])}}),
@@ -40,11 +40,11 @@ pub(super) fn add_disk(draw: &mut Draw, pod: &mut Value) {
 
 /// A claim of the pod's own, in the given state.
 pub(super) fn add_own_claim(
-    draw: &mut Draw,
-    world: &mut World,
     pod: &mut Value,
     state: ClaimState,
     nodes: &[String],
+    world: &mut World,
+    draw: &mut Draw,
 ) {
     let namespace = text(&pod["metadata"]["namespace"]);
     let pod_name = text(&pod["metadata"]["name"]);
@@ -54,20 +54,20 @@ pub(super) fn add_own_claim(
         let name = format!("{pod_name}-volume-{position}");
         let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": pod_name,
             "uid": pod["metadata"]["uid"], "controller": true});
-        add_claim(draw, world, (&namespace, &name), state, Some(owner), nodes);
+        add_claim((&namespace, &name), state, Some(owner), nodes, world, draw);
         let template = json!({"spec": {"accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": "1Gi"}}}});
         mount(pod, json!({"ephemeral": {"volumeClaimTemplate": template}}));
         return;
     }
     let name = format!("claim-{}", world.persistent_volume_claims.len());
-    add_claim(draw, world, (&namespace, &name), state, None, nodes);
+    add_claim((&namespace, &name), state, None, nodes, world, draw);
     mount(pod, json!({"persistentVolumeClaim": {"claimName": name}}));
 }
 
 /// A bound claim that exists already in the pod's namespace, so that two pods share it; none where
 /// there is none. `once` makes it a claim that one pod alone may use.
-pub(super) fn add_shared_claim(draw: &mut Draw, world: &mut World, pod: &mut Value, once: bool) {
+pub(super) fn add_shared_claim(pod: &mut Value, once: bool, world: &mut World, draw: &mut Draw) {
     let namespace = text(&pod["metadata"]["namespace"]);
     let mut bound: Vec<&mut Value> = world
         .persistent_volume_claims

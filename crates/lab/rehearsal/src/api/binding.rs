@@ -15,7 +15,7 @@ use super::reply::Reply;
 use super::state::{State, wrong_object};
 use super::store::key_of;
 
-pub(crate) fn bind(state: &mut State, call: &Call, binding: &Value) -> Result<Reply, Failure> {
+pub(crate) fn bind(call: &Call, binding: &Value, state: &mut State) -> Result<Reply, Failure> {
     let (metadata, target) = (&binding["metadata"], &binding["target"]);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     if text(&metadata["name"]) != call.name {

@@ -18,13 +18,13 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 
 /// Creates an object. `namespace` is the one of the path.
 pub(crate) fn create(
-    state: &mut State,
     kind: &Arc<Kind>,
     namespace: Option<&str>,
     mut value: Value,
+    state: &mut State,
 ) -> Result<Arc<Object>, Failure> {
     check_body(kind, &value)?;
-    let name = name_of(state, &mut value);
+    let name = name_of(&mut value, state);
     settle_namespace(kind, namespace, &mut value)?;
     if let Some(namespace) = namespace {
         state.check_namespace(kind, namespace, &name)?;
@@ -91,7 +91,7 @@ pub(crate) fn check_body(kind: &Kind, value: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn name_of(state: &mut State, value: &mut Value) -> String {
+fn name_of(value: &mut Value, state: &mut State) -> String {
     if let Some(body) = value.as_object_mut() {
         body.remove("kind");
         body.remove("apiVersion");

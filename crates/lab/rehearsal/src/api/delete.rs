@@ -51,13 +51,13 @@ impl DeleteOptions {
 
 /// `DELETE` of one object.
 pub(crate) fn delete(
-    state: &mut State,
     call: &Call,
     options: &DeleteOptions,
+    state: &mut State,
 ) -> Result<Reply, Failure> {
     let old = state.named(call)?;
     let kind = &call.kind;
-    let last = delete_object(state, kind, &old, options)?;
+    let last = delete_object(kind, &old, options, state)?;
     if kind.returns_deleted {
         return Ok(Reply::object(200, kind, &last));
     }
@@ -74,10 +74,10 @@ pub(crate) fn delete(
 
 /// Deletes an object or begins to, and returns its last state.
 pub(crate) fn delete_object(
-    state: &mut State,
     kind: &Kind,
     old: &Arc<Object>,
     options: &DeleteOptions,
+    state: &mut State,
 ) -> Result<Arc<Object>, Failure> {
     check_preconditions(kind, &old.value["metadata"], options)?;
     let metadata = &old.value["metadata"];

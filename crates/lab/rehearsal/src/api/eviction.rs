@@ -20,7 +20,7 @@ use super::store::{Object, key_of};
 
 const WOULD_VIOLATE: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
 
-pub(crate) fn evict(state: &mut State, call: &Call, eviction: &Value) -> Result<Reply, Failure> {
+pub(crate) fn evict(call: &Call, eviction: &Value, state: &mut State) -> Result<Reply, Failure> {
     if eviction["metadata"]["name"].as_str() != Some(&call.name) {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -32,7 +32,7 @@ pub(crate) fn evict(state: &mut State, call: &Call, eviction: &Value) -> Result<
         let budgets = budgets_of(state, &pod.value);
         match budgets.as_slice() {
             [] => {}
-            [budget] => ask(state, &pod.value, budget)?,
+            [budget] => ask(&pod.value, budget, state)?,
             _ => {
                 let message = "This pod has more than one PodDisruptionBudget, which the eviction \
                                subresource does not support.";
@@ -41,7 +41,7 @@ pub(crate) fn evict(state: &mut State, call: &Call, eviction: &Value) -> Result<
             }
         }
     }
-    mark_and_delete(state, call, &pod, &options)?;
+    mark_and_delete(call, &pod, &options, state)?;
     Ok(Reply::success(201))
 }
 
@@ -61,7 +61,7 @@ fn budgets_of(state: &State, pod: &Value) -> Vec<Arc<Object>> {
 }
 
 /// Takes one disruption from the budget, if the pod's health asks for it and the budget has one.
-fn ask(state: &mut State, pod: &Value, budget: &Object) -> Result<(), Failure> {
+fn ask(pod: &Value, budget: &Object, state: &mut State) -> Result<(), Failure> {
     let (spec, status) = (&budget.value["spec"], &budget.value["status"]);
     let number = |key: &str| status[key].as_i64().unwrap_or_default();
     let (current, desired) = (number("currentHealthy"), number("desiredHealthy"));
@@ -117,10 +117,10 @@ fn is_ready(pod: &Value) -> bool {
 }
 
 fn mark_and_delete(
-    state: &mut State,
     call: &Call,
     pod: &Arc<Object>,
     options: &DeleteOptions,
+    state: &mut State,
 ) -> Result<(), Failure> {
     check_preconditions(&call.kind, &pod.value["metadata"], options)?;
     let mut marked = pod.value.clone();
@@ -132,6 +132,6 @@ fn mark_and_delete(
     let key = key_of(call.namespace.as_deref(), &call.name);
     let marked = state.store.put(&call.kind.collection(), key, marked);
     let options = DeleteOptions { resource_version: None, ..options.clone() };
-    delete_object(state, &call.kind, &marked, &options)?;
+    delete_object(&call.kind, &marked, &options, state)?;
     Ok(())
 }

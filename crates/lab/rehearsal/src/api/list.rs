@@ -23,7 +23,7 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
     time the first chunk was returned and now may show up in the list.";
 const LIST_EXPIRED: &str = "The resourceVersion for the provided list is too old.";
 
-pub(crate) fn list(state: &mut State, call: &Call) -> Result<Reply, Failure> {
+pub(crate) fn list(call: &Call, state: &mut State) -> Result<Reply, Failure> {
     check_options(&call.query)?;
     let selection = selection(call)?;
     let now = state.store.revision;
@@ -214,7 +214,7 @@ fn read_token(token: &str) -> Result<(String, i64), Failure> {
 }
 
 /// The objects that a deletion of a collection means.
-pub(crate) fn selected(state: &mut State, call: &Call) -> Result<Vec<Arc<Object>>, Failure> {
+pub(crate) fn selected(call: &Call, state: &mut State) -> Result<Vec<Arc<Object>>, Failure> {
     let selection = selection(call)?;
     let collection = state.store.collection(&call.kind.collection());
     let found = collection.objects().values().filter(|object| selection.matches(&object.value));

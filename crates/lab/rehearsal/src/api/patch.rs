@@ -17,10 +17,10 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 pub(crate) fn patch(
-    state: &mut State,
     call: &Call,
     content_type: &str,
     body: &[u8],
+    state: &mut State,
 ) -> Result<Arc<Object>, Failure> {
     let media_type = content_type.split(';').next().unwrap_or_default().trim();
     let accepted: &[&str] =
@@ -49,7 +49,7 @@ pub(crate) fn patch(
         )));
     }
     check_identity(&call.kind, &call.name, &old.value["metadata"], &new["metadata"])?;
-    replace(state, call, &old, new)
+    replace(call, &old, new, state)
 }
 
 /// A patch that states a UID other than the object's asks for what is never done.

@@ -29,7 +29,7 @@ impl Server {
         body: &[u8],
     ) -> Result<Reply, Failure> {
         self.state.store.is_trial = is_trial(call, body)?;
-        let reply = carry_out(&mut self.state, call, content_type, body);
+        let reply = carry_out(call, content_type, body, &mut self.state);
         self.state.store.is_trial = false;
         reply
     }
@@ -69,36 +69,36 @@ fn is_trial(call: &Call, body: &[u8]) -> Result<bool, Failure> {
 }
 
 fn carry_out(
-    state: &mut State,
     call: &Call,
     content_type: &str,
     body: &[u8],
+    state: &mut State,
 ) -> Result<Reply, Failure> {
     let kind = &call.kind;
     let is_pod = kind.group.is_empty() && kind.plural == "pods";
     match (call.verb, call.subresource.as_str()) {
         (Verb::Create, "") => {
-            let object = create(state, kind, call.namespace.as_deref(), parse(body)?)?;
+            let object = create(kind, call.namespace.as_deref(), parse(body)?, state)?;
             Ok(Reply::object(201, kind, &object))
         }
-        (Verb::Create, "binding") if is_pod => bind(state, call, &parse(body)?),
-        (Verb::Create, "eviction") if is_pod => evict(state, call, &parse(body)?),
+        (Verb::Create, "binding") if is_pod => bind(call, &parse(body)?, state),
+        (Verb::Create, "eviction") if is_pod => evict(call, &parse(body)?, state),
         (Verb::Get, "" | "status") => Ok(Reply::object(200, kind, &*state.named(call)?)),
-        (Verb::List, "") => list(state, call),
+        (Verb::List, "") => list(call, state),
         (Verb::Update, "" | "status") => {
-            let object = update(state, call, parse(body)?)?;
+            let object = update(call, parse(body)?, state)?;
             Ok(Reply::object(200, kind, &object))
         }
         (Verb::Patch, "" | "status") => {
-            let object = patch(state, call, content_type, body)?;
+            let object = patch(call, content_type, body, state)?;
             Ok(Reply::object(200, kind, &object))
         }
-        (Verb::Delete, "") => delete(state, call, &DeleteOptions::read(call, body)?),
+        (Verb::Delete, "") => delete(call, &DeleteOptions::read(call, body)?, state),
         (Verb::DeleteCollection, "") => {
             let options = DeleteOptions::read(call, body)?;
-            let listed = list(state, call)?;
-            for object in selected(state, call)? {
-                delete_object(state, kind, &object, &options)?;
+            let listed = list(call, state)?;
+            for object in selected(call, state)? {
+                delete_object(kind, &object, &options, state)?;
             }
             Ok(listed)
         }

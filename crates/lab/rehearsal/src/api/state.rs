@@ -34,7 +34,7 @@ impl State {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             if let Some(kind) = state.kinds.find("", "v1", "namespaces") {
                 let namespace = json!({"metadata": {"name": name}});
-                let made = super::create::create(&mut state, &kind, None, namespace);
+                let made = super::create::create(&kind, None, namespace, &mut state);
                 debug_assert!(made.is_ok(), "a namespace that exists from the start");
             }
         }

@@ -17,7 +17,7 @@ const POD_FIELDS: &str = "pod updates may not change fields other than \
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 /// `PUT`: the body replaces the object, or its status.
-pub(crate) fn update(state: &mut State, call: &Call, body: Value) -> Result<Arc<Object>, Failure> {
+pub(crate) fn update(call: &Call, body: Value, state: &mut State) -> Result<Arc<Object>, Failure> {
     check_body(&call.kind, &body)?;
     let name = body["metadata"]["name"].as_str().unwrap_or_default();
     if name != call.name {
@@ -27,15 +27,15 @@ pub(crate) fn update(state: &mut State, call: &Call, body: Value) -> Result<Arc<
         )));
     }
     let old = state.named(call)?;
-    replace(state, call, &old, body)
+    replace(call, &old, body, state)
 }
 
 /// Puts `new` in the place of `old`, for a `PUT` or a patch.
 pub(crate) fn replace(
-    state: &mut State,
     call: &Call,
     old: &Arc<Object>,
     mut new: Value,
+    state: &mut State,
 ) -> Result<Arc<Object>, Failure> {
     let kind = &*call.kind;
     check_versions(call, old, &new)?;
