@@ -9,10 +9,10 @@ mod run;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
-use dovetail_cluster::gpus::node_gpus;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
+use dovetail_gpus::node_gpus;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::UsageError;
 use dovetail_sharing::guard::left_today;

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_cluster::gpus::{GpuUnits, node_gpus};
 use dovetail_console::app::App;
+use dovetail_gpus::{GpuUnits, node_gpus};
 use dovetail_model::MigTable;
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
 use dovetail_objects::Pod;

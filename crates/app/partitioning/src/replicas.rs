@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::gpus::{GpuUnits, node_gpus};
+use dovetail_gpus::{GpuUnits, node_gpus};
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_REPLICAS};
 use dovetail_objects::Pod;
 use dovetail_objects::labels::NVIDIA_STRATEGY;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use dovetail_cluster::gpus::node_gpus;
 use dovetail_console::app::App;
 use dovetail_console::table::{table, wrapped};
+use dovetail_gpus::node_gpus;
 use dovetail_model::labels::NVIDIA_GPU;
 use dovetail_model::{MigTable, gpu_model, is_gpu_resource};
 use dovetail_sharing::names::RECORD;

@@ -2,13 +2,11 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`gpus`] | the GPUs of a node by what its device plugins offer |
 //! | [`translate`] | one object (and what it refers to) in the words of the engine |
 //! | [`queues`] | queues as people write and read them |
 //! | [`reservations`] | reservations as people write and read them |
 //! | [`world`] | the index: changes of objects in, events out |
 
-pub mod gpus;
 pub mod queues;
 pub mod reservations;
 pub mod translate;

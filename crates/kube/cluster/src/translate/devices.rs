@@ -1,10 +1,9 @@
 //! Devices that a device plugin offers: a number of them, of one model; the kubelet chooses which.
 
+use dovetail_gpus::{MOST_UNITS, offered};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Device, DeviceAmount, HeldDevices};
 use dovetail_objects::{GpuLabels, Node};
-
-use crate::gpus::{MOST_UNITS, offered};
 
 const MIB: i64 = 1 << 20;
 

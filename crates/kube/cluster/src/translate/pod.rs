@@ -18,7 +18,7 @@ use super::not_yet::NotYet;
 use super::preferences::preferences;
 use super::volumes::{attachments, conditions, exists};
 use super::{Rules, disks, ports};
-use crate::gpus::MOST_UNITS;
+use dovetail_gpus::MOST_UNITS;
 
 /// Resources by which pods ask HAMi or Volcano for parts of devices.
 const FRACTION_RESOURCES: [&str; 3] =

@@ -6,7 +6,7 @@ use dovetail_audit::{
     Advice, Budget, Container, Facts, Held, Moment, Namespace, Node, NodeGpus, ObjectRef, Units,
     Workload,
 };
-use dovetail_cluster::gpus::{GpuCount, counted_as};
+use dovetail_gpus::{GpuCount, counted_as};
 use dovetail_model::{Condition, is_gpu_resource};
 use dovetail_objects::Pod;
 

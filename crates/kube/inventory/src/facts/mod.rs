@@ -37,7 +37,7 @@ mod unread;
 mod unseen;
 
 pub use clamped::{Clamped, ClampedOf};
-pub use dovetail_cluster::gpus::GpuCount;
+pub use dovetail_gpus::GpuCount;
 pub use gathered::Gathered;
 pub use inventory::{Inventory, TEAM_LABELS};
 pub use lives::PodLife;

@@ -4,8 +4,8 @@ use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units};
-use dovetail_cluster::gpus::{self, GpuCount, model_label, node_gpus};
 use dovetail_cluster::translate::{NodeSetting, Rules, node as translated};
+use dovetail_gpus::{self as gpus, GpuCount, model_label, node_gpus};
 use dovetail_model::{Condition, Parts, Slice, is_gpu_resource};
 use dovetail_objects::{Labels, Node as Object};
 

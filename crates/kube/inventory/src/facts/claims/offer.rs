@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_audit::Units;
-use dovetail_cluster::gpus::{is_of_shares, slice_of};
+use dovetail_gpus::{is_of_shares, slice_of};
 use dovetail_model::{Layout, MigTable, Parts, Slice};
 
 use super::driver::GpuDriver;

@@ -19,7 +19,7 @@ const MODEL_LABELS: [&str; 6] = [
 
 /// Units of a resource on one node; more are a slip of whoever wrote the number, and the engine
 /// counts devices in 16 bits.
-pub(crate) const MOST_UNITS: i64 = 4096;
+pub const MOST_UNITS: i64 = 4096;
 
 /// Names of whole GPUs, under which plugins offer parts of them, too.
 const WHOLE: [&str; 2] = [labels::NVIDIA_GPU, labels::AMD_GPU];

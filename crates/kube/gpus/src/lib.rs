@@ -15,7 +15,7 @@ mod units;
 
 pub use count::{CountSource, GpuCount};
 pub use share::{counted_as, is_of_shares, slice_of};
-pub(crate) use units::MOST_UNITS;
 pub use units::{
-    GpuUnits, NodeGpus, discovered_gpus, model_label, model_of_product, node_gpus, offered,
+    GpuUnits, MOST_UNITS, NodeGpus, discovered_gpus, model_label, model_of_product, node_gpus,
+    offered,
 };
