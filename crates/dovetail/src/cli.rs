@@ -143,10 +143,12 @@ impl Cli {
             Command::MonitoringRules => app.print(&dovetail_serve::monitoring::rules()),
             Command::MonitoringDashboard => app.print(&dovetail_serve::monitoring::dashboard()),
             Command::MarkdownHelp => markdown_help::run(&app),
-            Command::SharingDefinition => app.print(&dovetail_sharing::definition_text()),
-            Command::QueueDefinition => app.print(&dovetail_cluster::queues::definition_text()),
+            Command::SharingDefinition => app.print(&dovetail_sharing::definition().manifest()),
+            Command::QueueDefinition => {
+                app.print(&dovetail_cluster::queues::definition().manifest())
+            }
             Command::ReservationDefinition => {
-                app.print(&dovetail_cluster::reservations::definition_text())
+                app.print(&dovetail_cluster::reservations::definition().manifest())
             }
         }
     }

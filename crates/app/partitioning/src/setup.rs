@@ -142,7 +142,7 @@ impl Document {
                 metadata.remove("resourceVersion");
             }
             text += "---\n";
-            text += &dovetail_sharing::yaml(&object);
+            text += &dovetail_objects::yaml(&object);
         }
         let name = self.name.as_deref().unwrap_or("cluster-policy");
         text += &format!(

@@ -10,6 +10,7 @@
 mod affinity;
 mod claim;
 mod csi;
+mod definition;
 mod devices;
 mod disruption_budget;
 mod field_path;
@@ -49,6 +50,7 @@ mod workload;
 pub use affinity::{InterPodAffinity, PodSelection, PodTerm, PreferredNode, SpreadConstraint};
 pub use claim::{SELECTED_NODE, VolumeClaim};
 pub use csi::{CsiDriver, CsiNode, StorageCapacity, VolumeAttachment};
+pub use definition::{Definition, yaml};
 pub use devices::{
     AllocatedDevice, Allocation, Asked, AskedCount, BindingConditions, ClaimConstraint,
     ClaimRequest, ConstraintRule, Consumer, CounterSet, DeviceAsked, DeviceAttribute,

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::component::Component;
-use crate::definition::yaml;
 use crate::names::{CONFIG_KEY, NO_MIG, WRITTEN};
 use crate::record::Record;
 use crate::side::Side;
+use dovetail_objects::yaml;
 
 /// Kubelets have shown a ConfigMap to every pod by then.
 const OLD_MS: u64 = 3_600_000;

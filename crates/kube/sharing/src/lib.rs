@@ -37,7 +37,7 @@ mod step;
 mod verdict;
 
 pub use component::Component;
-pub use definition::{definition, definition_text, yaml};
+pub use definition::definition;
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
 pub use node_state::{Seen, uses_gpus};

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::component::Component;
-use crate::definition::yaml;
 use crate::layout::NodeLayout;
 use crate::replicas::{Replicas, name, settings, shared_resource};
+use dovetail_objects::yaml;
 
 /// A layout before or after a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

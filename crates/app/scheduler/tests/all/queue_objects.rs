@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use dovetail_cluster::queues::definition_text;
+use dovetail_cluster::queues::definition;
 use dovetail_scheduler::Options;
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::{ControlPlane, cluster};
@@ -22,7 +22,7 @@ fn definition_file() -> PathBuf {
 #[test]
 fn the_manifest_is_the_definition() {
     let text = std::fs::read_to_string(definition_file()).expect("the manifest");
-    assert_eq!(text, definition_text(), "run `cargo xtask codegen queues`");
+    assert_eq!(text, definition().manifest(), "run `cargo xtask codegen queues`");
 }
 
 /// Runs kubectl on some input; what it says, and whether it was content.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dovetail_cluster::reservations::definition_text;
+use dovetail_cluster::reservations::definition;
 use dovetail_scheduler::Options;
 use dovetail_testkit::{ControlPlane, cluster};
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +20,7 @@ fn definition_file() -> PathBuf {
 #[test]
 fn the_manifest_is_the_definition() {
     let text = std::fs::read_to_string(definition_file()).expect("the manifest");
-    assert_eq!(text, definition_text(), "run `cargo xtask codegen reservations`");
+    assert_eq!(text, definition().manifest(), "run `cargo xtask codegen reservations`");
 }
 
 /// A server that knows reservations.

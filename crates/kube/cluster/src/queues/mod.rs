@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `definition` | the CustomResourceDefinition, and its text in `deploy/` |
+//! | `definition` | the CustomResourceDefinition |
 //! | `tree` | what is wrong with the tree of queues, and each queue in the words of the engine |
 //! | `admission` | in which queue a pod is, and whether that queue takes it |
 //! | `amounts` | amounts by resource, in the engine's units and in people's |
@@ -13,10 +13,9 @@ pub mod amounts;
 mod definition;
 mod status;
 mod tree;
-pub(crate) mod yaml;
 
 pub use admission::{QUEUE_LABEL, admit, queue_of};
-pub use definition::{definition, definition_text};
+pub use definition::definition;
 pub(crate) use status::timestamp;
 pub use status::{Known, borrowed, patch, status, usage};
 pub use tree::{Problem, problems, queue};

@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `definition` | the CustomResourceDefinition, and its text in `deploy/` |
+//! | `definition` | the CustomResourceDefinition |
 //! | `reading` | a reservation in the words of the engine, or why it cannot be one |
 //! | `status` | what a reservation says of itself |
 
@@ -10,6 +10,6 @@ mod definition;
 mod reading;
 mod status;
 
-pub use definition::{definition, definition_text};
+pub use definition::definition;
 pub use reading::{Unusable, booking, is_settled};
 pub use status::{patch, phase, status};
