@@ -40,6 +40,7 @@ pub mod mig_layout;
 mod mig_rules;
 mod mig_tables;
 pub mod money;
+mod named;
 pub mod node;
 pub mod preemption;
 pub mod preference;

@@ -172,3 +172,21 @@ pub enum TaintEffect {
     /// No new pods, and running ones must leave.
     NoExecute,
 }
+
+impl TaintEffect {
+    const NAMES: [(&str, Self); 3] = [
+        ("NoSchedule", Self::NoSchedule),
+        ("PreferNoSchedule", Self::PreferNoSchedule),
+        ("NoExecute", Self::NoExecute),
+    ];
+
+    /// Its name in Kubernetes.
+    pub fn name(self) -> &'static str {
+        crate::named::name_of(&Self::NAMES, self)
+    }
+
+    /// The effect of this name; `None` where there is none.
+    pub fn by_name(name: &str) -> Option<Self> {
+        crate::named::by_name(&Self::NAMES, name)
+    }
+}

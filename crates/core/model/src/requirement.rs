@@ -166,6 +166,27 @@ pub enum Operator {
     Lt,
 }
 
+impl Operator {
+    const NAMES: [(&str, Self); 6] = [
+        ("In", Self::In),
+        ("NotIn", Self::NotIn),
+        ("Exists", Self::Exists),
+        ("DoesNotExist", Self::DoesNotExist),
+        ("Gt", Self::Gt),
+        ("Lt", Self::Lt),
+    ];
+
+    /// Its name in Kubernetes.
+    pub fn name(self) -> &'static str {
+        crate::named::name_of(&Self::NAMES, self)
+    }
+
+    /// The comparison of this name; `None` where there is none.
+    pub fn by_name(name: &str) -> Option<Self> {
+        crate::named::by_name(&Self::NAMES, name)
+    }
+}
+
 impl SelectorTerm {
     /// Whether a node with this value of [`SelectorTerm::key`] (`None`: without it) satisfies the
     /// term.

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_model::SelectorTerm;
 use dovetail_model::node::NAME_LABEL;
-use dovetail_model::requirement::Operator;
 use dovetail_objects::{Reach, ResourceClaim};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -179,15 +178,7 @@ pub(crate) fn nodes(
 }
 
 fn requirement(term: &SelectorTerm) -> Value {
-    let operator = match term.operator {
-        Operator::In => "In",
-        Operator::NotIn => "NotIn",
-        Operator::Exists => "Exists",
-        Operator::DoesNotExist => "DoesNotExist",
-        Operator::Gt => "Gt",
-        Operator::Lt => "Lt",
-    };
-    let mut written = json!({"key": term.key, "operator": operator});
+    let mut written = json!({"key": term.key, "operator": term.operator.name()});
     if !term.values.is_empty() {
         written["values"] = json!(term.values);
     }

@@ -220,15 +220,7 @@ impl NodeTermJson {
 }
 
 fn node_term(written: Expression) -> Option<SelectorTerm> {
-    let operator = match &*written.operator {
-        "In" => Operator::In,
-        "NotIn" => Operator::NotIn,
-        "Exists" => Operator::Exists,
-        "DoesNotExist" => Operator::DoesNotExist,
-        "Gt" => Operator::Gt,
-        "Lt" => Operator::Lt,
-        _ => return None,
-    };
+    let operator = Operator::by_name(&written.operator)?;
     let values = written.values;
     let readable = match operator {
         Operator::In | Operator::NotIn => !values.is_empty(),
@@ -243,12 +235,10 @@ fn node_term(written: Expression) -> Option<SelectorTerm> {
 
 /// `matchFields` knows one field, the node's name, and one value.
 fn field_term(written: Expression) -> Option<SelectorTerm> {
-    let operator = match &*written.operator {
-        "In" => Operator::In,
-        "NotIn" => Operator::NotIn,
-        _ => return None,
-    };
-    let readable = written.values.len() == 1 && &*written.key == dovetail_model::node::NAME_LABEL;
+    let operator = Operator::by_name(&written.operator)?;
+    let readable = matches!(operator, Operator::In | Operator::NotIn)
+        && written.values.len() == 1
+        && &*written.key == dovetail_model::node::NAME_LABEL;
     let values = written.values.into_iter().map(String::from).collect();
     readable.then(|| SelectorTerm { key: written.key.into(), operator, values })
 }
@@ -305,17 +295,8 @@ impl TolerationJson {
         };
         let effect = match self.effect.as_str() {
             "" => None,
-            effect => Some(effect_of(effect)?),
+            effect => Some(TaintEffect::by_name(effect)?),
         };
         Some(Toleration { key: self.key, any_value, value: self.value, effect })
-    }
-}
-
-pub(super) fn effect_of(name: &str) -> Option<TaintEffect> {
-    match name {
-        "NoSchedule" => Some(TaintEffect::NoSchedule),
-        "PreferNoSchedule" => Some(TaintEffect::PreferNoSchedule),
-        "NoExecute" => Some(TaintEffect::NoExecute),
-        _ => None,
     }
 }

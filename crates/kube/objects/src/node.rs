@@ -1,9 +1,8 @@
 //! Nodes.
 
-use dovetail_model::{Images, Resources, Taint};
+use dovetail_model::{Images, Resources, Taint, TaintEffect};
 use serde::{Deserialize, Deserializer};
 
-use super::affinity::effect_of;
 use super::images::{ImageJson, on_node};
 use super::json::nullable;
 use super::meta::Meta;
@@ -75,7 +74,7 @@ impl<'de> Deserialize<'de> for Node {
         let NodeJson { metadata, spec, status } = NodeJson::deserialize(input)?;
         // An effect that is not known keeps no pod away, as for kube-scheduler.
         let taint = |taint: TaintJson| {
-            let effect = effect_of(&taint.effect)?;
+            let effect = TaintEffect::by_name(&taint.effect)?;
             Some(Taint { key: taint.key, value: taint.value, effect })
         };
         let mut declared_features = status.declared_features;

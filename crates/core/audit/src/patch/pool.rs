@@ -9,7 +9,7 @@ use super::command::{CommandWords, is_name};
 use super::edit::Edits;
 use super::json::Json;
 use super::source::{Source, Step};
-use super::template::{effect_words, toleration};
+use super::template::toleration;
 use crate::facts::{Facts, Node, ObjectRef};
 
 /// Nodes that one command names.
@@ -81,7 +81,7 @@ fn is_taint(item: &Json, taint: &Taint) -> bool {
 fn written(taint: &Taint) -> Json {
     let mut fields = vec![
         ("key".to_owned(), Json::from(taint.key.as_str())),
-        ("effect".to_owned(), effect_words(taint.effect).into()),
+        ("effect".to_owned(), taint.effect.name().into()),
     ];
     if !taint.value.is_empty() {
         fields.push(("value".to_owned(), taint.value.as_str().into()));
@@ -209,7 +209,7 @@ fn read(item: &Json) -> Option<Taint> {
 
 fn taint_text(taint: &Taint) -> String {
     let equals = if taint.value.is_empty() { "" } else { "=" };
-    format!("{}{equals}{}:{}", taint.key, taint.value, effect_words(taint.effect))
+    format!("{}{equals}{}:{}", taint.key, taint.value, taint.effect.name())
 }
 
 /// Taints that a provider gives the nodes of a pool: where the command replaces them, with those
@@ -226,7 +226,7 @@ fn managed_taints(facts: &Facts, pool: &ObjectRef, taint: &Taint) -> Option<Vec<
         // Providers want a value.
         let text = |taint: &Taint| {
             let value = if taint.value.is_empty() { "true" } else { &taint.value };
-            format!("{}={value}:{}", taint.key, effect_words(taint.effect))
+            format!("{}={value}:{}", taint.key, taint.effect.name())
         };
         let texts: Vec<String> = old.iter().copied().chain([taint]).map(text).collect();
         texts.join(",")

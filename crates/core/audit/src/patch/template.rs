@@ -3,7 +3,7 @@
 use dovetail_model::labels;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration, requirement::Operator};
+use dovetail_model::{SelectorTerm, Taint, TaintEffect, Toleration};
 
 use super::change::{Change, Limit};
 use super::edit::Edits;
@@ -326,10 +326,7 @@ pub(super) fn toleration(item: &Json) -> Toleration {
     let text = |name: &str| item.get(name).and_then(Json::text).unwrap_or_default();
     let effect = match text("effect") {
         "" => Some(None),
-        "NoSchedule" => Some(Some(TaintEffect::NoSchedule)),
-        "NoExecute" => Some(Some(TaintEffect::NoExecute)),
-        "PreferNoSchedule" => Some(Some(TaintEffect::PreferNoSchedule)),
-        _ => None,
+        name => TaintEffect::by_name(name).map(Some),
     };
     let Some(effect) = effect else { return Toleration::default() };
     Toleration {
@@ -342,7 +339,7 @@ pub(super) fn toleration(item: &Json) -> Toleration {
 
 /// The narrowest toleration of a taint.
 fn accepting(taint: &Taint) -> Json {
-    let effect = Json::from(effect_words(taint.effect));
+    let effect = Json::from(taint.effect.name());
     let key = Json::from(taint.key.as_str());
     match taint.value.is_empty() {
         true => Json::object([("key", key), ("operator", "Exists".into()), ("effect", effect)]),
@@ -355,26 +352,10 @@ fn accepting(taint: &Taint) -> Json {
     }
 }
 
-pub(super) fn effect_words(effect: TaintEffect) -> &'static str {
-    match effect {
-        TaintEffect::NoSchedule => "NoSchedule",
-        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
-        TaintEffect::NoExecute => "NoExecute",
-    }
-}
-
 fn expression(term: &SelectorTerm) -> Json {
-    let operator = match term.operator {
-        Operator::In => "In",
-        Operator::NotIn => "NotIn",
-        Operator::Exists => "Exists",
-        Operator::DoesNotExist => "DoesNotExist",
-        Operator::Gt => "Gt",
-        Operator::Lt => "Lt",
-    };
     let mut fields = BTreeMap::from([
         ("key".to_owned(), Json::from(term.key.as_str())),
-        ("operator".to_owned(), operator.into()),
+        ("operator".to_owned(), term.operator.name().into()),
     ]);
     if !term.values.is_empty() {
         let values = term.values.iter().map(|value| value.as_str().into()).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_audit::{Form, Patch};
-use dovetail_model::{Taint, TaintEffect};
+use dovetail_model::Taint;
 
 use super::trial::Harmed;
 
@@ -54,10 +54,5 @@ fn words(object: &dovetail_audit::ObjectRef) -> String {
 
 fn written(taint: &Taint) -> String {
     let equals = if taint.value.is_empty() { "" } else { "=" };
-    let effect = match taint.effect {
-        TaintEffect::NoSchedule => "NoSchedule",
-        TaintEffect::PreferNoSchedule => "PreferNoSchedule",
-        TaintEffect::NoExecute => "NoExecute",
-    };
-    format!("{}{equals}{}:{effect}", taint.key, taint.value)
+    format!("{}{equals}{}:{}", taint.key, taint.value, taint.effect.name())
 }
