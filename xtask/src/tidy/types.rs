@@ -17,11 +17,6 @@ use super::workspace::{Crate, Workspace};
 const FILES_MAX: usize = 3;
 const METHODS_MAX: usize = 30;
 
-/// Types that are larger, by name, with the most files and methods that they may have. The list may
-/// only shrink: it gets no new rows, and its numbers fall with the types.
-const EXCEPTIONS: &[(&str, usize, usize)] =
-    &[("Search", 5, 25), ("State", 9, 57)];
-
 /// A type by the file that defines it.
 type Definition = (usize, String);
 
@@ -37,41 +32,25 @@ struct Surface {
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let mut violations = Vec::new();
     let mut types = 0;
-    let mut unused: BTreeSet<&str> = EXCEPTIONS.iter().map(|(name, ..)| *name).collect();
     let shipped: Vec<&RustFile> = workspace.sources.iter().filter(|file| !file.test_only).collect();
     for krate in &workspace.crates {
         let surfaces = surfaces(krate, &shipped);
         types += surfaces.len();
         for ((file, name), surface) in &surfaces {
             let (files, methods) = total(surface, &surfaces);
-            let excepted = EXCEPTIONS.iter().find(|(excepted, ..)| excepted == name);
             if files > FILES_MAX || methods > METHODS_MAX {
-                unused.remove(name.as_str());
-            }
-            let (files_max, methods_max) = excepted
-                .map_or((FILES_MAX, METHODS_MAX), |(_, files, methods)| {
-                    (FILES_MAX.max(*files), METHODS_MAX.max(*methods))
-                });
-            if files > files_max || methods > methods_max {
                 violations.push(Violation {
                     path: shipped[*file].path.clone(),
                     line: surface.line,
                     message: format!(
-                        "`{name}` has {methods} methods in {files} files, {methods_max} in {files_max} are allowed"
+                        "`{name}` has {methods} methods in {files} files, {METHODS_MAX} in {FILES_MAX} are allowed"
                     ),
                     mend: "let parts of it own their fields and what is done with them".to_owned(),
                 });
             }
         }
     }
-    violations.extend(unused.into_iter().map(|name| Violation {
-        path: file!().to_owned(),
-        line: 1,
-        message: format!("`{name}` needs no exception"),
-        mend: "take it off the list".to_owned(),
-    }));
-    let looked_at = format!("{types} types, {} larger than others may be", EXCEPTIONS.len());
-    Ok(Outcome { violations, looked_at })
+    Ok(Outcome { violations, looked_at: format!("{types} types") })
 }
 
 /// Files and methods of a type, with those of what it dereferences to.

@@ -9,7 +9,7 @@ use dovetail_cluster::translate::levels::{LevelLabels, Levels};
 use dovetail_cluster::world::{Patience, VolumePatience};
 use dovetail_order::PRESETS;
 use dovetail_plan::Order;
-use dovetail_plan::policy::named::POLICIES;
+use dovetail_policy::named::POLICIES;
 use serde::Deserialize;
 
 use super::kubernetes_names::{

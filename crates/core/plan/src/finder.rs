@@ -3,7 +3,7 @@
 
 use dovetail_model::NodeId;
 
-use crate::policy::Policy;
+use dovetail_policy::Policy;
 use dovetail_state::State;
 use dovetail_state::cause::CauseCounts;
 use dovetail_state::scope::Scope;

@@ -7,69 +7,68 @@ use dovetail_model::{DeviceAmount, HeldDevices, Knowledge, Mode, NodeId, Reserva
 use crate::State;
 use crate::device::cell::Cell;
 
-impl State {
-    /// What is to be kept of the `claimed` devices of a node while others hold `awaited` who are to
-    /// leave; what is counted on is taken out of that.
-    pub fn beyond(
-        &self,
-        node: NodeId,
-        reservation: ReservationId,
-        claimed: HeldDevices,
-        awaited: &mut HeldDevices,
-    ) -> HeldDevices {
-        match self.nodes.cold(node).node.knowledge {
-            Knowledge::Counted => beyond_counted(claimed, awaited),
-            Knowledge::Assigned => self.beyond_assigned(node, reservation, claimed, awaited),
-        }
+/// What a reservation is to keep of the `claimed` devices of a node while others hold `awaited` who
+/// are to leave; what is counted on is taken out of that.
+pub fn beyond(
+    state: &State,
+    (node, reservation): (NodeId, ReservationId),
+    claimed: HeldDevices,
+    awaited: &mut HeldDevices,
+) -> HeldDevices {
+    match state.nodes.cold(node).node.knowledge {
+        Knowledge::Counted => beyond_counted(claimed, awaited),
+        Knowledge::Assigned => beyond_assigned(state, (node, reservation), claimed, awaited),
     }
+}
 
-    /// What those hold who are to leave nobody else can take, but others can take what they leave
-    /// of a device.
-    fn beyond_assigned(
-        &self,
-        node: NodeId,
-        reservation: ReservationId,
-        claimed: HeldDevices,
-        awaited: &mut HeldDevices,
-    ) -> HeldDevices {
-        let mut on_awaited: BTreeMap<u16, DeviceAmount> = BTreeMap::new();
-        let mut beyond = HeldDevices::new();
-        for (index, amount) in claimed {
-            match awaited.iter().any(|(held, _)| *held == index) {
-                false => beyond.push((index, amount)),
-                true => match on_awaited.get_mut(&index) {
-                    Some(sum) => sum.add(&amount),
-                    None => drop(on_awaited.insert(index, amount)),
-                },
-            }
+/// What those hold who are to leave nobody else can take, but others can take what they leave of a
+/// device.
+fn beyond_assigned(
+    state: &State,
+    of: (NodeId, ReservationId),
+    claimed: HeldDevices,
+    awaited: &mut HeldDevices,
+) -> HeldDevices {
+    let mut on_awaited: BTreeMap<u16, DeviceAmount> = BTreeMap::new();
+    let mut beyond = HeldDevices::new();
+    for (index, amount) in claimed {
+        match awaited.iter().any(|(held, _)| *held == index) {
+            false => beyond.push((index, amount)),
+            true => match on_awaited.get_mut(&index) {
+                Some(sum) => sum.add(&amount),
+                None => drop(on_awaited.insert(index, amount)),
+            },
         }
-        for (index, mut amount) in on_awaited {
-            let Some(cell) = self.cell_without(node, reservation, index) else { continue };
-            if amount.mode == cell.mode {
-                let here = awaited.iter_mut().filter(|(held, _)| *held == index);
-                here.for_each(|(_, held)| *held = amount.take_away(held));
-            } else {
-                amount = cell.rest();
-            }
-            if !amount.is_nothing() {
-                beyond.push((index, amount));
-            }
-        }
-        beyond.sort_by_key(|(index, _)| *index);
-        beyond
     }
+    for (index, mut amount) in on_awaited {
+        let Some(cell) = cell_without(state, of, index) else { continue };
+        if amount.mode == cell.mode {
+            let here = awaited.iter_mut().filter(|(held, _)| *held == index);
+            here.for_each(|(_, held)| *held = amount.take_away(held));
+        } else {
+            amount = cell.rest();
+        }
+        if !amount.is_nothing() {
+            beyond.push((index, amount));
+        }
+    }
+    beyond.sort_by_key(|(index, _)| *index);
+    beyond
+}
 
-    /// A device as it is without what the reservation keeps of it.
-    fn cell_without(&self, node: NodeId, reservation: ReservationId, index: u16) -> Option<Cell> {
-        let mut cell = self.cells(node).into_iter().nth(usize::from(index))??;
-        for id in self.holdings.kept_by(reservation) {
-            let record = self.holdings.get(id);
-            let here =
-                record.devices.iter().filter(|(held, _)| record.node == node && *held == index);
-            here.for_each(|(_, amount)| cell = cell.release(amount));
-        }
-        Some(cell)
+/// A device as it is without what the reservation keeps of it.
+fn cell_without(
+    state: &State,
+    (node, reservation): (NodeId, ReservationId),
+    index: u16,
+) -> Option<Cell> {
+    let mut cell = state.cells(node).into_iter().nth(usize::from(index))??;
+    for id in state.holdings.kept_by(reservation) {
+        let record = state.holdings.get(id);
+        let here = record.devices.iter().filter(|(held, _)| record.node == node && *held == index);
+        here.for_each(|(_, amount)| cell = cell.release(amount));
     }
+    Some(cell)
 }
 
 /// Where the kubelet chooses devices, any of the same use will do.

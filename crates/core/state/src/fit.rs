@@ -11,38 +11,38 @@ use crate::masks::Verdict;
 use crate::nodes::{Hot, Nodes};
 use crate::shapes::{Demand, Rule, ShapeId};
 
-impl State {
+impl Demand {
     /// The first thing that keeps a pod off a node; [`Cause::None`] if it fits.
     #[inline]
-    pub fn obstacle(&mut self, demand: &Demand, node: NodeId) -> Cause {
-        self.first_obstacle(demand, &demand.rules, node)
+    pub fn obstacle(&self, state: &mut State, node: NodeId) -> Cause {
+        self.first_obstacle(state, &self.rules, node)
     }
 
-    /// As [`State::obstacle`], as if the demand had no rules.
-    pub fn obstacle_aside_rules(&mut self, demand: &Demand, node: NodeId) -> Cause {
-        self.first_obstacle(demand, &[], node)
+    /// As [`Demand::obstacle`], as if it had no rules.
+    pub fn obstacle_aside_rules(&self, state: &mut State, node: NodeId) -> Cause {
+        self.first_obstacle(state, &[], node)
     }
 
     #[inline]
-    fn first_obstacle(&mut self, demand: &Demand, rules: &[Rule], node: NodeId) -> Cause {
-        let hot = *self.nodes.hot(node);
+    fn first_obstacle(&self, state: &mut State, rules: &[Rule], node: NodeId) -> Cause {
+        let hot = *state.nodes.hot(node);
         if !hot.is_present() {
             return Cause::NotReady;
         }
-        let verdict = self.masks.verdict(demand.mask, node, hot.static_version, &self.nodes);
+        let verdict = state.masks.verdict(self.mask, node, hot.static_version, &state.nodes);
         if verdict.early != Cause::None {
             return verdict.early;
         }
-        match demand.is_plain() && verdict.is_late_clear() {
-            true => self.lack_of_amounts(demand, &hot, node),
-            false => self.rare_obstacle(demand, rules, verdict, &hot, node),
+        match self.is_plain() && verdict.is_late_clear() {
+            true => self.lack_of_amounts(state, &hot, node),
+            false => self.rare_obstacle(state, rules, verdict, &hot, node),
         }
     }
 
     /// Amounts with all that is looked at before and behind them.
     fn rare_obstacle(
-        &mut self,
-        demand: &Demand,
+        &self,
+        state: &mut State,
         rules: &[Rule],
         verdict: Verdict,
         hot: &Hot,
@@ -50,39 +50,39 @@ impl State {
     ) -> Cause {
         let up_to = |cause: Cause| rules.partition_point(|rule| rule.cause <= cause);
         let (ports, volumes) = (up_to(Cause::HostPort), up_to(Cause::ReadWriteOncePod));
-        let broken = |state: &Self, some: &[Rule]| {
-            state.counters.obstacle(some, &demand.rules, node).into_option()
+        let broken = |state: &State, some: &[Rule]| {
+            state.counters.obstacle(some, &self.rules, node).into_option()
         };
-        let first = broken(self, &rules[..ports])
-            .or_else(|| self.lack_of_amounts(demand, hot, node).into_option())
-            .or_else(|| broken(self, &rules[ports..volumes]))
-            .or_else(|| self.volume_obstacle(demand, verdict, node))
-            .or_else(|| broken(self, &rules[volumes..]))
+        let first = broken(state, &rules[..ports])
+            .or_else(|| self.lack_of_amounts(state, hot, node).into_option())
+            .or_else(|| broken(state, &rules[ports..volumes]))
+            .or_else(|| self.volume_obstacle(state, verdict, node))
+            .or_else(|| broken(state, &rules[volumes..]))
             .or_else(|| verdict.late().next());
         first.unwrap_or(Cause::None)
     }
 
     /// What volumes, their drivers and their limits have against the node.
-    fn volume_obstacle(&self, demand: &Demand, verdict: Verdict, node: NodeId) -> Option<Cause> {
+    fn volume_obstacle(&self, state: &State, verdict: Verdict, node: NodeId) -> Option<Cause> {
         let is_of_volumes =
             |cause: &Cause| !matches!(cause, Cause::DeviceClaims | Cause::DeclaredFeatures);
         let first = verdict.late().find(is_of_volumes);
-        let attached = &self.nodes.cold(node).attached;
+        let attached = &state.nodes.cold(node).attached;
         match first {
             Some(Cause::VolumeDriver) => first,
-            _ if attached.allows(&demand.attachments, &self.names.limit_of) => first,
+            _ if attached.allows(&self.attachments, &state.names.limit_of) => first,
             _ => Some(Cause::VolumeLimit),
         }
     }
 
     /// What the node has too little of.
     #[inline]
-    fn lack_of_amounts(&mut self, demand: &Demand, hot: &Hot, node: NodeId) -> Cause {
-        let amounts = &demand.amounts;
-        if hot.overcommitted && self.devices.need(demand.need).request != Request::None {
+    fn lack_of_amounts(&self, state: &mut State, hot: &Hot, node: NodeId) -> Cause {
+        let amounts = &self.amounts;
+        if hot.overcommitted && state.devices.need(self.need).request != Request::None {
             return Cause::Overcommitted;
         }
-        let fit = self.devices.fit(demand.need, hot.set);
+        let fit = state.devices.fit(self.need, hot.set);
         if fit == DeviceFit::WrongKind {
             return Cause::Model;
         }
@@ -98,12 +98,12 @@ impl State {
             return Cause::Memory;
         }
         if amounts.ephemeral_bytes > 0
-            && self.nodes.cold(node).ephemeral_left_bytes < amounts.ephemeral_bytes
+            && state.nodes.cold(node).ephemeral_left_bytes < amounts.ephemeral_bytes
         {
             return Cause::Ephemeral;
         }
         let lacks = |(name, amount): &(u32, i64)| {
-            short(self.nodes.cold(node).extended_left(*name), *amount)
+            short(state.nodes.cold(node).extended_left(*name), *amount)
         };
         if amounts.extended.iter().any(lacks) {
             return Cause::Extended;
@@ -114,13 +114,13 @@ impl State {
         Cause::None
     }
 
-    /// How many pods of the demand the node could take one after another, rules aside.
-    pub fn node_capacity(&mut self, demand: &Demand, node: NodeId) -> u32 {
-        if self.obstacle_aside_rules(demand, node) != Cause::None {
+    /// How many such pods the node could take one after another, rules aside.
+    fn capacity(&self, state: &mut State, node: NodeId) -> u32 {
+        if self.obstacle_aside_rules(state, node) != Cause::None {
             return 0;
         }
-        let room = times_left(&self.nodes, &demand.amounts, node);
-        match self.devices.fit(demand.need, self.nodes.hot(node).set) {
+        let room = times_left(&state.nodes, &self.amounts, node);
+        match state.devices.fit(self.need, state.nodes.hot(node).set) {
             DeviceFit::WrongKind => 0,
             DeviceFit::Pods(pods) => room.min(i64::from(pods)) as u32,
         }
@@ -142,16 +142,16 @@ pub fn times_left(nodes: &Nodes, amounts: &Amounts, node: NodeId) -> i64 {
     asked.map(|(left, asked)| left / asked).min().unwrap_or(i64::MAX).min(i64::from(u32::MAX))
 }
 
-impl State {
-    /// Whether one pod fits on a node, rules included, judged from scratch.
-    pub fn fits(&mut self, shape: ShapeId, node: NodeId) -> bool {
-        let demand = self.shapes.get(shape).demand.clone();
-        self.obstacle(&demand, node) == Cause::None
+impl ShapeId {
+    /// Whether one such pod fits on a node, rules included, judged from scratch.
+    pub fn fits(self, state: &mut State, node: NodeId) -> bool {
+        let demand = state.shapes.get(self).demand.clone();
+        demand.obstacle(state, node) == Cause::None
     }
 
-    /// How many pods of a shape a node could take, rules aside.
-    pub fn shape_capacity(&mut self, shape: ShapeId, node: NodeId) -> u64 {
-        let demand = self.shapes.get(shape).demand.clone();
-        u64::from(self.node_capacity(&demand, node))
+    /// How many such pods a node could take, rules aside.
+    pub fn capacity(self, state: &mut State, node: NodeId) -> u64 {
+        let demand = state.shapes.get(self).demand.clone();
+        u64::from(demand.capacity(state, node))
     }
 }

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use crate::State;
 use crate::cause::Cause;
 use crate::device::need::{DeviceNeed, Request};
+use crate::names::Names;
 use crate::scopes::Scope;
 use crate::shapes::{Demand, Rule, Shape, ShapeId};
 
@@ -19,7 +20,7 @@ impl State {
         if let Some(number) = self.shapes.numbers.find(requirement) {
             return ShapeId(number);
         }
-        let demand = self.demand_of(requirement);
+        let demand = demand_of(requirement, self);
         let (demand_id, _) = self.shapes.demands.intern(&demand);
         let images = self.images.list_of(requirement, &self.nodes);
         let imageless = images.map(|_| self.intern_shape(&Arc::new(without_images(requirement))));
@@ -38,37 +39,41 @@ impl State {
         });
         number
     }
+}
 
-    fn demand_of(&mut self, requirement: &Requirement) -> Demand {
-        let rules = requirement.rules.iter().map(|rule| self.rule_of(requirement, rule));
-        let mut rules: SmallVec<[Rule; 1]> = rules.collect();
-        rules.sort_by_key(|rule| rule.cause);
-        let need = self.device_need_of(requirement);
-        Demand {
-            amounts: self.names.amounts(&requirement.resources),
-            need: self.devices.intern_need(&need),
-            mask: self.masks.intern(requirement),
-            rules,
-            attachments: self.names.attached(&requirement.attachments),
-            liking: self.preferences.liking_of(requirement, &mut self.counters, &self.nodes),
-        }
+fn demand_of(requirement: &Requirement, state: &mut State) -> Demand {
+    let rules = requirement.rules.iter().map(|rule| Rule::of(requirement, rule, state));
+    let mut rules: SmallVec<[Rule; 1]> = rules.collect();
+    rules.sort_by_key(|rule| rule.cause);
+    let need = DeviceNeed::of(requirement, &mut state.names);
+    Demand {
+        amounts: state.names.amounts(&requirement.resources),
+        need: state.devices.intern_need(&need),
+        mask: state.masks.intern(requirement),
+        rules,
+        attachments: state.names.attached(&requirement.attachments),
+        liking: state.preferences.liking_of(requirement, &mut state.counters, &state.nodes),
     }
+}
 
-    fn rule_of(&mut self, requirement: &Requirement, rule: &CounterRule) -> Rule {
+impl Rule {
+    fn of(requirement: &Requirement, rule: &CounterRule, state: &mut State) -> Self {
         let scope = Scope::of(requirement, rule.scope);
         let ranked = matches!(rule.kind, RuleKind::Spread { .. });
         let (selector, label) = (&rule.selector, &rule.label);
-        Rule {
-            counter: self.counters.intern(&self.nodes, selector, label, scope.as_ref(), ranked),
+        Self {
+            counter: state.counters.intern(&state.nodes, selector, label, scope.as_ref(), ranked),
             kind: rule.kind,
             cause: cause_of(rule),
             counts_itself: requirement.counts_into.contains(&rule.selector),
         }
     }
+}
 
-    fn device_need_of(&mut self, requirement: &Requirement) -> DeviceNeed {
+impl DeviceNeed {
+    fn of(requirement: &Requirement, names: &mut Names) -> Self {
         let mut models: SmallVec<[u32; 4]> =
-            requirement.gpu_models.iter().map(|m| self.names.models.intern(m).0).collect();
+            requirement.gpu_models.iter().map(|m| names.models.intern(m).0).collect();
         models.sort_unstable();
         let request = match &requirement.device {
             DeviceRequest::None => Request::None,
@@ -83,7 +88,7 @@ impl State {
             DeviceRequest::Counters { amounts } => Request::Counters {
                 amounts: amounts
                     .iter()
-                    .map(|(name, amount)| (self.names.counters.intern(name).0, *amount))
+                    .map(|(name, amount)| (names.counters.intern(name).0, *amount))
                     .collect(),
             },
         };
@@ -92,7 +97,7 @@ impl State {
         }
         let min_memory_bytes =
             if request == Request::None { 0 } else { requirement.min_device_memory_bytes };
-        DeviceNeed { request, models, min_memory_bytes }
+        Self { request, models, min_memory_bytes }
     }
 }
 

@@ -8,71 +8,61 @@ use crate::beyond::take;
 use crate::device::cell::Cell;
 use crate::holdings::{Amounts, HoldingRecord};
 
-impl State {
-    /// Keeps amounts of a node for a claim.
-    pub fn keep_on(
-        &mut self,
-        node: NodeId,
-        reservation: ReservationId,
-        amounts: Amounts,
-        devices: HeldDevices,
-    ) {
-        self.hold_kept(node, reservation, amounts, devices);
-        if self.nodes.cold(node).node.knowledge == Knowledge::Counted {
-            self.rebuild_devices(node);
+/// Amounts and devices of a node that are to be kept.
+#[derive(Clone, Debug)]
+pub struct ToKeep {
+    pub node: NodeId,
+    pub reservation: ReservationId,
+    pub amounts: Amounts,
+    pub devices: HeldDevices,
+}
+
+impl ToKeep {
+    /// Holds it for good (outside transactions), and sees to the devices that the kubelet chooses.
+    pub fn keep(self, state: &mut State) {
+        let node = self.node;
+        self.hold(state);
+        if state.nodes.cold(node).node.knowledge == Knowledge::Counted {
+            state.rebuild_devices(node);
         }
     }
 
-    /// Holds amounts of a node for a reservation, and those of the devices that can be held now.
-    pub fn hold_kept(
-        &mut self,
-        node: NodeId,
-        reservation: ReservationId,
-        amounts: Amounts,
-        devices: HeldDevices,
-    ) -> HoldingId {
-        let devices = self.givable(node, devices);
-        self.hold(kept(node, reservation, amounts, devices))
-    }
-
-    /// Those of the devices that can be held now. Where devices are counted any others do as well.
-    fn givable(&self, node: NodeId, devices: HeldDevices) -> HeldDevices {
-        let cold = self.nodes.cold(node);
-        let mut cells = self.cells(node);
-        let mut given = HeldDevices::new();
-        for (index, amount) in devices {
-            let can = |cell: &Option<Cell>| cell.as_ref().is_some_and(|c| c.can_give(&amount));
-            let place = match cold.node.knowledge {
-                Knowledge::Assigned => Some(usize::from(index)),
-                Knowledge::Counted => cells.iter().position(can),
-            };
-            let Some(place) = place.filter(|place| cells.get(*place).is_some_and(can)) else {
-                continue;
-            };
-            cells[place] = cells[place].as_ref().map(|cell| cell.hold(&amount));
-            given.push((place as u16, amount));
-        }
-        given.sort_by_key(|(index, _)| *index);
-        given
+    /// Holds the amounts, and those of the devices that can be held now.
+    pub fn hold(self, state: &mut State) -> HoldingId {
+        let Self { node, reservation, amounts, devices } = self;
+        let devices = givable(state, node, devices);
+        state.hold(HoldingRecord {
+            node,
+            owner: Owner::Reservation,
+            phase: Phase::Held { expected_end_ms: None },
+            reservation: Some(reservation),
+            amounts,
+            devices,
+            counts_into: SmallVec::new(),
+            attachments: SmallVec::new(),
+        })
     }
 }
 
-fn kept(
-    node: NodeId,
-    reservation: ReservationId,
-    amounts: Amounts,
-    devices: HeldDevices,
-) -> HoldingRecord {
-    HoldingRecord {
-        node,
-        owner: Owner::Reservation,
-        phase: Phase::Held { expected_end_ms: None },
-        reservation: Some(reservation),
-        amounts,
-        devices,
-        counts_into: SmallVec::new(),
-        attachments: SmallVec::new(),
+/// Those of the devices that can be held now. Where devices are counted any others do as well.
+fn givable(state: &State, node: NodeId, devices: HeldDevices) -> HeldDevices {
+    let cold = state.nodes.cold(node);
+    let mut cells = state.cells(node);
+    let mut given = HeldDevices::new();
+    for (index, amount) in devices {
+        let can = |cell: &Option<Cell>| cell.as_ref().is_some_and(|c| c.can_give(&amount));
+        let place = match cold.node.knowledge {
+            Knowledge::Assigned => Some(usize::from(index)),
+            Knowledge::Counted => cells.iter().position(can),
+        };
+        let Some(place) = place.filter(|place| cells.get(*place).is_some_and(can)) else {
+            continue;
+        };
+        cells[place] = cells[place].as_ref().map(|cell| cell.hold(&amount));
+        given.push((place as u16, amount));
     }
+    given.sort_by_key(|(index, _)| *index);
+    given
 }
 
 impl Amounts {

@@ -14,14 +14,14 @@
 //! | [`shapes`], [`masks`], [`preferences`], [`images`] | what pods ask for, and what it says of each node |
 //! | [`names`], [`intern`], `interning` | names as numbers; requirements as shapes |
 //! | `points` | how well a node suits a pod |
-//! | [`holdings`], [`kept`], `beyond` | what is held, and what is kept for reservations |
+//! | [`holdings`], [`kept`], [`beyond`] | what is held, and what is kept for reservations |
 //! | [`counters`], [`scopes`], [`attachments`], [`rules`] | what rules count, and whether they allow a node |
 //! | [`fit`], [`cause`] | whether a pod fits on a node, and what keeps it off |
 //! | [`view`] | now, after releasing, at a time, without victims |
 //! | [`load`] | from plain data and back |
 
 pub mod attachments;
-mod beyond;
+pub mod beyond;
 pub mod cause;
 pub mod counters;
 pub mod device;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_model::{
-    Condition, Holding, HoldingId, Knowledge, Node, NodeId, Owner, Phase, PodId, Snapshot,
+    Condition, Device, Holding, HoldingId, Knowledge, Node, NodeId, Owner, PodId, Snapshot,
 };
 
 use crate::State;
@@ -12,7 +12,9 @@ use crate::attachments::Attached;
 use crate::cause::Help;
 use crate::device::cell::{self, Cell, kind_of};
 use crate::device::choice::LOST;
+use crate::device::table::DeviceTable;
 use crate::holdings::HoldingRecord;
+use crate::names::Names;
 
 impl State {
     /// Takes over topology, tables and nodes of a snapshot.
@@ -21,30 +23,6 @@ impl State {
         self.devices.mig_tables = snapshot.mig_tables.clone();
         for node in &snapshot.nodes {
             self.upsert_node(Arc::new(node.clone()));
-        }
-    }
-
-    /// One holding as plain data.
-    pub fn export(&self, id: HoldingId) -> Holding {
-        let record = self.holdings.get(id);
-        Holding {
-            id,
-            node: self.nodes.cold(record.node).node.name.clone(),
-            owner: record.owner.clone(),
-            phase: record.phase,
-            reservation: record.reservation,
-            resources: self.names.resources(&record.amounts),
-            devices: record.devices.clone(),
-            counts_into: record
-                .counts_into
-                .iter()
-                .map(|selector| self.counters.selector_name(*selector).to_owned())
-                .collect(),
-            attachments: record
-                .attachments
-                .iter()
-                .map(|number| self.names.attachments.get(*number).clone())
-                .collect(),
         }
     }
 
@@ -165,11 +143,6 @@ impl State {
         record
     }
 
-    /// Changes the phase of a holding.
-    pub fn set_phase(&mut self, id: HoldingId, phase: Phase) {
-        self.holdings.set_phase(id, phase);
-    }
-
     /// Changes the selectors that count a committed holding.
     pub fn set_counts(&mut self, id: HoldingId, counts_into: &BTreeSet<String>) {
         self.counters.apply(self.holdings.get(id), -1, &mut self.log);
@@ -232,8 +205,8 @@ impl State {
     pub fn recount_devices(&mut self, slot: NodeId) {
         let node = Arc::clone(&self.nodes.cold(slot).node);
         let counted = node.knowledge == Knowledge::Counted;
-        let mut cells: Vec<u32> =
-            node.devices.iter().map(|device| self.empty_cell(device, counted)).collect();
+        let empty = |device| self.devices.empty(device, counted, &mut self.names);
+        let mut cells: Vec<u32> = node.devices.iter().map(empty).collect();
         let mut holders = vec![0u16; cells.len()];
         let mut missing_devices = 0;
         for id in self.nodes.cold(slot).holdings.clone() {
@@ -267,7 +240,7 @@ impl State {
         let node = Arc::clone(&self.nodes.cold(slot).node);
         let mut cells: Vec<Option<Cell>> = Vec::new();
         for device in &node.devices {
-            let number = self.empty_cell(device, true);
+            let number = self.devices.empty(device, true, &mut self.names);
             cells.push((number != LOST).then(|| self.devices.cell(number).clone()));
         }
         let mut held = self.nodes.cold(slot).holdings.clone();
@@ -294,22 +267,42 @@ impl State {
             self.holdings.set_devices(id, devices);
         }
     }
+}
 
-    fn empty_cell(&mut self, device: &dovetail_model::Device, counted: bool) -> u32 {
+/// One holding as plain data.
+pub fn export(state: &State, id: HoldingId) -> Holding {
+    let record = state.holdings.get(id);
+    let selector = |number: &u32| state.counters.selector_name(*number).to_owned();
+    let attachment = |number: &u32| state.names.attachments.get(*number).clone();
+    Holding {
+        id,
+        node: state.nodes.cold(record.node).node.name.clone(),
+        owner: record.owner.clone(),
+        phase: record.phase,
+        reservation: record.reservation,
+        resources: state.names.resources(&record.amounts),
+        devices: record.devices.clone(),
+        counts_into: record.counts_into.iter().map(selector).collect(),
+        attachments: record.attachments.iter().map(attachment).collect(),
+    }
+}
+
+impl DeviceTable {
+    /// The number of a device that nobody holds anything of; [`LOST`] if it is not healthy.
+    fn empty(&mut self, device: &Device, counted: bool, names: &mut Names) -> u32 {
         if !device.healthy {
             return LOST;
         }
-        let model = self.names.models.intern(&device.model).0;
+        let model = names.models.intern(&device.model).0;
         let table = device
             .mig_table
             .as_ref()
-            .and_then(|name| self.devices.mig_tables.iter().position(|table| table.name == *name));
+            .and_then(|name| self.mig_tables.iter().position(|table| table.name == *name));
         for (name, _) in &device.counters {
-            self.names.counters.intern(name);
+            names.counters.intern(name);
         }
-        let counters = &self.names.counters;
-        let number = |name: &str| counters.find(name).expect("interned above");
+        let number = |name: &str| names.counters.find(name).expect("interned above");
         let kind = kind_of(device, model, table.map(|t| t as u16), number, counted);
-        self.devices.intern_empty(&kind, &device.model)
+        self.intern_empty(&kind, &device.model)
     }
 }

@@ -14,58 +14,59 @@ pub enum Scope {
     Node(NodeId),
 }
 
-impl State {
-    /// Depth of a scope; `None` is the whole cluster.
-    pub fn depth_of(&self, scope: Scope) -> Option<usize> {
-        match scope {
-            Scope::Everywhere => None,
-            Scope::Domain(domain) => Some(self.domains.name(domain).len() - 1),
-            Scope::Node(_) => Some(self.topology.levels.len()),
+impl Scope {
+    /// Its depth; `None` is the whole cluster.
+    pub fn depth(self, state: &State) -> Option<usize> {
+        match self {
+            Self::Everywhere => None,
+            Self::Domain(domain) => Some(state.domains.name(domain).len() - 1),
+            Self::Node(_) => Some(state.topology.levels.len()),
         }
     }
 
-    /// Whether all of a scope lies in one domain of a level.
-    pub fn is_within(&self, scope: Scope, depth: usize) -> bool {
-        match scope {
-            Scope::Everywhere => false,
-            Scope::Domain(domain) => self.domains.name(domain).len() > depth,
-            Scope::Node(node) => {
-                depth == self.topology.levels.len() || self.nodes.cold(node).path.len() > depth
+    /// Whether all of it lies in one domain of a level.
+    pub fn is_within(self, state: &State, depth: usize) -> bool {
+        match self {
+            Self::Everywhere => false,
+            Self::Domain(domain) => state.domains.name(domain).len() > depth,
+            Self::Node(node) => {
+                depth == state.topology.levels.len() || state.nodes.cold(node).path.len() > depth
             }
         }
     }
 
-    /// Domains of a level inside a scope, in no order.
-    pub fn domains_in(&self, scope: Scope, depth: usize) -> Vec<Scope> {
-        if depth == self.topology.levels.len() {
-            return self.nodes_in(scope).into_iter().map(Scope::Node).collect();
+    /// Domains of a level inside it, in no order.
+    pub fn domains(self, state: &State, depth: usize) -> Vec<Self> {
+        if depth == state.topology.levels.len() {
+            return self.nodes(state).into_iter().map(Self::Node).collect();
         }
-        let inside = |domain: &DomainId| match scope {
-            Scope::Everywhere => true,
-            Scope::Domain(outer) => {
-                self.domains.name(*domain).starts_with(self.domains.name(outer))
+        let inside = |domain: &DomainId| match self {
+            Self::Everywhere => true,
+            Self::Domain(outer) => {
+                state.domains.name(*domain).starts_with(state.domains.name(outer))
             }
-            Scope::Node(_) => false,
+            Self::Node(_) => false,
         };
-        let all = self.domains.at_depth(depth).iter().copied();
-        all.filter(inside).map(Scope::Domain).collect()
+        let all = state.domains.at_depth(depth).iter().copied();
+        all.filter(inside).map(Self::Domain).collect()
     }
 
-    fn nodes_in(&self, scope: Scope) -> Vec<NodeId> {
-        match scope {
-            Scope::Everywhere => self.nodes.present().map(|(node, _)| node).collect(),
-            Scope::Domain(domain) => self.domains.nodes(domain).to_vec(),
-            Scope::Node(node) => vec![node],
+    /// Its nodes, in no order.
+    pub fn nodes(self, state: &State) -> Vec<NodeId> {
+        match self {
+            Self::Everywhere => state.nodes.present().map(|(node, _)| node).collect(),
+            Self::Domain(domain) => state.domains.nodes(domain).to_vec(),
+            Self::Node(node) => vec![node],
         }
     }
 
-    /// Name of a scope, by which ties are broken whatever the order of history: label values, then
-    /// for a node its rank.
-    pub fn scope_name(&self, scope: Scope) -> Vec<String> {
-        match scope {
-            Scope::Everywhere => Vec::new(),
-            Scope::Domain(domain) => self.domains.name(domain).to_vec(),
-            Scope::Node(node) => vec![format!("{:010}", self.nodes.hot(node).rank)],
+    /// Its name, by which ties are broken whatever the order of history: label values, then for a
+    /// node its rank.
+    pub fn name(self, state: &State) -> Vec<String> {
+        match self {
+            Self::Everywhere => Vec::new(),
+            Self::Domain(domain) => state.domains.name(domain).to_vec(),
+            Self::Node(node) => vec![format!("{:010}", state.nodes.hot(node).rank)],
         }
     }
 }

@@ -23,30 +23,30 @@ pub enum View {
     Holding(ReservationId),
 }
 
-impl State {
+impl View {
     /// Opens a transaction that shows the view; roll it back to return, or commit to make it true.
-    pub fn open_view(&mut self, view: &View, now_ms: u64) -> Mark {
-        let gone: Vec<HoldingId> = match view {
-            View::Now => Vec::new(),
-            View::AfterReleasing => self.holdings.leaving(now_ms).collect(),
+    pub fn open(&self, state: &mut State, now_ms: u64) -> Mark {
+        let holdings = &state.holdings;
+        let gone: Vec<HoldingId> = match self {
+            Self::Now => Vec::new(),
+            Self::AfterReleasing => holdings.leaving(now_ms).collect(),
             // What is late with its end may stay for as long as it likes.
-            View::At { time_ms } => self
-                .holdings
+            Self::At { time_ms } => holdings
                 .ending_by(*time_ms)
                 .filter(|id| {
-                    let end_ms = self.holdings.get(*id).phase.expected_end_ms();
+                    let end_ms = holdings.get(*id).phase.expected_end_ms();
                     end_ms.is_some_and(|end_ms| end_ms > now_ms)
                 })
                 .collect(),
-            View::Without(victims) => {
+            Self::Without(victims) => {
                 let known: BTreeSet<HoldingId> = victims.iter().copied().collect();
-                known.into_iter().filter(|id| self.holdings.contains(*id)).collect()
+                known.into_iter().filter(|id| holdings.contains(*id)).collect()
             }
-            View::Holding(reservation) => self.holdings.kept_by(*reservation),
+            Self::Holding(reservation) => holdings.kept_by(*reservation),
         };
-        let mark = self.begin();
+        let mark = state.begin();
         for id in gone {
-            self.release(id);
+            state.release(id);
         }
         mark
     }

@@ -7,8 +7,8 @@ use dovetail_model::{Action, Event, JobId, Node, NodeName, Owner, Phase, Plan};
 use super::Engine;
 use super::error::EngineError;
 use super::placement::Search;
-use crate::policy::named::{self, PolicySpec};
 use crate::reserve::Calendar;
+use dovetail_policy::named::{self, PolicySpec};
 use dovetail_state::cause::Help;
 
 impl Engine {
@@ -68,7 +68,7 @@ impl Engine {
             Event::Ending { job, expected_end_ms } => {
                 let record = books.jobs.records.get(&job);
                 for id in &record.ok_or(EngineError::UnknownJob { job })?.holdings {
-                    state.set_phase(*id, Phase::Releasing { expected_end_ms });
+                    state.holdings.set_phase(*id, Phase::Releasing { expected_end_ms });
                 }
             }
             Event::ForeignHeld(holding) => {

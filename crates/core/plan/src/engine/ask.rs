@@ -12,9 +12,9 @@ use super::placement::WouldGo;
 use super::supply::Levels;
 use crate::gang::{Gang, Placer};
 use crate::index::Index;
-use crate::policy::first_fit::FirstFit;
-use crate::policy::{Pick, whole_score};
 use dovetail_order::queues::quota::Beside;
+use dovetail_policy::first_fit::FirstFit;
+use dovetail_policy::{Pick, whole_score};
 use dovetail_state::shapes::ShapeId;
 use dovetail_state::view::View;
 
@@ -74,7 +74,7 @@ impl<'e> Questions<'e> {
         let Books { placement, jobs: known, kept, .. } = &mut *self.books;
         let helped = placement.state.helped;
         let draws = placement.draws();
-        let mark = placement.state.open_view(&View::AfterReleasing, placement.now_ms);
+        let mark = View::AfterReleasing.open(&mut placement.state, placement.now_ms);
         // What those leave for whom room is kept is not for others.
         kept.fill_all(&mut placement.state, known);
         let mut starts = BTreeSet::new();
@@ -133,11 +133,11 @@ impl<'e> Questions<'e> {
         let Some(set) = gang.sets.first() else { return Ok(None) };
         let slots = (0..self.books.placement.state.nodes.slots() as u32).map(NodeId);
         let fitting: Vec<NodeId> =
-            slots.filter(|n| self.books.placement.state.fits(set.shape, *n)).collect();
+            slots.filter(|n| set.shape.fits(&mut self.books.placement.state, *n)).collect();
         let demand = self.books.placement.state.shapes.get(set.shape).demand.clone();
         let images = self.books.placement.state.shapes.get(set.shape).images;
         let best = fitting.into_iter().max_by_key(|node| {
-            let points = self.books.placement.state.points(&demand, images, *node);
+            let points = demand.points(&mut self.books.placement.state, images, *node);
             let policy = &mut *self.books.placement.policy;
             let score =
                 whole_score(policy, &mut self.books.placement.state, set.shape, points, *node);

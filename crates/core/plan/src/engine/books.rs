@@ -287,7 +287,7 @@ impl Books {
             record.job.pod_sets[usize::from(pod.pod.pod_set)].present += 1;
             record.holdings.push(pod.holding);
             if end_ms.is_some() {
-                state.set_phase(pod.holding, Phase::Held { expected_end_ms: end_ms });
+                state.holdings.set_phase(pod.holding, Phase::Held { expected_end_ms: end_ms });
             }
             let node = state.nodes.cold(pod.node).node.name.clone();
             plan.actions.push(Action::Bind { pod: pod.pod, node, devices: pod.devices });
@@ -331,7 +331,7 @@ impl Books {
                 for owner in victims {
                     if let Some(id) = self.jobs.held_by_owner(state, &self.kept.foreign, &owner) {
                         let expected_end_ms = Some(*until_ms);
-                        state.set_phase(id, Phase::Releasing { expected_end_ms });
+                        state.holdings.set_phase(id, Phase::Releasing { expected_end_ms });
                     }
                 }
                 self.survey.clear();

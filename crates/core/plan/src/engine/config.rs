@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::named::PolicySpec;
 use crate::preemption::PreemptionConfig;
 use crate::reserve::ReserveConfig;
 use dovetail_order::Order;
 use dovetail_order::Turns;
 use dovetail_order::estimate::EstimatesConfig;
+use dovetail_policy::named::PolicySpec;
 
 /// Policy, order, and what else decisions follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

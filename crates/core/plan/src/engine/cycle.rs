@@ -139,7 +139,7 @@ impl Engine {
             }
             let demand = demand.clone();
             let fits =
-                |node: &NodeId| books.placement.state.obstacle(&demand, *node) == Cause::None;
+                |node: &NodeId| demand.obstacle(&mut books.placement.state, *node) == Cause::None;
             return nodes.iter().any(fits);
         }
         let placement = &mut books.placement;

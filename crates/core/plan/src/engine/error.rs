@@ -4,7 +4,7 @@ use dovetail_model::{JobId, NodeName, Owner, PodId};
 use thiserror::Error;
 
 use crate::gang::UnknownLevel;
-use crate::policy::named::UnknownPolicy;
+use dovetail_policy::named::UnknownPolicy;
 
 /// An event that cannot be taken; nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -128,7 +128,7 @@ impl Jobs {
             let job = &self.records[&pod.job].job;
             let lasts = job.start_ms.zip(job.expected_attempt_ms());
             let expected_end_ms = lasts.map(|(start, lasts_ms)| start.saturating_add(lasts_ms));
-            state.set_phase(id, Phase::Held { expected_end_ms });
+            state.holdings.set_phase(id, Phase::Held { expected_end_ms });
         }
         Ok(())
     }

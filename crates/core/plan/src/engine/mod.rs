@@ -58,13 +58,13 @@ use std::sync::Arc;
 
 use dovetail_model::{Action, Job, JobId, Plan, Snapshot};
 
-use crate::learn::Learnt;
-use crate::policy::Policy;
-use crate::policy::named::PolicySpec;
 use crate::preemption::{Preemption, SearchEffort};
 use crate::reserve::Reservations;
 use dovetail_order::book::TurnBook;
 use dovetail_order::queues::quota::QueueUse;
+use dovetail_policy::Policy;
+use dovetail_policy::learn::Learnt;
+use dovetail_policy::named::PolicySpec;
 use dovetail_state::State;
 use drains::Drains;
 use supply::Supply;

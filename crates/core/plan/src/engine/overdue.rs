@@ -36,7 +36,7 @@ pub(super) fn raise(jobs: &Jobs, run_times: &RunTimes, placement: &mut Placement
             (None, _) => None,
         };
         raised = job.map(|job| (job.id, expected_end_ms));
-        state.set_phase(id, Phase::Held { expected_end_ms });
+        state.holdings.set_phase(id, Phase::Held { expected_end_ms });
     }
     is_any
 }

@@ -11,7 +11,7 @@ use crate::gang::{Gang, PlacedPod, Placer};
 use crate::index::Index;
 use crate::naive::Naive;
 use crate::pending::ClassKey;
-use crate::policy::Policy;
+use dovetail_policy::Policy;
 use dovetail_state::State;
 use dovetail_state::cause::Help;
 use dovetail_state::scope::Scope;
@@ -92,7 +92,7 @@ impl Placement {
     ) -> Option<Vec<PlacedPod>> {
         let helped = self.state.helped;
         let draws = self.draws();
-        let mark = self.state.open_view(view, self.now_ms);
+        let mark = view.open(&mut self.state, self.now_ms);
         if *view == View::AfterReleasing {
             reserve(&mut self.state);
         }

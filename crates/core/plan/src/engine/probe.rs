@@ -71,7 +71,7 @@ impl PodProbe {
         // would not help.
         let lacks_devices = state.devices.fit(demand.need, hot.set) == DeviceFit::Pods(0);
         let short = |left: i64, asked: i64| left < asked && asked > 0;
-        match state.obstacle_aside_rules(demand, node) {
+        match demand.obstacle_aside_rules(state, node) {
             Cause::Overcommitted
             | Cause::PodSlots
             | Cause::Cpu

@@ -14,7 +14,6 @@ use super::queues::Capacity;
 use super::{Books, Engine, EngineConfig, EngineError, JobRecord, Jobs, Placement, Search};
 use crate::gang::Gang;
 use crate::pending::{ByQueues, Pending};
-use crate::policy::named::{self, PolicySpec};
 use crate::preemption::{Kept, Preemption, Survey};
 use crate::reserve::{Reservations, gang_of};
 use dovetail_order::Order;
@@ -24,7 +23,9 @@ use dovetail_order::estimate::RunTimes;
 use dovetail_order::queues::kai::FairShares;
 use dovetail_order::queues::quota::Quota;
 use dovetail_order::queues::usage::Usage;
+use dovetail_policy::named::{self, PolicySpec};
 use dovetail_state::State;
+use dovetail_state::load::export;
 
 /// An engine over the world of a snapshot.
 pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine, EngineError> {
@@ -185,7 +186,7 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
     let reason_of = |job: &Job| Some((job.id, known.records.get(&job.id)?.reason?));
     let reasons = jobs.iter().filter_map(reason_of).collect();
     let mut holdings: Vec<Holding> =
-        state.holdings.iter().map(|(id, _)| state.export(id)).collect();
+        state.holdings.iter().map(|(id, _)| export(state, id)).collect();
     holdings.extend(kept.foreign.unplaced().cloned());
     let name = |slot: &NodeId| {
         let is_there = state.nodes.hot(*slot).is_present();

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::engine::{Placement, Search};
 use crate::gang::{Gang, PlacedPod};
-use crate::policy::{Term, whole_score};
+use dovetail_policy::{Term, whole_score};
 use dovetail_state::scope::Scope;
 
 /// Why one pod went where it went, at the moment of the decision.
@@ -55,8 +55,8 @@ impl Placement {
         let mut terms = self.policy.terms(&mut self.state, shape, node);
         let demand = self.state.shapes.get(shape).demand.clone();
         let images = self.state.shapes.get(shape).images;
-        let points = self.state.points(&demand, images, node);
-        let besides = self.state.points(&demand, None, node);
+        let points = demand.points(&mut self.state, images, node);
+        let besides = demand.points(&mut self.state, None, node);
         let score = whole_score(&mut *self.policy, &mut self.state, shape, points, node);
         if !demand.liking.is_none() {
             terms.push(Term { name: "preferences", points: besides * self.policy.point() });

@@ -29,7 +29,7 @@ impl Questions<'_> {
         let slot = state.nodes.find(node)?;
         let shape = state.intern_shape(pod);
         let demand = state.shapes.get(shape).demand.clone();
-        let first = state.obstacle(&demand, slot);
+        let first = demand.obstacle(state, slot);
         let more = match first {
             Cause::None => return Some(Vec::new()),
             Cause::Overcommitted

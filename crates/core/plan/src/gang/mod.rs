@@ -19,7 +19,7 @@ use dovetail_model::{
 };
 
 use crate::finder::Finder;
-use crate::policy::Policy;
+use dovetail_policy::Policy;
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::scope::Scope;

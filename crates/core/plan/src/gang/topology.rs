@@ -15,7 +15,7 @@ impl Placer<'_> {
         preferred: Option<usize>,
         parts: &[Part<'_>],
     ) -> bool {
-        let wanted = required.filter(|depth| !self.state.is_within(scope, *depth));
+        let wanted = required.filter(|depth| !scope.is_within(self.state, *depth));
         let Some(depth) = wanted else {
             return self.place_preferring(scope, preferred, parts);
         };
@@ -32,7 +32,7 @@ impl Placer<'_> {
         preferred: Option<usize>,
         parts: &[Part<'_>],
     ) -> bool {
-        let top = self.state.depth_of(scope).map_or(0, |depth| depth + 1);
+        let top = scope.depth(self.state).map_or(0, |depth| depth + 1);
         let Some(depth) = preferred.filter(|depth| *depth >= top) else {
             return self.place_flat(scope, parts);
         };
@@ -80,8 +80,8 @@ impl Placer<'_> {
         let mut remaining = part.count;
         while remaining > 0 {
             let mut rooms: Vec<(u64, Vec<String>, Scope)> = Vec::new();
-            for domain in self.state.domains_in(scope, depth) {
-                let name = self.state.scope_name(domain);
+            for domain in scope.domains(self.state, depth) {
+                let name = domain.name(self.state);
                 let room = self.finder.room(self.state, shape, domain);
                 if room > 0 && !exhausted.contains(&name) {
                     rooms.push((room, name, domain));
@@ -110,7 +110,7 @@ impl Placer<'_> {
     /// Domains of a level inside the scope with room for every part, the smallest first.
     fn roomy(&mut self, scope: Scope, depth: usize, parts: &[Part<'_>]) -> Vec<Scope> {
         let mut found = Vec::new();
-        for domain in self.state.domains_in(scope, depth) {
+        for domain in scope.domains(self.state, depth) {
             let mut rooms = parts.iter().map(|part| {
                 let room = self.finder.room(self.state, part.set.shape, domain);
                 (room >= u64::from(part.count)).then_some(room)
@@ -119,7 +119,7 @@ impl Placer<'_> {
             if let Some(room) = first
                 && rooms.all(|room| room.is_some())
             {
-                found.push((room, self.state.scope_name(domain), domain));
+                found.push((room, domain.name(self.state), domain));
             }
         }
         found.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));

@@ -72,7 +72,7 @@ impl DomainRoom {
         if !state.nodes.hot(node).is_present() {
             return;
         }
-        let room = state.shape_capacity(self.shape, node) as u32;
+        let room = self.shape.capacity(state, node) as u32;
         let path = state.nodes.cold(node).path.clone();
         self.everywhere += u64::from(room);
         for domain in &path {

@@ -16,7 +16,8 @@ use rustc_hash::FxHashMap;
 use crate::finder::Finder;
 use crate::index::domain_room::DomainRoom;
 use crate::index::score_index::ScoreIndex;
-use crate::policy::{Pick, Policy};
+use dovetail_policy::random::RandomSequence;
+use dovetail_policy::{Pick, Policy};
 use dovetail_state::State;
 use dovetail_state::cause::CauseCounts;
 use dovetail_state::domains::DomainId;
@@ -47,25 +48,6 @@ struct Entry {
     last_use: u64,
 }
 
-/// How often a random pick was made; part of the sequence, so that replays agree.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RandomSequence {
-    pub(crate) drawn: u64,
-}
-
-impl RandomSequence {
-    /// A number below `count`, from the seed and how many were drawn before (SplitMix64, Steele et
-    /// al. 2014; the bias of the multiplication is below 2^-32).
-    pub(crate) fn below(&mut self, seed: u64, count: usize) -> usize {
-        self.drawn += 1;
-        let mut z = seed.wrapping_add(self.drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        ((u128::from(z) * count as u128) >> 64) as usize
-    }
-}
-
 impl Default for Index {
     fn default() -> Self {
         Self::with_max_bytes(DEFAULT_MAX_BYTES)
@@ -94,7 +76,7 @@ impl Index {
         domain: Option<DomainId>,
     ) -> &mut ScoreIndex {
         self.uses += 1;
-        let images = state.images_in_force(shape);
+        let images = shape.images_in_force(state);
         let key = (state.shapes.get(shape).demand_id, images, domain);
         if !self.trees.contains_key(&key) {
             let mut tree = ScoreIndex::new(state, shape, images, domain);
@@ -141,7 +123,7 @@ impl Finder for Index {
         let domain = match scope {
             Scope::Everywhere => None,
             Scope::Domain(domain) => Some(domain),
-            Scope::Node(node) => return state.fits(shape, node).then_some(node),
+            Scope::Node(node) => return shape.fits(state, node).then_some(node),
         };
         match policy.pick() {
             Pick::Best => self.tree(state, policy, shape, domain).best(),
@@ -170,7 +152,7 @@ impl Finder for Index {
     }
 
     fn prepare(&mut self, state: &mut State, policy: &mut dyn Policy, shape: ShapeId) {
-        let key = (state.shapes.get(shape).demand_id, state.images_in_force(shape), None);
+        let key = (state.shapes.get(shape).demand_id, shape.images_in_force(state), None);
         let current = self.trees.get(&key).is_some_and(|entry| entry.tree.is_of(policy.version()));
         if !current {
             self.tree(state, policy, shape, None);

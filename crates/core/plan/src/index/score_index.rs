@@ -4,7 +4,7 @@ use dovetail_model::NodeId;
 use rustc_hash::FxHashMap;
 
 use crate::index::wide_tree::WideTree;
-use crate::policy::{Policy, SCORE_LIMIT, whole_score};
+use dovetail_policy::{Policy, SCORE_LIMIT, whole_score};
 use dovetail_state::State;
 use dovetail_state::cause::{CAUSES, Cause, CauseCounts};
 use dovetail_state::domains::DomainId;
@@ -121,7 +121,7 @@ impl ScoreIndex {
         tree.rebuild((0..self.causes.len()).map(|leaf| match self.causes[leaf] {
             FITS => {
                 let node = self.node(leaf);
-                let points = state.points(&self.demand, self.images, node);
+                let points = self.demand.points(state, self.images, node);
                 let score = whole_score(policy, state, self.shape, points, node);
                 key(score, state.nodes.hot(node).rank)
             }
@@ -166,7 +166,7 @@ impl ScoreIndex {
             }
             if self.causes[leaf] == STALE {
                 let node = self.node(leaf);
-                let cause = state.obstacle(&self.demand, node);
+                let cause = self.demand.obstacle(state, node);
                 debug_assert!(cause != Cause::None, "a hold made room on node {node:?}");
                 self.set_cause(leaf, cause as u8);
             }
@@ -329,9 +329,9 @@ impl ScoreIndex {
         if !state.nodes.hot(node).is_present() {
             return (0, NO_NODE);
         }
-        match state.obstacle(&self.demand, node) {
+        match self.demand.obstacle(state, node) {
             Cause::None => {
-                let points = state.points(&self.demand, self.images, node);
+                let points = self.demand.points(state, self.images, node);
                 let score = whole_score(policy, state, self.shape, points, node);
                 (key(score, state.nodes.hot(node).rank), Cause::None as u8)
             }

@@ -16,8 +16,8 @@ use dovetail_model::{
 };
 
 use crate::finder::Finder;
-use crate::index::RandomSequence;
-use crate::policy::{Pick, Policy, whole_score};
+use dovetail_policy::random::RandomSequence;
+use dovetail_policy::{Pick, Policy, whole_score};
 use dovetail_state::State;
 use dovetail_state::cause::{CAUSES, Cause, CauseCounts};
 use dovetail_state::device::cell::Cell;

@@ -20,18 +20,10 @@ pub(super) fn is_refuted(gang: &Gang, prey: &Prey<'_>, state: &mut State) -> boo
     }
     let domains = match gang.required {
         None => vec![Scope::Everywhere],
-        Some(depth) => state.domains_in(Scope::Everywhere, depth),
+        Some(depth) => Scope::Everywhere.domains(state, depth),
     };
-    let depth = state.topology.levels.len();
     !domains.into_iter().any(|domain| {
-        let nodes: Vec<NodeId> = state
-            .domains_in(domain, depth)
-            .into_iter()
-            .filter_map(|node| match node {
-                Scope::Node(node) => Some(node),
-                _ => None,
-            })
-            .collect();
+        let nodes = domain.nodes(state);
         gang.sets.iter().all(|set| {
             let mut room = 0_u32;
             nodes.iter().any(|node| {
@@ -46,7 +38,7 @@ pub(super) fn is_refuted(gang: &Gang, prey: &Prey<'_>, state: &mut State) -> boo
 fn most_pods(shape: ShapeId, node: NodeId, prey: &Prey<'_>, state: &mut State) -> u32 {
     let demand = state.shapes.get(shape).demand.clone();
     // What nobody's going changes.
-    let obstacle = state.obstacle_aside_rules(&demand, node);
+    let obstacle = demand.obstacle_aside_rules(state, node);
     if obstacle.outlasts_everybody() || !state.nodes.hot(node).is_present() {
         return 0;
     }

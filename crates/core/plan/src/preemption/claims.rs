@@ -9,7 +9,9 @@ use dovetail_model::{
 use crate::engine::{Foreign, Jobs};
 use crate::gang::Gang;
 use dovetail_state::State;
+use dovetail_state::beyond::beyond;
 use dovetail_state::holdings::Amounts;
+use dovetail_state::kept::ToKeep;
 
 /// What is left of holdings that are to leave, besides what claims count on.
 pub(crate) type Leaving = BTreeMap<HoldingId, (Amounts, HeldDevices)>;
@@ -164,7 +166,7 @@ pub(crate) fn keep_wanted(state: &mut State, reservation: ReservationId, wanted:
     }
     kept.into_iter().for_each(|id| drop(state.remove_holding(id)));
     for (node, (amounts, devices)) in wanted {
-        state.keep_on(node, reservation, amounts, devices);
+        ToKeep { node, reservation, amounts, devices }.keep(state);
     }
 }
 
@@ -213,7 +215,7 @@ pub(crate) fn wanted_by_claim(
             devices_left.append(&mut left.1);
         }
         let claimed = std::mem::take(devices);
-        *devices = state.beyond(*node, claim.reservation, claimed, &mut devices_left);
+        *devices = beyond(state, (*node, claim.reservation), claimed, &mut devices_left);
         // Whose of them it was makes no difference from here on.
         if let Some(left) = here.first().and_then(|id| leaving.get_mut(id)) {
             left.1 = devices_left;
@@ -229,9 +231,9 @@ pub(super) fn hold_claim(state: &mut State, claim: &Claim, gang: &Gang) -> Vec<H
     for place in &claim.places {
         let Some(node) = state.nodes.find(&place.node) else { continue };
         let Some(set) = gang.sets.get(usize::from(place.pod.pod_set)) else { continue };
-        let demand = state.shapes.get(set.shape).demand.clone();
-        let devices = place.devices.clone();
-        held.push(state.hold_kept(node, claim.reservation, demand.amounts, devices));
+        let amounts = state.shapes.get(set.shape).demand.amounts.clone();
+        let (reservation, devices) = (claim.reservation, place.devices.clone());
+        held.push(ToKeep { node, reservation, amounts, devices }.hold(state));
     }
     held
 }

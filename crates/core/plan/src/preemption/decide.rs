@@ -225,7 +225,7 @@ impl Preemption {
         let shortage = books.bounded().shortage(job, leaving);
         let helped = books.placement.state.helped;
         let draws = books.placement.draws();
-        let mark = books.placement.state.open_view(&View::Without(gone), books.placement.now_ms);
+        let mark = View::Without(gone).open(&mut books.placement.state, books.placement.now_ms);
         beside.into_iter().for_each(|other| {
             books.kept.claims.fill(other, &mut books.placement.state, &books.jobs)
         });
@@ -287,7 +287,7 @@ impl Preemption {
         let Placement { state, now_ms, .. } = &mut books.placement;
         let until_ms = now_ms.saturating_add(grace_ms).saturating_add(self.config.slack_ms);
         for id in found.units.iter().flat_map(|unit| &unit.holdings) {
-            state.set_phase(*id, Phase::Releasing { expected_end_ms: Some(until_ms) });
+            state.holdings.set_phase(*id, Phase::Releasing { expected_end_ms: Some(until_ms) });
         }
         let places: Vec<Place> = found.places.iter().map(|place| place_of(state, place)).collect();
         note_victims(found, &books.jobs, state, &mut books.survey);

@@ -45,21 +45,21 @@ impl<'e> Between<'e> {
     pub(super) fn lends(&self, within: u32) -> bool {
         let Some(theirs) = self.theirs else { return true };
         let held = self.quota.held(theirs, Level::All);
-        let kept = self.kept(theirs, within);
+        let kept = kept(self.quota, theirs, self.reclaims(within));
         kept.is_empty() || kept.iter().any(|(axis, quota)| held.get(&axis) > quota)
-    }
-
-    /// What nobody takes of a queue on the victim's side.
-    fn kept<'q>(&self, queue: &'q Queue, within: u32) -> Cow<'q, Bounds> {
-        match self.reclaims(within) {
-            true => Cow::Borrowed(&queue.guaranteed),
-            false => Cow::Owned(self.quota.entitled(queue)),
-        }
     }
 
     /// Whether both are the same queue.
     pub(super) fn is_one_queue(&self) -> bool {
         self.ours.is_none() && self.theirs.is_none()
+    }
+}
+
+/// What nobody takes of a queue: its quota alone for who gets back their own.
+fn kept<'q>(quota: &Quota, queue: &'q Queue, gets_back: bool) -> Cow<'q, Bounds> {
+    match gets_back {
+        true => Cow::Borrowed(&queue.guaranteed),
+        false => Cow::Owned(quota.entitled(queue)),
     }
 }
 
@@ -147,8 +147,9 @@ impl Lendable {
             if quota.way_up(preemptor).any(|up| up.name == queue.name) {
                 continue;
             }
-            let between = Between::of(quota, preemptor, &queue.name);
-            for (axis, guaranteed) in between.kept(queue, within).iter() {
+            let gets_back =
+                within != 0 && Between::of(quota, preemptor, &queue.name).reclaims(within);
+            for (axis, guaranteed) in kept(quota, queue, gets_back).iter() {
                 let aside = aside.get(&queue.name).map_or(0, |aside| aside.get(&axis));
                 let held = quota.held(queue, Level::All).get(&axis);
                 let number = u16::try_from(amounts.len()).unwrap_or(u16::MAX);

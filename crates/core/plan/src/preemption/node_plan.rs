@@ -1,6 +1,7 @@
 //! The cheapest way to make one pod fit on one node, as kube-scheduler finds it: everything that
 //! may go is gone; what the pod leaves room for is put back, the most important first.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use dovetail_model::{JobId, NodeId};
@@ -83,7 +84,7 @@ impl Search<'_> {
 
     /// A quick look: whether the amounts that may go and what is free suffice.
     fn might_fit(&mut self, demand: &Demand, node: NodeId, units: &[Unit]) -> bool {
-        let obstacle = self.state.obstacle_aside_rules(demand, node);
+        let obstacle = demand.obstacle_aside_rules(self.state, node);
         self.operations_left = self.operations_left.saturating_sub(1);
         if obstacle.outlasts_everybody() {
             return false;
@@ -147,7 +148,7 @@ impl Search<'_> {
 
     fn fits(&mut self, shape: ShapeId, node: NodeId) -> bool {
         self.operations_left = self.operations_left.saturating_sub(1);
-        self.state.fits(shape, node)
+        shape.fits(self.state, node)
     }
 }
 
@@ -161,7 +162,7 @@ fn chosen<'u>(units: &'u [Unit], goes: &'u [bool]) -> impl Iterator<Item = &'u U
 /// before any of these.
 pub(super) fn put_back_order(units: &[Unit], tally: &Tally) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
-    order.sort_by(|a, b| units[*b].importance().cmp(&units[*a].importance()));
+    order.sort_by_key(|at| Reverse(units[*at].importance(tally.weighs())));
     let mut violates = vec![false; units.len()];
     let mut of_budgets = tally.clone();
     for at in &order {

@@ -172,7 +172,6 @@ impl Prey<'_> {
             priority: job.priority,
             since_ms: if is_by_age { job.submit_ms } else { start_ms },
             work_lost_gpu_milli_ms,
-            weight: if is_by_age { 0 } else { work_lost_gpu_milli_ms },
             repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
             takes: self.lendable.taken_by(quota, job, charges),
             keeps_budgets: self

@@ -13,7 +13,7 @@ use super::survey::Survey;
 use super::units::Unit;
 use crate::finder::Finder;
 use crate::gang::{Gang, GangSet, PlacedPod, Placer};
-use crate::policy::Policy;
+use dovetail_policy::Policy;
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;
 use dovetail_state::scope::Scope;
@@ -89,8 +89,8 @@ impl Search<'_> {
             None if is_refuted(self.gang, &self.prey, self.state) => return (None, true),
             None => self.run(tally),
         };
-        let found = found.and_then(|found| self.keep_claims(found, lower));
-        (found.and_then(|found| self.keep_rooms(found, rooms)), false)
+        let found = found.and_then(|found| found.beside_claims(self, lower));
+        (found.and_then(|found| found.beside_rooms(self, rooms)), false)
     }
 
     /// The cheapest victims; `None` if nobody's going would start the gang, or the search took too
@@ -100,8 +100,8 @@ impl Search<'_> {
         let scopes = match self.gang.required {
             None => vec![Scope::Everywhere],
             Some(depth) => {
-                let mut domains = self.state.domains_in(Scope::Everywhere, depth);
-                domains.sort_by_cached_key(|domain| self.state.scope_name(*domain));
+                let mut domains = Scope::Everywhere.domains(self.state, depth);
+                domains.sort_by_cached_key(|domain| domain.name(self.state));
                 domains
             }
         };
@@ -242,14 +242,7 @@ impl Search<'_> {
 
     /// Nodes of a scope, by their rank.
     pub(super) fn nodes_of(&self, scope: Scope) -> Vec<NodeId> {
-        let depth = self.state.topology.levels.len();
-        let nodes = self.state.domains_in(scope, depth).into_iter();
-        let mut nodes: Vec<NodeId> = nodes
-            .filter_map(|node| match node {
-                Scope::Node(node) => Some(node),
-                _ => None,
-            })
-            .collect();
+        let mut nodes = scope.nodes(self.state);
         nodes.sort_by_key(|node| self.state.nodes.hot(*node).rank);
         nodes
     }

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use dovetail_model::{HoldingId, JobId, PodId};
 use smallvec::SmallVec;
 
+use super::cost::Weighs;
 use super::guarantees::Takes;
 
 /// What is given back of each part of a shortage.
@@ -22,8 +23,6 @@ pub(super) struct Unit {
     /// When it started; where the newest jobs are victims, when it was submitted.
     pub(super) since_ms: u64,
     pub(super) work_lost_gpu_milli_ms: u64,
-    /// The part of that which decides whether it goes before others.
-    pub(super) weight: u64,
     /// Selectors of the budgets that its pods are in, one for each pod.
     pub(super) budgets: SmallVec<[u32; 2]>,
     /// It is not stopped by priority: no budget may be exceeded for that.
@@ -37,9 +36,10 @@ pub(super) struct Unit {
 impl Unit {
     /// The greater is put back earlier: a higher priority, more work that would be lost, an earlier
     /// start, and of pods of one job the first.
-    pub(super) fn importance(&self) -> impl Ord + use<> {
+    pub(super) fn importance(&self, weighs: Weighs) -> impl Ord + use<> {
+        let lost = if weighs == Weighs::Age { 0 } else { self.work_lost_gpu_milli_ms };
         let age = (Reverse(self.since_ms), Reverse(self.job), self.is_rest);
-        (self.priority, self.weight, age, self.pods.first().copied().map(Reverse))
+        (self.priority, lost, age, self.pods.first().copied().map(Reverse))
     }
 
     /// Adds the pods of another unit of the same job.
@@ -48,7 +48,6 @@ impl Unit {
         self.pods.extend(other.pods);
         self.holdings.extend(other.holdings);
         self.work_lost_gpu_milli_ms += other.work_lost_gpu_milli_ms;
-        self.weight += other.weight;
         self.budgets.extend(other.budgets);
         for (sum, more) in self.repays.iter_mut().zip(other.repays) {
             *sum += more;

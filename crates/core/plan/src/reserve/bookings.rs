@@ -9,18 +9,21 @@ use std::sync::Arc;
 
 use dovetail_model::{Beneficiary, Booked, HoldingId, Job, JobId, Owner, ReservationId, Verdict};
 
+use super::bound::{expected_end_ms, is_within_share};
 use crate::engine::{Foreign, JobRecord, Jobs};
 use crate::gang::{Gang, PlacedPod};
 use crate::preemption::claims::{Leaving, Wanted, keep_wanted, still_held, wanted_by_claim};
 use crate::preemption::has_room_for;
-use dovetail_order::estimate::bucket_ms;
 use dovetail_state::State;
 use dovetail_state::holdings::HoldingRecord;
+use dovetail_state::kept::ToKeep;
 
 /// All bookings, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Bookings {
     pub(super) all: BTreeMap<String, Entry>,
+    /// The same by when they begin.
+    by_time: BTreeSet<(u64, String)>,
     /// Jobs in whose place bookings count on: nobody preempts them.
     pub(crate) spared: BTreeSet<JobId>,
     /// Something was booked, or ended, that nothing follows yet.
@@ -55,15 +58,27 @@ impl Bookings {
 
     /// Takes over one with what was decided about it.
     pub(crate) fn adopt(&mut self, booked: Booked, gang: Arc<Gang>) {
-        self.all.insert(booked.booking.name.clone(), Entry { booked, gang });
+        let name = booked.booking.name.clone();
+        self.remove(&name);
+        self.by_time.insert((booked.booking.from_ms, name.clone()));
+        self.all.insert(name, Entry { booked, gang });
+    }
+
+    /// Forgets one; whether it was there.
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        let Some(entry) = self.all.remove(name) else { return false };
+        self.by_time.remove(&(entry.booked.booking.from_ms, name.to_owned()))
+    }
+
+    /// Names by when they begin.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_time.iter().map(|(_, name)| name.as_str())
     }
 
     /// Those in force, the earliest first.
-    pub(super) fn in_force(&self) -> Vec<&Entry> {
-        let all = self.all.values().filter(|entry| entry.booked.verdict.is_in_force());
-        let mut all: Vec<&Entry> = all.collect();
-        all.sort_by_key(|entry| entry.booked.booking.from_ms);
-        all
+    fn in_force(&self) -> impl Iterator<Item = &Entry> + Clone {
+        let all = self.by_time.iter().filter_map(|(_, name)| self.all.get(name));
+        all.filter(|entry| entry.booked.verdict.is_in_force())
     }
 
     /// When something starts or ends.
@@ -108,10 +123,9 @@ impl Bookings {
     pub(crate) fn open_to(&self, state: &State, record: &JobRecord, now_ms: u64) -> Vec<Opened> {
         let job = &record.job;
         let end_ms = expected_end_ms(job, now_ms);
-        let in_force = self.in_force();
-        let leaves_in_time = |entry: &&&Entry| {
+        let leaves_in_time = |entry: &&Entry| {
             let Booked { booking, claim, .. } = &entry.booked;
-            in_force.iter().all(|later| {
+            self.in_force().all(|later| {
                 let Booked { booking: next, claim: of_next, .. } = &later.booked;
                 let is_later = next.from_ms >= booking.to_ms;
                 let shares = || {
@@ -123,11 +137,11 @@ impl Bookings {
                 !is_later || !shares() || end_ms.is_some_and(|end_ms| end_ms <= next.from_ms)
             })
         };
-        let is_for = |entry: &&&Entry| {
+        let is_for = |entry: &&Entry| {
             let Booked { booking, verdict, .. } = &entry.booked;
             *verdict == Verdict::Active && booking.beneficiary.as_ref().is_some_and(|of| of.is(job))
         };
-        let open = in_force.iter().filter(is_for).filter(leaves_in_time);
+        let open = self.in_force().filter(is_for).filter(leaves_in_time);
         open.map(|entry| opened(state, &entry.booked)).collect()
     }
 
@@ -141,16 +155,15 @@ impl Bookings {
         percent: u32,
     ) -> Vec<Opened> {
         let Some(end_ms) = expected_end_ms(&record.job, now_ms) else { return Vec::new() };
-        let lends = |entry: &&&Entry| {
+        let lends = |entry: &&Entry| {
             let Booked { booking, verdict, .. } = &entry.booked;
             let own: i64 = entry.gang.sets.iter().map(|set| gpu_milli(state, set)).sum();
             let lent = entry.lent_to(jobs).map(|job| job.min_gpu_milli()).sum::<i64>();
             *verdict == Verdict::Admitted
                 && end_ms <= booking.from_ms
-                && (lent + record.job.min_gpu_milli()) * 100 <= own * i64::from(percent)
+                && is_within_share(lent + record.job.min_gpu_milli(), own, percent)
         };
-        let in_force = self.in_force();
-        in_force.iter().filter(lends).map(|entry| opened(state, &entry.booked)).collect()
+        self.in_force().filter(lends).map(|entry| opened(state, &entry.booked)).collect()
     }
 
     /// A job has started where room was open to it: what it took of that is kept again when it
@@ -179,7 +192,7 @@ impl Bookings {
 
     /// Notes in whose places bookings are.
     pub(crate) fn count_spared(&mut self) {
-        let awaited = self.in_force().into_iter().flat_map(|entry| &entry.booked.claim.awaited);
+        let awaited = self.in_force().flat_map(|entry| &entry.booked.claim.awaited);
         let jobs = awaited.filter_map(|owner| match owner {
             Owner::Pod(pod) => Some(pod.job),
             _ => None,
@@ -196,20 +209,20 @@ impl Bookings {
         but: Option<&str>,
         gone_by_ms: Option<u64>,
     ) {
-        let in_force = self.in_force();
-        for entry in &in_force {
+        for entry in self.in_force() {
             for id in state.holdings.kept_by(entry.booked.claim.reservation) {
                 state.release(id);
             }
         }
-        for entry in in_force {
+        for entry in self.in_force() {
             let Booked { booking, claim, .. } = &entry.booked;
             let is_gone = gone_by_ms.is_some_and(|time_ms| booking.to_ms <= time_ms);
             if is_gone || but == Some(booking.name.as_str()) {
                 continue;
             }
             for (node, (amounts, devices)) in self.wanted(entry, state, beside) {
-                state.hold_kept(node, claim.reservation, amounts, devices);
+                let reservation = claim.reservation;
+                ToKeep { node, reservation, amounts, devices }.hold(state);
             }
         }
     }
@@ -274,11 +287,6 @@ fn opened(state: &State, booked: &Booked) -> Opened {
     let kept = state.holdings.kept_by(booked.claim.reservation);
     let kept = kept.into_iter().map(|id| state.holdings.get(id).clone()).collect();
     Opened { name: booked.booking.name.clone(), kept }
-}
-
-/// When a job that starts now is expected to have ended (p90).
-fn expected_end_ms(job: &Job, now_ms: u64) -> Option<u64> {
-    job.estimate.map(|estimate| now_ms.saturating_add(bucket_ms(estimate.p90_ms)))
 }
 
 fn gpu_milli(state: &State, set: &crate::gang::GangSet) -> i64 {

@@ -49,16 +49,15 @@ impl<'c> Calendar<'c> {
     pub(crate) fn cancel(&mut self, name: &str) {
         self.free_places(name);
         let bookings = &mut self.books.kept.bookings;
-        bookings.is_changed |= bookings.all.remove(name).is_some();
+        bookings.is_changed |= bookings.remove(name);
     }
 
     /// What time and the cluster make of all bookings. `left`: holds and releases that searches may
     /// take.
     pub(super) fn advance(&mut self, raised: bool, left: &mut u64) {
         let helped = self.books.placement.state.helped;
-        let mut names: Vec<(u64, String)> = self.books.kept.bookings.iter().map(at).collect();
-        names.sort_unstable();
-        for (_, name) in names {
+        let names: Vec<String> = self.books.kept.bookings.names().map(str::to_owned).collect();
+        for name in names {
             self.advance_one(&name, raised, helped, left);
         }
     }
@@ -253,8 +252,4 @@ impl<'c> Calendar<'c> {
             }
         }
     }
-}
-
-fn at(booked: &Booked) -> (u64, String) {
-    (booked.booking.from_ms, booked.booking.name.clone())
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use dovetail_model::{Bounds, HoldingId, JobId, NodeId, Owner};
 
+use super::bound::{expected_end_ms, is_within_share};
 use super::{Opened, Reservations};
 use crate::engine::Books;
 use crate::gang::{Gang, PlacedPod};
@@ -95,17 +96,12 @@ impl Reservations {
         let jobs = &books.jobs.records;
         let asks = &jobs[&job].job;
         let gpu_milli = |job: &JobId| jobs.get(job).map_or(0, |record| record.job.min_gpu_milli());
-        let end_ms = asks.estimate.map(|estimate| {
-            books
-                .placement
-                .now_ms
-                .saturating_add(dovetail_order::estimate::bucket_ms(estimate.p90_ms))
-        });
-        let percent = i64::from(self.config.lent_percent);
+        let end_ms = expected_end_ms(asks, books.placement.now_ms);
+        let percent = self.config.lent_percent;
         let lends = |lender: &JobId, until_ms: u64| {
             let lent: i64 = self.lent_by(*lender).map(|to| gpu_milli(&to)).sum();
             end_ms.is_some_and(|end_ms| end_ms <= until_ms)
-                && (lent + gpu_milli(&job)) * 100 <= gpu_milli(lender) * percent
+                && is_within_share(lent + gpu_milli(&job), gpu_milli(lender), percent)
         };
         let claims = books.kept.reserved.iter().filter(|claim| claim.job != job);
         let claims = claims.filter(|claim| {

@@ -21,12 +21,13 @@
 //! | `book` | all reservations, and to whom their room is lent |
 //! | `heads` | which jobs get one, and when it is searched for again |
 //! | `search` | the earliest time at which a job can start |
-//! | `lend` | which jobs start in the room of others |
+//! | `lend`, `bound` | which jobs start in the room of others, and how much room may be lent |
 //! | `bookings` | what is reserved from one time to another, and who may use it |
 //! | `calendar` | bookings as time goes on: admitted or refused, in force, over |
 
 mod book;
 mod bookings;
+mod bound;
 mod calendar;
 mod heads;
 mod lend;

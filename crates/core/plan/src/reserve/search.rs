@@ -116,7 +116,7 @@ impl<'b> Search<'b> {
             ending.map(|id| (holdings.get(id).node, holdings.get(id).owner.clone())).collect();
         let operations = 2 * ending.len() as u64 + 1;
         *self.operations_left = self.operations_left.saturating_sub(operations);
-        let mark: Mark = placement.state.open_view(&View::At { time_ms }, placement.now_ms);
+        let mark: Mark = View::At { time_ms }.open(&mut placement.state, placement.now_ms);
         let (job, but, gone_by_ms) = match &self.of {
             Of::Job(job) => (Some(*job), None, None),
             Of::Booking(_, but) => (None, but.as_deref(), Some(time_ms)),

@@ -10,8 +10,8 @@ use dovetail_model::{
 };
 use dovetail_order::{PRESETS, Turns};
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::policy::named::POLICIES;
 use dovetail_plan::{Engine, Learnt, Order, PolicySpec, TargetPod};
+use dovetail_policy::named::POLICIES;
 
 use crate::recipe::{self, Choices, Recipe};
 

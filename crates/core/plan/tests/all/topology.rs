@@ -9,8 +9,8 @@ use dovetail_model::{
     Topology, TopologyRequest,
 };
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::policy::named::POLICIES;
 use dovetail_plan::{Engine, PolicySpec};
+use dovetail_policy::named::POLICIES;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 

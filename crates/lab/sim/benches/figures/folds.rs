@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use dovetail_plan::PolicySpec;
-use dovetail_plan::policy::weights::Weights;
+use dovetail_policy::weights::Weights;
 use dovetail_sim::arena::{ALLOCATION, ArenaData, OPENB_LISTS, Regime, WAIT_FLOOR_HOURS, regimes};
 use dovetail_trace::{ReadOptions, read_trace};
 use rayon::prelude::*;

@@ -1,7 +1,7 @@
 //! One run of the protocol.
 
 use dovetail_model::{Action, Event, JobId, NodeName, Plan};
-use dovetail_plan::policy::meter::FragmentationMeter;
+use dovetail_plan::meter::FragmentationMeter;
 use dovetail_plan::{Batch, Engine, EngineConfig, EngineError, Learnt, TargetPod};
 use dovetail_trace::fgd::typical_pods;
 use dovetail_trace::{TraceJob, TraceNode};

@@ -13,7 +13,7 @@ use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
 use dovetail_console::table::{counted, plural};
-use dovetail_plan::policy::named::POLICIES;
+use dovetail_policy::named::POLICIES;
 use dovetail_settings::errors::{UsageError, refuse_twice};
 use dovetail_settings::form::Output;
 use dovetail_sim::arena::{self, Judged, Plan, Regime, Run, Verdict};

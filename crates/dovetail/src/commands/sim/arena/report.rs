@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_console::table::{plural, table};
-use dovetail_plan::policy::named::POLICIES;
+use dovetail_policy::named::POLICIES;
 use dovetail_sim::arena::{self, Bound, Group, Parts, Summary, Verdict};
 use dovetail_units::amount::figure;
 use serde::Serialize;

@@ -2,15 +2,15 @@
 
 use dovetail_model::{HeldDevices, NodeId};
 
-use crate::index::RandomSequence;
-use crate::policy::{Pick, Policy, Term, default_devices};
+use crate::random::RandomSequence;
+use crate::{Pick, Policy, Term, default_devices};
 use dovetail_state::State;
 use dovetail_state::device::need::Request;
 use dovetail_state::shapes::ShapeId;
 
 /// The first node with room.
 #[derive(Debug, Default)]
-pub(crate) struct FirstFit;
+pub struct FirstFit;
 
 impl Policy for FirstFit {
     fn name(&self) -> &'static str {

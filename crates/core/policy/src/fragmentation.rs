@@ -8,13 +8,13 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::policy::target::TargetPod;
+use crate::target::TargetPod;
 use dovetail_state::State;
 use dovetail_state::device::table::Alike;
 
 /// Fragmentation under one target mix, computed once per (devices, CPU rank).
 #[derive(Debug)]
-pub(crate) struct Fragmentation {
+pub struct Fragmentation {
     mix: Vec<Expected>,
     /// Distinct CPU requests of the mix, ascending: only the rank of the free CPU among them
     /// matters.
@@ -46,7 +46,7 @@ enum Class {
 
 impl Fragmentation {
     /// `remember` false computes everything anew each time: slow, for judging the memo.
-    pub(crate) fn new(state: &mut State, mix: &[TargetPod], remember: bool) -> Self {
+    pub fn new(state: &mut State, mix: &[TargetPod], remember: bool) -> Self {
         let mut cpu_thresholds: Vec<i64> = mix.iter().map(|pod| pod.cpu_milli).collect();
         cpu_thresholds.sort_unstable();
         cpu_thresholds.dedup();
@@ -56,13 +56,13 @@ impl Fragmentation {
 
     /// How many CPU requests of the mix the free CPU satisfies.
     #[inline]
-    pub(crate) fn cpu_rank(&self, cpu_left_milli: i64) -> u16 {
+    pub fn cpu_rank(&self, cpu_left_milli: i64) -> u16 {
         self.cpu_thresholds.partition_point(|threshold| *threshold <= cpu_left_milli) as u16
     }
 
     /// Expected fragmented milli-GPU of a node with these devices and this CPU rank.
     #[inline]
-    pub(crate) fn of(&mut self, state: &State, set: u32, cpu_rank: u16) -> f64 {
+    pub fn of(&mut self, state: &State, set: u32, cpu_rank: u16) -> f64 {
         if !self.remember {
             return self.compute(state, set, cpu_rank);
         }

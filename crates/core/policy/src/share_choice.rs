@@ -3,7 +3,7 @@
 use dovetail_model::{HeldDevices, NodeId};
 use smallvec::SmallVec;
 
-use crate::policy::default_devices;
+use crate::default_devices;
 use dovetail_state::State;
 use dovetail_state::device::choice::{self, LOST};
 use dovetail_state::device::need::Request;

@@ -2,7 +2,7 @@
 
 use dovetail_model::{Mode, NodeId};
 
-use crate::policy::{Policy, Term, default_devices};
+use crate::{Policy, Term, default_devices};
 use dovetail_state::State;
 use dovetail_state::device::need::Request;
 use dovetail_state::shapes::ShapeId;

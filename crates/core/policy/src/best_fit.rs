@@ -5,7 +5,7 @@
 
 use dovetail_model::NodeId;
 
-use crate::policy::{Policy, Term};
+use crate::{Policy, Term};
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 

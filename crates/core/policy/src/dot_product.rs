@@ -5,8 +5,8 @@
 
 use dovetail_model::NodeId;
 
-use crate::policy::best_fit::{CPU_SCALE_MILLI, GPU_SCALE_MILLI};
-use crate::policy::{Policy, Term};
+use crate::best_fit::{CPU_SCALE_MILLI, GPU_SCALE_MILLI};
+use crate::{Policy, Term};
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 

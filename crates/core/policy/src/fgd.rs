@@ -7,10 +7,10 @@
 use dovetail_model::{HeldDevices, NodeId};
 use rustc_hash::FxHashMap;
 
-use crate::policy::fragmentation::Fragmentation;
-use crate::policy::share_choice::{options_after, share_on_best};
-use crate::policy::target::TargetPod;
-use crate::policy::{Policy, Term};
+use crate::fragmentation::Fragmentation;
+use crate::share_choice::{options_after, share_on_best};
+use crate::target::TargetPod;
+use crate::{Policy, Term};
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 

@@ -2,11 +2,11 @@
 
 use dovetail_model::{HeldDevices, NodeId};
 
+use crate::fgd::FgdScorer;
+use crate::fragmentation::Fragmentation;
 use crate::learn::{Learnt, ONE};
-use crate::policy::fgd::FgdScorer;
-use crate::policy::fragmentation::Fragmentation;
-use crate::policy::target::TargetPod;
-use crate::policy::{Policy, Term};
+use crate::target::TargetPod;
+use crate::{Policy, Term};
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 

@@ -4,20 +4,20 @@ use dovetail_model::Snapshot;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::Policy;
+use crate::best_fit::BestFit;
+use crate::dot_product::DotProduct;
+use crate::dovetail::Dovetail;
+use crate::fgd::Fgd;
+use crate::fgd_learnt::FgdLearnt;
+use crate::first_fit::{FirstFit, Random};
+use crate::gpu_clustering::GpuClustering;
+use crate::gpu_packing::GpuPacking;
+use crate::kube_default::KubeDefault;
+use crate::kube_most_allocated::KubeMostAllocated;
 use crate::learn::Learnt;
-use crate::policy::Policy;
-use crate::policy::best_fit::BestFit;
-use crate::policy::dot_product::DotProduct;
-use crate::policy::dovetail::Dovetail;
-use crate::policy::fgd::Fgd;
-use crate::policy::fgd_learnt::FgdLearnt;
-use crate::policy::first_fit::{FirstFit, Random};
-use crate::policy::gpu_clustering::GpuClustering;
-use crate::policy::gpu_packing::GpuPacking;
-use crate::policy::kube_default::KubeDefault;
-use crate::policy::kube_most_allocated::KubeMostAllocated;
-use crate::policy::target::TargetPod;
-use crate::policy::weights::Weights;
+use crate::target::TargetPod;
+use crate::weights::Weights;
 use dovetail_state::State;
 
 /// Names of all policies with what they do, the default first.
@@ -93,7 +93,7 @@ pub enum UnknownPolicy {
 }
 
 /// Builds a policy. `remember` false makes it compute everything anew each time.
-pub(crate) fn build(
+pub fn build(
     spec: &PolicySpec,
     state: &mut State,
     remember: bool,

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use crate::learn::histogram::Shares;
 use crate::learn::supply::PLENTY;
 use crate::learn::{Learnt, ONE, PodKind, STEADY};
-use crate::policy::weights::Weights;
+use crate::weights::Weights;
 
 /// The mix holds the most common kinds until they cover this share: 97 %.
 const COVERED: i64 = ONE * 97 / 100;

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::learn::PodKind;
-use crate::policy::steps::Steps;
+use crate::steps::Steps;
 use dovetail_state::State;
 use dovetail_state::holdings::Amounts;
 

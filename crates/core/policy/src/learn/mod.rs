@@ -62,7 +62,7 @@ pub(crate) const STEADY: i64 = 8;
 
 impl Learnt {
     /// The same for another engine: its node table has versions of its own.
-    pub(crate) fn for_another_engine(&self) -> Self {
+    pub fn for_another_engine(&self) -> Self {
         Self { supply_read_at: None, ..self.clone() }
     }
 

@@ -3,8 +3,8 @@
 use dovetail_model::NodeName;
 
 use crate::engine::Engine;
-use crate::policy::fragmentation::Fragmentation;
-use crate::policy::target::TargetPod;
+use dovetail_policy::fragmentation::Fragmentation;
+use dovetail_policy::target::TargetPod;
 
 /// Expected fragmentation of nodes under a fixed mix, as the FGD paper reports it for every policy.
 #[derive(Debug)]

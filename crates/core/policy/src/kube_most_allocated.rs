@@ -11,8 +11,8 @@
 
 use dovetail_model::NodeId;
 
-use crate::policy::kube_default::Load;
-use crate::policy::{Policy, Term};
+use crate::kube_default::Load;
+use crate::{Policy, Term};
 use dovetail_state::State;
 use dovetail_state::device::choice::LOST;
 use dovetail_state::shapes::ShapeId;

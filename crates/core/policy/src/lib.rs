@@ -5,38 +5,39 @@
 //! keep scores between decisions. Higher is better; equal scores go to the node with the lowest
 //! rank.
 
-pub(crate) mod balance;
-pub(crate) mod best_fit;
-pub(crate) mod depth;
-pub(crate) mod dot_product;
-pub(crate) mod dovetail;
-pub(crate) mod fgd;
-pub(crate) mod fgd_learnt;
-pub(crate) mod first_fit;
-pub(crate) mod fragmentation;
-pub(crate) mod gpu_clustering;
-pub(crate) mod gpu_packing;
-pub(crate) mod kube_default;
-pub(crate) mod kube_most_allocated;
-pub mod meter;
+mod balance;
+mod best_fit;
+mod depth;
+mod dot_product;
+mod dovetail;
+mod fgd;
+mod fgd_learnt;
+pub mod first_fit;
+pub mod fragmentation;
+mod gpu_clustering;
+mod gpu_packing;
+mod kube_default;
+mod kube_most_allocated;
+pub mod learn;
 pub mod named;
-pub(crate) mod opening;
-pub(crate) mod other_resources;
-pub(crate) mod residual;
-pub(crate) mod scarcity;
-pub(crate) mod share_choice;
-pub(crate) mod slice_room;
-pub(crate) mod steps;
+mod opening;
+mod other_resources;
+pub mod random;
+mod residual;
+mod scarcity;
+mod share_choice;
+mod slice_room;
+mod steps;
 pub mod target;
 pub mod weights;
 
 use dovetail_model::{HeldDevices, NodeId};
 use serde::Serialize;
 
-use crate::learn::Learnt;
 use dovetail_state::State;
 use dovetail_state::device::choice;
 use dovetail_state::shapes::ShapeId;
+use learn::Learnt;
 
 /// Scores lie between −`SCORE_LIMIT` and `SCORE_LIMIT`, both excluded: so many bits an index keeps.
 pub const SCORE_LIMIT: i64 = 1 << 39;
@@ -127,7 +128,7 @@ pub trait Policy: Send {
 
 /// The score of a policy and of what the pod prefers, within [`SCORE_LIMIT`].
 #[inline]
-pub(crate) fn whole_score(
+pub fn whole_score(
     policy: &mut dyn Policy,
     state: &mut State,
     shape: ShapeId,

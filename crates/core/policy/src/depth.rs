@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::learn::PodKind;
-use crate::policy::other_resources::{OtherResources, PLENTY};
-use crate::policy::steps::Steps;
+use crate::other_resources::{OtherResources, PLENTY};
+use crate::steps::Steps;
 use dovetail_state::State;
 use dovetail_state::device::need::{DeviceNeed, Request};
 use dovetail_state::holdings::Amounts;

@@ -16,18 +16,18 @@ use std::collections::BTreeMap;
 use dovetail_model::{HeldDevices, NodeId};
 use rustc_hash::FxHashMap;
 
+use crate::balance::Balance;
+use crate::best_fit::BestFit;
+use crate::depth::{DepthFragmentation, Left, Steady};
 use crate::learn::in_use::InUse;
 use crate::learn::{Learnt, ONE};
-use crate::policy::balance::Balance;
-use crate::policy::best_fit::BestFit;
-use crate::policy::depth::{DepthFragmentation, Left, Steady};
-use crate::policy::opening::Opening;
-use crate::policy::other_resources::PLENTY;
-use crate::policy::residual::Residual;
-use crate::policy::share_choice::{After, options_after, share_on_best};
-use crate::policy::slice_room::SliceRoom;
-use crate::policy::weights::Weights;
-use crate::policy::{Policy, SCORE_LIMIT, Term, default_devices, scarcity};
+use crate::opening::Opening;
+use crate::other_resources::PLENTY;
+use crate::residual::Residual;
+use crate::share_choice::{After, options_after, share_on_best};
+use crate::slice_room::SliceRoom;
+use crate::weights::Weights;
+use crate::{Policy, SCORE_LIMIT, Term, default_devices, scarcity};
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
 
