@@ -167,9 +167,9 @@ fn hostile_traces_end_as_bad_input() {
     folder.write("t/jobs/philly_pass_82k.csv", "job_id,submit_s,duration_s,num_gpu\n0,0,0,1\n");
     let run = "sim arena --traces t --seeds 1 --orders 1 --policies best-fit --regimes";
     for (regime, code, told) in [
-        ("openb/default/plain", 3, "openb_pod_list_default.csv:2: none of the 1 pods"),
+        ("openb/default/plain", 3, "openb_pod_list_default.csv:2: no pod from here on asks"),
         ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv: its jobs of the 10 days"),
-        ("openb-timed/20-nodes/load-0.9", 2, "has 1 nodes, and it needs 20"),
+        ("openb-timed/20-nodes/load-0.9", 2, "has 1 of the 20 nodes that it needs"),
         ("openb/default/only-p100", 2, "has GPUs of P100"),
     ] {
         let done = folder.call(&format!("{run} {regime}"));

@@ -71,6 +71,6 @@ impl ArenaData {
     pub(crate) fn lacks_nodes(&self, wanted: usize) -> Option<String> {
         let found = self.openb_nodes.len();
         let file = Outside::Nodes.file();
-        (found < wanted).then(|| format!("{file} has {found} nodes, and it needs {wanted}"))
+        (found < wanted).then(|| format!("{file} has {found} of the {wanted} nodes that it needs"))
     }
 }

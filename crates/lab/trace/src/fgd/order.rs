@@ -50,7 +50,7 @@ pub fn fgd_orders(
 
 fn check(pods: &[TraceJob], nodes: &[TraceNode]) -> Result<(), TraceError> {
     if pods.iter().all(|pod| pod.gpu_count == 0) {
-        let problem = format!("none of the {} pods from here on asks for a GPU", pods.len());
+        let problem = "no pod from here on asks for a GPU".to_owned();
         let (job, expected) = ((!pods.is_empty()).then_some(0), "pods that ask for GPUs");
         return Err(TraceError::Protocol { job, problem, expected });
     }
