@@ -188,7 +188,7 @@ fn a_dump_is_read_from_standard_input_in_any_of_its_shapes() {
     folder.write_bytes("utf-16.json", b"\xff\xfe{\0}\0");
     let done = folder.call("audit --from utf-16.json");
     assert_eq!(done.code, Some(3));
-    assert!(done.err.contains("utf-16.json:1:0: invalid JSON (the text is UTF-16"), "{}", done.err);
+    assert!(done.err.contains("utf-16.json:1: invalid JSON (the text is UTF-16"), "{}", done.err);
 }
 
 #[test]
@@ -364,7 +364,7 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
     folder.write("old.json", "{}");
     let done = audit(&folder, "--baseline old.json");
     assert_eq!(done.code, Some(3));
-    assert!(done.err.contains("old.json: no audit in JSON"), "{}", done.err);
+    assert!(done.err.contains("old.json:1:2: no audit in JSON"), "{}", done.err);
 }
 
 #[test]
