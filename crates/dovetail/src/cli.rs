@@ -45,7 +45,7 @@ enum Command {
     Queue(Box<live::QueueFlags>),
     /// Record GPU use and cost continuously, for dashboards and alerts.
     Serve(Box<crate::commands::serve::ServeFlags>),
-    /// Write what `audit` and `cost` read of a cluster to a file.
+    /// Save the cluster data that `audit` and `cost` read to a file.
     Collect(Box<collect::CollectFlags>),
     /// Simulate traces, compare policies, compute upper bounds.
     #[command(subcommand)]
@@ -66,7 +66,7 @@ enum Command {
     Version,
     /// Print the completion script of a shell.
     Completion(completion::CompletionFlags),
-    /// Show the options of every command, and the exit codes.
+    /// Show the options that all commands share, and the exit codes.
     #[command(hide = true, after_help = EXIT_CODES)]
     Options,
     /// Print the reference of the command line as Markdown.

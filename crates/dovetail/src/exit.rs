@@ -23,9 +23,9 @@ use dovetail_trace::TraceError;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  another failure, such as a file that cannot be opened
-  2  wrong usage: an unknown flag, a value that does not exist, a bad setting
-  3  bad input data: the message names file, line and column
+  1  another failure, such as a file that cannot be read or a server that does not answer
+  2  invalid usage: an unknown flag, a value that does not exist, a bad setting
+  3  invalid input data; the message names the file, and the line where there is one
   4  an invariant was violated (a bug, which the check found), or a replay of a recording diverged
   5  an audit found something at or above the severity of --fail-on";
 

@@ -33,6 +33,10 @@ pub(crate) fn with_required(mut command: Command) -> Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_required))
 }
 
+/// The help of `--output` of a group of commands.
+const OF_GROUP: &str =
+    "Output format; the help of each command lists the formats it has [default: table]";
+
 fn of_children(mut command: Command, path: &str, output: &Arg) -> Command {
     let names: Vec<String> =
         command.get_subcommands().map(|child| child.get_name().to_owned()).collect();
@@ -42,7 +46,8 @@ fn of_children(mut command: Command, path: &str, output: &Arg) -> Command {
             let child = match forms(&path) {
                 Some([]) => child.arg(output.clone().hide(true)),
                 Some(forms) => child.arg(output.clone().value_parser(FormParser { forms })),
-                None => child,
+                // A group of commands has no result of its own: its commands list their formats.
+                None => child.arg(output.clone().hide_possible_values(true).help(OF_GROUP)),
             };
             of_children(child, &path, output)
         });

@@ -10,16 +10,16 @@ use crate::cli::Cli;
 
 /// Commands by what they are for.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Look", &["audit", "cost", "usage", "top", "why", "queue"]),
-    ("Watch", &["serve", "collect"]),
-    ("Prove", &["sim", "trace", "demo"]),
-    ("Run", &["partition", "scheduler"]),
+    ("Inspect", &["audit", "cost", "usage", "top", "why", "queue"]),
+    ("Record", &["serve", "collect"]),
+    ("Simulate", &["sim", "trace", "demo"]),
+    ("Schedule", &["partition", "scheduler"]),
 ];
 
 /// Where everything else is.
 const MORE: &str = "\
-`dovetail COMMAND --help` lists the flags of a command, `dovetail options` those
-of every command. Also: `dovetail config`, `version`, `completion SHELL`.";
+`dovetail COMMAND --help` lists the flags of a command. `dovetail options` lists
+those that all commands share. Also: `config`, `version`, `completion SHELL`.";
 
 /// The program with its commands listed in groups.
 pub(crate) fn with_groups(root: Command) -> Command {

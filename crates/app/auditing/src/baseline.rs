@@ -70,8 +70,8 @@ pub fn read(path: &Path) -> Result<Baseline> {
         .with_context(|| format!("--baseline {name}: cannot read it"))?;
     let bad = |problem: String| BadInput(format!("--baseline {name}: {problem}"));
     let file: File = serde_json::from_str(&text).map_err(|error| {
-        let told = bad_json(&name, 1, "no audit in JSON", &error.to_string());
-        BadInput(format!("--baseline {told}: write it with --output json"))
+        let told = bad_json(&name, 1, "not an audit report", &error.to_string());
+        BadInput(format!("--baseline {told}; create it with `dovetail audit -o json`"))
     })?;
     if file.schema != SCHEMA {
         return Err(bad(format!("schema `{}` is not {SCHEMA}", plain(&file.schema))).into());

@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> Result<SuppressionPolicy> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("--ignore-file {name}: cannot read it"))?;
-    parse(&text, &name).map_err(|problem| BadInput(problem).into())
+    parse(&text, &name).map_err(|problem| BadInput(format!("--ignore-file {problem}")).into())
 }
 
 fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {

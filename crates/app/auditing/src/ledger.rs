@@ -13,7 +13,7 @@ use dovetail_audit::{
 };
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
-use dovetail_costing::from_store::{Ledger, bad_address};
+use dovetail_costing::from_store::{Ledger, bad_address, require_file};
 use dovetail_inventory::facts::Gathered;
 use dovetail_settings::errors::UsageError;
 use dovetail_store::{Address, Detail, Question, Store, StoreError, SumRow, default_method};
@@ -28,11 +28,11 @@ use super::words::object_words;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct LedgerFlags {
-    /// Ledger (a file, or postgres://USER@HOST/DATABASE) that confirms what was fixed since the
-    /// baseline: waste of the objects before and after
+    /// Ledger to verify fixes since --baseline (a file, or postgres://USER@HOST/DATABASE): compares
+    /// the waste of each object before and after
     #[arg(long, value_name = "LEDGER", requires = "baseline")]
     store: Option<String>,
-    /// Which cluster of the ledger [default: that of dovetail.toml or of the objects, else the only
+    /// Cluster in the ledger [default: from dovetail.toml, else that of the objects, else the only
     /// one]
     #[arg(long, value_name = "NAME", requires = "store")]
     cluster: Option<String>,
@@ -65,12 +65,7 @@ impl LedgerFlags {
             return Ok(document);
         };
         let address: Address = store.parse().map_err(|error| bad_address("--store", error))?;
-        if let Address::File(path) = &address
-            && !path.exists()
-        {
-            let text = format!("--store {store}: there is no such file");
-            return Err(UsageError(plain(&text)).into());
-        }
+        require_file("--store", &address, "")?;
         let mut ledger = Ledger::open("--store", &address)?;
         let mut told = LedgerOut {
             source: plain(&address.to_string()),

@@ -101,7 +101,7 @@ impl PatchOut {
             "strategic" => "strategic merge patch",
             "json" => "JSON patch",
             "create" => "new object",
-            "source" => "change of its source",
+            "source" => "change to the manifest",
             _ => "command",
         }
     }

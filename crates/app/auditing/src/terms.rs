@@ -51,6 +51,7 @@ pub(crate) fn fix_words(fix: FixKind, object_kind: &str) -> &'static str {
             "pod (no controller owns it: delete and create it)"
         }
         FixKind::OwnerTemplate => "template of the owner",
+        FixKind::Pod => "pod",
         FixKind::NodePool => "node pool",
         FixKind::Namespace => "namespace",
         FixKind::Budget => "disruption budget",

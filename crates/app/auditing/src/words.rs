@@ -35,11 +35,11 @@ impl Document {
         if head.installed_gpus == 0.0 {
             let unread = self.unread_objects().map(|unread| format!(", and {unread}"));
             let end = if unread.is_some() {
-                "whether GPUs are wasted is unknown"
+                "whether GPUs are wasted is unknown."
             } else {
-                "there is nothing to audit"
+                "nothing to audit; if nodes have GPUs, check that their device plugin or DRA driver runs."
             };
-            return format!("No node offers GPUs{}: {end}.", unread.unwrap_or_default());
+            return format!("No node has allocatable GPUs{}: {end}", unread.unwrap_or_default());
         }
         let gpus = gpu_count(head.installed_gpus);
         let which = if head.installed_gpus == 1.0 {
@@ -264,13 +264,22 @@ fn count(gpus: f64) -> String {
     if gpus.fract() == 0.0 { whole(gpus) } else { tenths(gpus) }
 }
 
+/// Whether an example of a fix is a command for a shell, and no edit of an object.
+fn is_command(example: &str) -> bool {
+    let program = example.split(' ').next().unwrap_or_default();
+    ["kubectl", "dovetail", "gcloud", "az", "aws"].contains(&program)
+}
+
 impl FindingOut {
     /// What is edited to fix it, and how: by the patches that follow, else by an example.
     pub fn fix_words(&self) -> String {
         let edits = self.fix.edits;
         match (self.patches.len(), self.patched_with) {
             (0, Some(check)) => format!("fix: the patch of {check} for this object fixes it too"),
-            (0, None) => format!("fix: edit the {edits}, for example: {}", self.fix.example),
+            (0, None) => match is_command(&self.fix.example) {
+                true => format!("fix: run, for example: {}", self.fix.example),
+                false => format!("fix: edit the {edits}, for example: {}", self.fix.example),
+            },
             (1, _) if self.patches[0].form == "command" => "fix: run this command".to_owned(),
             (1, _) => format!("fix: edit the {edits} with this patch"),
             _ => format!("fix: edit the {edits} with these patches"),

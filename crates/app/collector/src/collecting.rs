@@ -67,14 +67,13 @@ pub struct CollectFlags {
     /// Namespace whose GPU exporters to scrape, through the API server of the cluster; repeatable
     #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporters_in: Vec<String>,
-    /// How far back the ledger is filled where it has nothing: when it is new, and where it was not
-    /// filled for a while
+    /// How far back to fill gaps in the ledger, such as after downtime or when it is new
     #[arg(long, value_name = "DURATION", default_value = "14d")]
     back: DurationFlag,
     /// Time between two readings of a GPU, such as 30s; each is the mean over that time
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     step: DurationFlag,
-    /// Name of the cluster [default: the identity of its namespace kube-system]
+    /// Name of the cluster [default: UID of the kube-system namespace]
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
     #[command(flatten)]

@@ -30,6 +30,14 @@ struct NoteLimit {
     elsewhere: std::sync::OnceLock<&'static str>,
 }
 
+/// `table`, `table or json`, `table, json or yaml`.
+fn alternatives(names: &[&str]) -> String {
+    match names {
+        [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.join(", "),
+    }
+}
+
 impl App {
     /// Commands under these settings.
     pub fn new(settings: Settings) -> Self {
@@ -55,9 +63,9 @@ impl App {
         }
         let known: Vec<&str> = known.iter().map(|output| output.name()).collect();
         let text = format!(
-            "`dovetail {command}` has no {} output: use -o {}",
+            "`dovetail {command}` does not support -o {}; use {}",
             wanted.name(),
-            known.join(" or -o ")
+            alternatives(&known)
         );
         Err(UsageError(text).into())
     }

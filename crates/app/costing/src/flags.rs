@@ -49,7 +49,7 @@ pub struct AccountFlags {
     /// How to charge unused capacity of nodes
     #[arg(long, value_enum, value_name = "WHO", default_value = "shown")]
     pub unused: UnusedFlag,
-    /// Name of the cluster [default: the identity of its namespace kube-system]
+    /// Name of the cluster [default: UID of the kube-system namespace]
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
     /// Bill of the provider as CSV, FOCUS or AWS CUR: its nodes cost what was billed

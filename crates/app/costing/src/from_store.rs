@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::future::Future;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use dovetail_account::device_time::Span;
 use dovetail_account::rollup::{Coverage, DAY_MS, FreeLook, HOUR_MS};
 use dovetail_account::split::{ListPrices, SplitMethod, Unused};
@@ -93,12 +93,8 @@ pub fn answer(app: &App, flags: &BillFlags, ledger: &str, by: &[Dimension]) -> R
         flags.server.chosen(&flags.prometheus, flags.objects.named_server())?;
     refuse_what_does_nothing(flags, asker.is_some() || own.is_some())?;
     let address: Address = ledger.parse().map_err(|error| bad_address("--store", error))?;
-    if let Address::File(path) = &address
-        && asker.is_none()
-        && !path.exists()
-    {
-        let text = format!("--store {ledger}: there is no such file; with --prometheus it is made");
-        return Err(UsageError(text).into());
+    if asker.is_none() {
+        require_file("--store", &address, ", and so does --prometheus URL")?;
     }
     let period = flags.server.span()?;
     let mut ledger = Ledger::open("--store", &address)?;
@@ -493,6 +489,22 @@ pub fn bad_address(flag: &str, error: StoreError) -> anyhow::Error {
             UsageError(format!("{flag}: {error}")).into()
         }
         error => error.into(),
+    }
+}
+
+/// Refuses a ledger that is a file and does not exist; `others` says what else creates one.
+///
+/// # Errors
+/// Names the flag and the file.
+pub fn require_file(flag: &str, address: &Address, others: &str) -> Result<()> {
+    match address {
+        Address::File(path) if !path.exists() => {
+            let path = plain(&path.display().to_string());
+            bail!(
+                "{flag} {path}: file does not exist; `dovetail serve --store {path}` creates it{others}"
+            )
+        }
+        _ => Ok(()),
     }
 }
 

@@ -257,7 +257,8 @@ impl Reader<'_> {
             };
             let nodes: Vec<bool> = targets.iter().map(|target| target.takes(&needs)).collect();
             if !nodes.contains(&true) {
-                self.not_planned("no node with such GPUs takes the pod".to_owned());
+                let why = "the pod fits no node with GPUs of this model (taints, node selector or affinity)";
+                self.not_planned(why.to_owned());
                 continue;
             }
             let waiting_ms = self.age.now_ms.saturating_sub(pod.meta.created_ms);

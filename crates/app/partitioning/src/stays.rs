@@ -20,7 +20,11 @@ pub(crate) fn stays(
     let record = seen.annotations.get(RECORD).map(|text| Record::read(text));
     let record = match record.transpose() {
         Ok(record) => record,
-        Err(error) => return Some(format!("annotation {RECORD} cannot be read: {error}")),
+        Err(error) => {
+            return Some(format!(
+                "annotation {RECORD} is invalid ({error}); if no change is under way, remove it"
+            ));
+        }
     };
     if let Some(master) = other_master(&seen.annotations, label, record.as_ref()) {
         return Some(master);

@@ -34,7 +34,7 @@ use crate::money;
 use crate::pause::{self, Pause};
 use crate::recording::Recording;
 
-/// In which order waiting jobs start.
+/// The order in which pending jobs start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderName {
@@ -44,7 +44,7 @@ pub enum OrderName {
     FifoSkip,
     /// Queue with the smallest dominant share first, as live; queues of the trace weigh the same
     DominantShare,
-    /// Best standing first, as --preset says: run times learnt from jobs that came together
+    /// The order of --preset, with expected run times learned from jobs submitted together
     Dovetail,
     /// Shortest job first by its true run time; what does not fit is passed over
     Sjf,

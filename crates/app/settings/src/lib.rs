@@ -47,7 +47,7 @@ pub struct SettingFlags {
     /// Output format [default: table]
     #[arg(long, short = 'o', global = true, value_enum, value_name = "FORMAT")]
     pub output: Option<Output>,
-    /// Seed of random draws [default: 42]
+    /// Random seed [default: 42]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_SEED))]
     pub seed: Option<u64>,
     /// Number of threads; results do not depend on it [default: all cores]

@@ -2,6 +2,8 @@
 //! named.
 
 use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -17,7 +19,7 @@ const VARIABLE: &str = "KUBECONFIG";
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ConnectionFlags {
-    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the account of the pod]
+    /// Kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig [default: its current context]
@@ -67,7 +69,10 @@ impl ConnectionFlags {
         }
         let named = || self.name();
         let file = match &self.kubeconfig {
-            Some(path) => Kubeconfig::read_from(path).map_err(readable).with_context(named)?,
+            Some(path) => {
+                check_readable(path)?;
+                Kubeconfig::read_from(path).map_err(readable).with_context(named)?
+            }
             None => match self.of_kubectl()? {
                 Some(file) => file,
                 None => return Ok(Config::incluster()?),
@@ -90,13 +95,31 @@ impl ConnectionFlags {
         if self.context.is_none() && Config::incluster().is_ok() {
             return Ok(None);
         }
-        let text = format!(
-            "no kubeconfig: {}: name a file with --kubeconfig FILE, or see a report of a generated \
-             cluster with `dovetail audit --example`",
-            places.words()
-        );
-        Err(UsageError(text).into())
+        Err(NoKubeconfig(places.missing()).into())
     }
+}
+
+/// There is no kubeconfig where kubectl would look for one, and this runs in no pod.
+#[derive(Debug)]
+pub struct NoKubeconfig(String);
+
+impl std::error::Error for NoKubeconfig {}
+
+impl fmt::Display for NoKubeconfig {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "no kubeconfig: {}; pass --kubeconfig FILE", self.0)
+    }
+}
+
+/// Refuses a file that cannot be opened, in fewer words than the client has for it.
+fn check_readable(path: &Path) -> Result<()> {
+    let name = plain(&path.display().to_string());
+    let told = |error| {
+        anyhow::anyhow!(
+            "cannot read kubeconfig {name}: {error}; check the path and its permissions"
+        )
+    };
+    File::open(path).map(drop).map_err(told)
 }
 
 /// What is wrong with a kubeconfig, without the lines of the file that the parser shows: they may
@@ -136,6 +159,15 @@ fn places(variable: Option<&std::ffi::OsStr>, home: Option<&Path>) -> Places {
 }
 
 impl Places {
+    /// Where there is no file.
+    fn missing(&self) -> String {
+        let verb = if self.files.len() == 1 { "does" } else { "do" };
+        match self.files.is_empty() {
+            true => self.words(),
+            false => format!("{}, which {verb} not exist", self.words()),
+        }
+    }
+
     fn words(&self) -> String {
         let files: Vec<String> = self.files.iter().map(|file| file.display().to_string()).collect();
         let files = plain(&files.join(", "));
@@ -154,15 +186,19 @@ fn check_context(file: &Kubeconfig, wanted: Option<&str>, name: &str) -> Result<
     let context = file.contexts.iter().find(|one| one.name == current);
     if context.is_none() {
         let known: Vec<&str> = file.contexts.iter().map(|one| one.name.as_str()).collect();
-        let known = match known.is_empty() {
-            true => "it has none".to_owned(),
-            false => format!("it has {}", plain(&known.join(", "))),
-        };
         let problem = match current.is_empty() {
             true => "no current context is set".to_owned(),
-            false => format!("there is no context {}", plain(current)),
+            false => format!("context \"{}\" does not exist", plain(current)),
         };
-        let text = format!("{name}: {problem}: choose one with --context NAME; {known}");
+        let text = match known.is_empty() {
+            true => format!(
+                "{name}: {problem}, and the file has no contexts; pass another file with --kubeconfig FILE"
+            ),
+            false => format!(
+                "{name}: {problem}; pass --context NAME (available: {})",
+                plain(&known.join(", "))
+            ),
+        };
         return Err(UsageError(text).into());
     }
     let user = context.and_then(|one| one.context.as_ref()?.user.as_deref()).unwrap_or_default();
@@ -170,8 +206,8 @@ fn check_context(file: &Kubeconfig, wanted: Option<&str>, name: &str) -> Result<
         return Ok(());
     }
     let text = format!(
-        "{name}: its context {current} names user {user}, which is not among its users: add the user, or choose another \
-         context"
+        "{name}: context \"{current}\" names user \"{user}\", which the file does not have; add the user, or pass another \
+         --context NAME"
     );
     Err(UsageError(text).into())
 }
@@ -193,12 +229,13 @@ mod tests {
         let told = check_context(&file(text), Some("stage"), "kubeconfig k").unwrap_err();
         assert_eq!(
             told.to_string(),
-            "kubeconfig k: there is no context stage: choose one with --context NAME; it has dev, prod"
+            "kubeconfig k: context \"stage\" does not exist; pass --context NAME (available: dev, prod)"
         );
         let told = check_context(&file("contexts: []\n"), None, "kubeconfig k").unwrap_err();
         assert_eq!(
             told.to_string(),
-            "kubeconfig k: no current context is set: choose one with --context NAME; it has none"
+            "kubeconfig k: no current context is set, and the file has no contexts; pass another file with \
+             --kubeconfig FILE"
         );
     }
 
@@ -213,6 +250,8 @@ mod tests {
         let several = places(Some("/a:/b".as_ref()), Some(home));
         assert_eq!(several.words(), "$KUBECONFIG names /a, /b");
         assert_eq!(several.files.len(), 2);
+        assert_eq!(several.missing(), "$KUBECONFIG names /a, /b, which do not exist");
+        assert!(by_default.missing().ends_with("/somewhere/.kube/config, which does not exist"));
         assert_eq!(places(None, None).words(), "neither $KUBECONFIG nor $HOME is set");
     }
 }

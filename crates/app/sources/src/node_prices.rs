@@ -355,8 +355,8 @@ fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
 
 fn estimated_in_words(([model, source], gpus): (&[String; 2], &i64)) -> String {
     plain_sentence(&format!(
-        "{} of model {model} without a known price here, {source}; a row with this region in --prices, or --gpu-price, \
-         says theirs",
+        "{} of model {model} have no known price here, {source}; set it with --gpu-price, or with a row of this region \
+         in --prices",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
     ))
 }
@@ -414,8 +414,8 @@ fn machines_of_nothing(book: &PriceBook, owned: &BTreeSet<String>) -> Vec<String
     let unused = book.owned_machines().filter(|(_, place)| !owned.contains(*place));
     let note = |(model, place): (&str, &str)| {
         plain_sentence(&format!(
-            "{place}: no node here is this machine ({model}), so it prices nothing; it is for nodes that `provider` and \
-             `nodes` name, and without them for nodes without a known cloud provider"
+            "{place}: matches no node ({model}), so its price is unused; it applies to nodes that match `provider` and \
+             `nodes`, or without these to nodes with no known cloud provider"
         ))
     };
     unused.map(note).collect()
@@ -428,7 +428,7 @@ fn committed_of_nothing(settings: &Settings, committing: &BTreeSet<String>) -> V
     let unused = texts.filter(|text| !committing.contains(*text));
     let note = |text: &String| {
         plain_sentence(&format!(
-            "prices.committed_nodes: `{text}` finds no node here; in an anonymised collection labels have other values"
+            "prices.committed_nodes: `{text}` matches no node; in an anonymized collection, label values are replaced"
         ))
     };
     unused.map(note).collect()

@@ -20,7 +20,8 @@ use dovetail_inventory::facts::Inventory;
 use dovetail_settings::errors::BadInput;
 
 use crate::example;
-use crate::kubeconfig::ConnectionFlags;
+use crate::kubeconfig::{ConnectionFlags, NoKubeconfig};
+use crate::period::timestamp;
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -31,7 +32,7 @@ pub struct ObjectFlags {
     from: Vec<PathBuf>,
     /// Time of the dump, such as 2026-11-20T12:00:00Z [default: when it was collected, else when
     /// the newest file was written]
-    #[arg(long, value_name = "TIME", requires = "from")]
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = timestamp)]
     at: Option<jiff::Timestamp>,
     /// Use a generated cluster of 32 nodes with GPU activity: no files, no network
     #[arg(long, conflicts_with_all = ["from", "kubeconfig", "context"])]
@@ -160,7 +161,7 @@ impl ObjectFlags {
             return example::read_into(sink).map(|()| Vec::new());
         }
         if let Some(cluster) = self.server() {
-            return served(app, cluster, sink);
+            return served(app, cluster, sink).map_err(with_example);
         }
         let objects = read_paths(&self.from, sink).map_err(told)?;
         if objects == 0 {
@@ -212,6 +213,14 @@ fn served(app: &App, cluster: &ConnectionFlags, sink: &mut dyn Sink) -> Result<V
         ));
     }
     Ok(lists.complete)
+}
+
+/// A missing kubeconfig, with what to try without one.
+fn with_example(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast_ref::<NoKubeconfig>() {
+        Some(missing) => anyhow::anyhow!("{missing}, or pass --example to try a generated cluster"),
+        None => error,
+    }
 }
 
 /// Hands all objects of a cluster to a sink.

@@ -10,6 +10,14 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
+/// A time of the command line.
+///
+/// # Errors
+/// Names the format.
+pub fn timestamp(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "expected an RFC 3339 time such as 2026-11-20T12:00:00Z".to_owned())
+}
+
 /// Which time is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeriodFlag {

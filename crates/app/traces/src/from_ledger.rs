@@ -13,11 +13,11 @@ use dovetail_console::file::write_whole;
 use dovetail_console::places::refuse_shared;
 use dovetail_console::plain::plain;
 use dovetail_console::table::{facts, whole};
-use dovetail_costing::from_store::{Ledger, bad_address};
+use dovetail_costing::from_store::{Ledger, bad_address, require_file};
 use dovetail_objects::owner_kind;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
-use dovetail_sources::period::PeriodFlag;
+use dovetail_sources::period::{PeriodFlag, timestamp};
 use dovetail_store::{Address, HistoryHour, HistoryPod, NodeFacts};
 use dovetail_trace::{
     Cluster, Cut, Seen, SeenPart, SeenPod, Trace, TraceNode, write_cluster, write_trace,
@@ -37,9 +37,9 @@ pub struct LedgerFlags {
     /// in a period is written as jobs
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
     pub from_ledger: Option<String>,
-    /// With --from-ledger: how long the period is, such as 24h or 14d; or which day (2026-10-14) or
-    /// month (2026-10), UTC, or from one of those or a moment to another
-    /// (2026-10-01T08:00:00Z..2026-10-14)
+    /// With --from-ledger: period to read: a duration before --until (24h, 14d), a day
+    /// (2026-10-14), a month (2026-10), or START..END of days, months or times
+    /// (2026-10-01T08:00:00Z..2026-10-14), in UTC
     #[arg(
         long,
         value_name = "PERIOD",
@@ -51,6 +51,7 @@ pub struct LedgerFlags {
     /// With --from-ledger: when a --period that is a length ends, such as 2026-11-20T12:00:00Z
     /// [default: now]
     #[arg(long, value_name = "TIME", requires = "from_ledger", conflicts_with = "jobs")]
+    #[arg(value_parser = timestamp)]
     until: Option<jiff::Timestamp>,
     /// With --from-ledger: which cluster of the ledger [default: the only one]
     #[arg(long, value_name = "NAME", requires = "from_ledger", conflicts_with = "jobs")]
@@ -100,11 +101,8 @@ pub fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()
     let output = app.output("trace export")?;
     let to_nodes = flags.to_nodes.as_deref();
     let address: Address = ledger.parse().map_err(|error| bad_address("--from-ledger", error))?;
+    require_file("--from-ledger", &address, "")?;
     let file = match &address {
-        Address::File(path) if !path.exists() => {
-            let text = format!("--from-ledger {ledger}: there is no such file");
-            return Err(UsageError(plain(&text)).into());
-        }
         Address::File(path) => Some(path.as_path()),
         Address::Server(_) => None,
     };
@@ -149,9 +147,12 @@ impl LedgerFlags {
         let until = |time: jiff::Timestamp| time.as_millisecond().max(0).cast_unsigned();
         let to_ms = self.until.map_or_else(now_ms, until);
         let refused = match self.period {
-            PeriodFlag::Last { ms: 0 } => Some("--period 0s: nothing lies in it"),
+            PeriodFlag::Last { ms: 0 } => {
+                Some("--period 0s: the period is empty; use a duration such as 24h")
+            }
             PeriodFlag::Between(_) if self.until.is_some() => Some(
-                "--until: the --period says itself when it ends: leave it out, or give a length such as 24h",
+                "--until: conflicts with --period START..END, which already has an end; remove --until, or use a duration \
+                 such as --period 24h",
             ),
             _ => None,
         };

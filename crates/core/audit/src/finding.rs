@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::catalogue::Check;
 use crate::claim::Attribution;
 use crate::facts::{ObjectRef, Workload};
-use crate::patch::{Change, Remedy};
+use crate::patch::{Change, Remedy, is_name};
 use crate::suppress::Suppression;
 
 /// One check on one object that a person edits.
@@ -111,17 +111,32 @@ impl Finding {
         self.remedies.iter().map(|remedy| &remedy.change)
     }
 
-    /// What is edited, by example.
+    /// What is edited, by example; a command names the node or the pod where there is one.
     pub fn fix_example(&self) -> String {
-        match self.examples.is_empty() {
+        let example = match self.examples.is_empty() {
             true => self.check.fix_example.to_owned(),
             false => self.examples.join("; "),
+        };
+        match &self.affected[..] {
+            [only] if is_name(only) => named(&example, only),
+            _ => example,
         }
     }
 
     pub(crate) fn affecting(mut self, objects: impl IntoIterator<Item = ObjectRef>) -> Self {
         self.affected.extend(objects);
         self
+    }
+}
+
+/// A command with the name of its object in the place of NODE, or of POD and NAMESPACE.
+fn named(example: &str, object: &ObjectRef) -> String {
+    match &*object.kind {
+        "Node" => example.replace(" NODE", &format!(" {}", object.name)),
+        "Pod" => example
+            .replace(" POD", &format!(" {}", object.name))
+            .replace(" NAMESPACE", &format!(" {}", object.namespace)),
+        _ => example.to_owned(),
     }
 }
 

@@ -92,17 +92,17 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
     ),
     (
         "throughput",
-        "little expected GPU-time first; running jobs are left alone",
+        "least expected GPU-time first; running jobs are left alone",
         Turns { size: 1_000, age: 10, ..Turns::LINE },
     ),
     (
         "latency",
-        "little expected GPU-time first; running jobs are preempted for much shorter ones",
+        "least expected GPU-time first; running jobs are preempted for much shorter ones",
         Turns { size: 1_000, age: 10, preempts: true, ..Turns::LINE },
     ),
     (
         "cost",
-        "little expected run time first, whatever the size: GPUs wait least for work that ends soon",
+        "shortest expected run time first, regardless of GPUs",
         Turns { size: 0, run_time: 1_000, age: 10, ..Turns::LINE },
     ),
     (

@@ -24,10 +24,10 @@ use dovetail_state::State;
 pub const POLICIES: [(&str, &str); 11] = [
     (
         "dovetail",
-        "least expected fragmentation, scarcity and stranding under a learnt mix (default)",
+        "least expected fragmentation, scarcity and stranding for the pod mix learned so far",
     ),
-    ("fgd", "least growth of fragmentation under a given mix (USENIX ATC 2023)"),
-    ("fgd-learnt", "fgd with the mix that dovetail learns"),
+    ("fgd", "least growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
+    ("fgd-learnt", "fgd with the pod mix that dovetail learns"),
     ("best-fit", "least CPU and GPU left on the node"),
     ("dot-product", "least alignment of free and asked amounts"),
     ("gpu-packing", "used devices, then used nodes, then idle nodes"),

@@ -12,7 +12,7 @@ use dovetail_console::places::refuse_shared;
 use dovetail_console::plain::plain;
 use dovetail_console::table::whole;
 use dovetail_inventory::dump::{COLLECTION, Keeper, Names, RawObject, Sink, Skipped};
-use dovetail_settings::errors::{BadInput, UsageError};
+use dovetail_settings::errors::BadInput;
 use dovetail_sources::objects::ObjectFlags;
 use serde_json::{Value, json};
 
@@ -25,10 +25,11 @@ pub(crate) struct CollectFlags {
     /// `--translate`]
     #[arg(long, value_name = "FILE", required_unless_present = "translate")]
     to: Option<PathBuf>,
-    /// Replace names by hashes; --names keeps the table to restore them
+    /// Replace names with hashes; --names saves the table that restores them
     #[arg(long, requires = "names", alias = "anonymise")]
     anonymize: bool,
-    /// File with the names and the key of their hashes: written by --anonymize, reused if it exists
+    /// File with the names and the key of their hashes; written by --anonymize, reused if it exists
+    /// [required with --anonymize and --translate]
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
     /// Print a report about an anonymized collection with the names of --names restored
@@ -82,8 +83,10 @@ fn names(path: &Path) -> Result<Names> {
 }
 
 fn read_names(path: &Path) -> Result<Names> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| UsageError(format!("--names {}: {error}", path.display())))?;
+    let text = fs::read_to_string(path).with_context(|| {
+        let path = path.display();
+        format!("--names {path}: cannot read the file; pass the one that `dovetail collect --anonymize` wrote")
+    })?;
     Names::from_json(&text).map_err(|error| BadInput(format!("{}: {error}", path.display())).into())
 }
 

@@ -30,11 +30,11 @@ pub(crate) enum Command {
     Plan(Box<PlanFlags>),
     /// Show the layout of every GPU, and the pods of its node that use GPUs
     Show(ShowFlags),
-    /// Change how GPUs are shared as SharingPolicies say: empty nodes only, one after the other
+    /// Apply SharingPolicies to nodes without GPU pods, one node at a time
     Apply(Box<ApplyFlags>),
     /// Return nodes to the layout before their last change
     Rollback(Box<RollbackFlags>),
-    /// Compute how few GPUs of a model hold a list of MIG instances
+    /// Compute the fewest GPUs of a model that hold a list of MIG instances
     Size(Box<SizeFlags>),
     /// Print the objects and the patch that let NVIDIA's GPU Operator read planned layouts
     Setup(SetupFlags),
@@ -75,7 +75,7 @@ struct ChangeFlags {
     /// How long kubelets may take to show the GPU Operator a changed ConfigMap
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
     config_delay: u64,
-    /// Print what would change, and change nothing
+    /// Print what would change without changing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -96,7 +96,7 @@ pub(crate) struct ApplyFlags {
 pub(crate) struct RollbackFlags {
     #[command(flatten)]
     change: ChangeFlags,
-    /// Node to return to its former layout; can be given several times
+    /// Node to return to its former layout; repeatable
     #[arg(long, value_name = "NAME", required = true, num_args = 1..)]
     node: Vec<String>,
 }
@@ -105,7 +105,8 @@ pub(crate) struct RollbackFlags {
 pub(crate) struct PlanFlags {
     #[command(flatten)]
     source: ObjectFlags,
-    /// A world in one JSON file: instances in use on each GPU, and pending pods by profile
+    /// JSON file that describes the cluster: MIG instances in use on each GPU, and pending pods by
+    /// profile
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "example", "kubeconfig"])]
     world: Option<PathBuf>,
     /// A SharingPolicy of mode mig as JSON: nodes and profiles to plan with, GPUs that stay whole
@@ -121,7 +122,7 @@ pub(crate) struct SizeFlags {
     /// GPU model, such as A100-80GB
     #[arg(long, value_name = "MODEL")]
     gpu: String,
-    /// Instances to hold, such as 1g.10gb=50; can be given several times
+    /// Instances to hold, such as 1g.10gb=50; repeatable
     #[arg(long, value_name = "PROFILE=COUNT", required = true, num_args = 1..)]
     demand: Vec<String>,
     #[command(flatten)]

@@ -48,10 +48,11 @@ const SETTINGS_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct SchedulerFlags {
     #[command(flatten)]
     connection: ConnectionFlags,
-    /// Decide and report, and write nothing.
+    /// Make and report decisions without writing to the cluster.
     #[arg(long)]
     dry_run: bool,
-    /// Compare with another scheduler: report what dovetail would have done with its pods.
+    /// With --dry-run: compare with another scheduler, and report what dovetail would have done
+    /// with its pods.
     #[arg(long, value_name = "SCHEDULER", requires = "dry_run", conflicts_with = "scheduler_name")]
     of: Option<String>,
     /// Write every decision into a new file, for `dovetail sim replay`.
@@ -66,7 +67,7 @@ pub(crate) struct SchedulerFlags {
     /// Lease for leader election, as namespace/name [default: kube-system/dovetail]
     #[arg(long, value_name = "LEASE")]
     lease: Option<String>,
-    /// Write without election: only where no second process can run.
+    /// Run without leader election; use only if no second scheduler can run.
     #[arg(long)]
     no_leader_election: bool,
     /// How nodes are chosen [default: dovetail]

@@ -364,7 +364,7 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
     folder.write("old.json", "{}");
     let done = audit(&folder, "--baseline old.json");
     assert_eq!(done.code, Some(3));
-    assert!(done.err.contains("old.json:1:2: no audit in JSON"), "{}", done.err);
+    assert!(done.err.contains("old.json:1:2: not an audit report"), "{}", done.err);
 }
 
 #[test]
@@ -395,17 +395,27 @@ fn what_cannot_be_audited_is_told() {
         assert_eq!(done.code, Some(code), "{call}: {}", done.err);
         assert!(done.err.contains(text) && done.out.is_empty(), "{call}: {}", done.err);
     };
-    told("audit", 2, "no kubeconfig: $KUBECONFIG is not set, and the default is ");
+    told("audit", 1, "no kubeconfig: $KUBECONFIG is not set, and the default is ");
     let without = folder.call("audit").err;
-    assert!(without.contains("/.kube/config: name a file with --kubeconfig FILE"), "{without}");
-    assert!(without.contains("`dovetail audit --example`"), "{without}");
+    let missing = "/.kube/config, which does not exist; pass --kubeconfig FILE";
+    assert!(without.contains(missing), "{without}");
+    // Only commands that have the flag offer it.
+    let offer = "or pass --example";
+    assert!(without.contains(offer), "{without}");
+    for call in ["top", "why x", "queue", "scheduler --dry-run"] {
+        let done = folder.call(call);
+        let is_told = done.err.contains(missing) && !done.err.contains(offer);
+        assert!(is_told && done.code == Some(1), "{call}: {}", done.err);
+    }
+    told("audit --kubeconfig nowhere", 1, "cannot read kubeconfig nowhere: No such file");
+    told("audit --example --at yesterday", 2, "expected an RFC 3339 time such as");
     folder.write("kubeconfig", "contexts: [{name: dev, context: {cluster: c}}]\n");
     told(
         "audit --kubeconfig kubeconfig --context prod",
         2,
-        "there is no context prod: choose one with --context NAME; it has dev",
+        "context \"prod\" does not exist; pass --context NAME (available: dev)",
     );
-    told("audit --from nothing.json", 1, "nothing.json: cannot read it");
+    told("audit --from nothing.json", 1, "cannot read nothing.json: check the path");
     folder.write("cut.json", &folder.read("dump.json")[..500]);
     told("audit --from cut.json", 3, "cut.json:1:500: invalid JSON (EOF while parsing");
     folder.write("empty.json", r#"{"kind": "List", "items": []}"#);
@@ -417,7 +427,11 @@ fn what_cannot_be_audited_is_told() {
     folder.write("nothing.json", "{}");
     assert!(folder.call("audit --from nothing.json").err.contains(why));
     told("audit --explain REQ-99", 2, "no such check");
-    told("audit --from dump.json --output csv", 2, "`dovetail audit` has no csv output");
+    told(
+        "audit --from dump.json --output csv",
+        2,
+        "`dovetail audit` does not support -o csv; use table",
+    );
     let explained = folder.call("audit --explain req-03");
     assert!(explained.out.starts_with("REQ-03: pod asks for more GPUs"), "{}", explained.out);
     let confirms = |id: &str, less: &str| {

@@ -251,14 +251,16 @@ fn what_the_ledger_does_not_have_is_unknown() {
 #[test]
 fn a_ledger_that_cannot_be_asked_is_told() {
     let folder = folder(&BEFORE, 7, &BEFORE);
-    for (flags, told) in [
-        ("--store none.db --baseline old.json", "--store none.db: there is no such file"),
-        ("--store ledger.db --baseline old.json --cluster east", "cluster `east` is meant?"),
-        ("--store ledger.db", "--baseline"),
-        ("--cluster west --baseline old.json", "--store"),
+    let missing =
+        "--store none.db: file does not exist; `dovetail serve --store none.db` creates it";
+    for (flags, code, told) in [
+        ("--store none.db --baseline old.json", 1, missing),
+        ("--store ledger.db --baseline old.json --cluster east", 2, "cluster `east` is meant?"),
+        ("--store ledger.db", 2, "--baseline"),
+        ("--cluster west --baseline old.json", 2, "--store"),
     ] {
         let done = folder.call(&format!("audit --from dump.json --at {NOW} {flags}"));
-        assert_eq!(done.code, Some(2), "{flags}: {}", done.err);
+        assert_eq!(done.code, Some(code), "{flags}: {}", done.err);
         assert!(done.err.contains(told), "{flags}: {}", done.err);
     }
 }

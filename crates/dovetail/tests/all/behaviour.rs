@@ -91,7 +91,7 @@ checkpoint_interval = '10m'
     }
     let told = folder.call("sim run --protocol timed --nodes 2x8 --order fifo");
     assert_eq!(told.code, Some(2));
-    assert!(told.err.contains("no jobs: give --jobs FILE"), "{}", told.err);
+    assert!(told.err.contains("no jobs: pass --jobs FILE"), "{}", told.err);
 }
 
 #[test]
@@ -330,6 +330,42 @@ fn jobs_that_can_never_start_are_counted_and_named_and_in_no_mean() {
     // Behind such a job, nobody starts in order of submission.
     let fifo = folder.json("sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo");
     assert_eq!((&fifo["unfinished_jobs"], &fifo["started_jobs"]), (&4.into(), &1.into()));
+}
+
+/// 10,000 s of work, stopped after 5,000 s for 1,000 s: by a failed node, or by a job of higher
+/// priority.
+#[test]
+fn a_job_that_is_stopped_continues_from_its_last_checkpoint_if_it_has_one() {
+    let folder = Folder::new();
+    folder.write("one.csv", "job_id,submit_s,duration_s,num_gpu,model\nlong,0,10000,8,x\n");
+    folder
+        .write("events.csv", "at_s,action,node\n5000,fail,node-000000\n6000,repair,node-000000\n");
+    let short = "high,5000000,1000000,1000000,,1,1,1,8,1000,,u,q,m,,9,,completed\n";
+    let long = "long,0,10000000,10000000,,1,1,1,8,1000,,u,q,m,,0,,completed\n";
+    folder.write("two.csv", &format!("{SHARES}{long}{short}"));
+    let makespan = |more: &str| {
+        let run = format!("sim run --protocol timed --nodes 1x8 --order fifo-skip {more}");
+        folder.json(&run)["makespan_s"].as_f64().unwrap()
+    };
+    for stop in ["--jobs one.csv --cluster-events events.csv", "--jobs two.csv --preemption"] {
+        assert_eq!(makespan(stop), 16_000.0, "{stop}");
+        let kept = makespan(&format!("{stop} --checkpoint-interval 10m"));
+        assert_eq!(kept, 11_200.0, "{stop}");
+    }
+}
+
+#[test]
+fn a_setting_of_a_generator_is_refused_by_the_flag_that_was_written() {
+    let folder = Folder::new();
+    for (call, told) in [
+        ("demo --nodes 0", "--nodes 0: out of range; expected 1 to 100000"),
+        ("trace synth --to-jobs j --to-nodes n --load 11", "--load 11: out of range; expected a"),
+        ("trace synth --dump d --nodes 1", "--nodes 1: out of range for objects; expected 12"),
+    ] {
+        let done = folder.call(call);
+        assert_eq!(done.code, Some(2), "{call}: {}", done.err);
+        assert!(done.err.contains(told), "{call}: {}", done.err);
+    }
 }
 
 #[test]

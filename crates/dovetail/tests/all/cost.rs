@@ -283,7 +283,7 @@ fn what_cannot_be_split_is_told() {
         assert_eq!(done.code, Some(code), "{flags}: {}", done.err);
         assert!(done.err.contains(text) && done.out.is_empty(), "{flags}: {}", done.err);
     };
-    told("", 2, "no kubeconfig: ");
+    told("", 1, "no kubeconfig: ");
     let from = "--from dump.json";
     told(&format!("{from} --method residual"), 2, "residual needs list prices");
     told(&format!("{from} --method best"), 2, "`best` is no split method");
@@ -291,7 +291,7 @@ fn what_cannot_be_split_is_told() {
     told(&format!("{from} --by floor"), 2, "gpu-type");
     told(&format!("{from} --vcpu-price 5"), 2, "--gib-price");
     told(&format!("{from} --vcpu-price 5000 --gib-price 1"), 2, "--vcpu-price 5000: above");
-    told(&format!("{from} --output html"), 2, "`dovetail cost` has no html output");
+    told(&format!("{from} --output html"), 2, "`dovetail cost` does not support -o html");
     folder.write("dovetail.toml", "[cost]\nmethod = \"best\"\n");
     told(from, 2, "cost.method = \"best\"");
 }
@@ -457,10 +457,7 @@ fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
     let slip = "committed_nodes = [\"karpenter.sh/nodepool=h100\", \"pool=reserverd\"]\n";
     folder.write("dovetail.toml", &format!("[prices]\n{slip}"));
     let notes = document(&folder, "--by node")["notes"].to_string();
-    assert!(
-        notes.contains("prices.committed_nodes: `pool=reserverd` finds no node here"),
-        "{notes}"
-    );
+    assert!(notes.contains("prices.committed_nodes: `pool=reserverd` matches no node"), "{notes}");
     assert!(!notes.contains("nodepool=h100` finds"), "{notes}");
 }
 
@@ -581,7 +578,7 @@ fn mine_without_a_cluster_is_refused() {
     }
     // Without objects the parser says it.
     let done = folder.call("cost --store none.db --mine");
-    assert!(done.code == Some(2) && done.err.contains("--kubeconfig"), "{}", done.err);
+    assert!(done.code == Some(1) && done.err.contains("--kubeconfig"), "{}", done.err);
 }
 
 #[test]
@@ -619,7 +616,7 @@ fn own_hardware_has_its_price_on_the_nodes_that_it_is() {
     folder.write("dovetail.toml", hardware);
     let rented = document(&folder, "--by namespace");
     assert_eq!(of(&rented, &vision), 4 * 6_880_000 * HOURS);
-    let told = "cost.hardware, number 1: no node here is this machine (H100), so it prices nothing";
+    let told = "cost.hardware, number 1: matches no node (H100), so its price is unused";
     assert!(rented["notes"].to_string().contains(told), "{}", rented["notes"]);
     for selector in ["nodes = [\"x=y\", \"karpenter.sh/nodepool=h100\"]\n", "provider = \"aws\"\n"]
     {

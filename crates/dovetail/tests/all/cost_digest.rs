@@ -58,7 +58,7 @@ fn a_digest_has_the_hours_of_the_ledger() {
     }
     let of_day = ASK.replace("T05:00:00Z", "");
     assert_eq!(folder.json(&of_day), weeks);
-    for (until, why) in [("2024-10", "write a day such as"), ("2200-01-01", "has not ended")] {
+    for (until, why) in [("2024-10", "expected a day such as"), ("2200-01-01", "has not ended")] {
         let done = folder.call(&format!("cost digest --store ledger.db --until {until}"));
         assert_eq!(done.code, Some(2), "{}", done.err);
         assert!(done.err.contains(why), "{}", done.err);

@@ -36,7 +36,7 @@ fn the_rate_of_an_old_bill_is_told_with_its_time() {
     let credit = "i-g1,2026-10-01T00:00:00Z,2026-10-02T00:00:00Z,-5,Credit,USD\n";
     folder.write("bill.csv", &format!("{header}{credit}"));
     let notes = document(&folder, "--by node --bill bill.csv")["notes"].to_string();
-    let told = "bill.csv: credits or discounts of 1 node, -$5.00 in all, are in no amount";
+    let told = "bill.csv: credits or discounts of 1 node, -$5.00 in total, are not included";
     assert!(notes.contains(told), "{notes}");
 }
 

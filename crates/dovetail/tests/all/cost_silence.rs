@@ -151,7 +151,7 @@ fn what_a_server_had_no_series_of_is_a_gap_and_read_later() {
     // Without a ledger the same is said.
     let direct = call(&server.url, "");
     let notes = direct["notes"].to_string();
-    assert!(notes.contains("27 h of the period the server has no series"), "{notes}");
+    assert!(notes.contains("27 h of the period, Prometheus has no series"), "{notes}");
     let read = |found: &Value| -> u64 {
         let days = found["resolution_by_day"].as_array().expect("days").iter();
         days.filter_map(|day| day["hours_read"].as_u64()).sum()

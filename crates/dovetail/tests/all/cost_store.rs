@@ -303,7 +303,7 @@ fn a_ledger_that_cannot_answer_says_why() {
     let folder = Folder::new();
     let url = &server.url;
     for (call, code, expected) in [
-        ("cost --store none.db".to_owned(), 2, "no such file"),
+        ("cost --store none.db".to_owned(), 1, "file does not exist; `dovetail serve"),
         ("cost --store mysql://a:secret@b/c".to_owned(), 2, "mysql://a@b/c"),
         (format!("cost --store l.db --prometheus {url} --period 2h"), 2, "--cluster NAME"),
         (format!("cost --store l.db --prometheus {url} --usage usage.csv"), 2, "--usage"),

@@ -45,13 +45,43 @@ fn the_example_has_findings_of_most_checks_and_they_are_no_more_than_the_waste()
     let bill = micros(&head["bill_usd_micros_per_month"]);
     assert!(0 < claimed && claimed <= waste && waste <= bill, "{claimed} {waste} {bill}");
     assert_eq!(document["measured"]["hours"], 24.0);
+    fixes_are_about_what_was_found(&document);
     let table = folder.call("audit --example --all-findings --fail-on error");
+    assert!(
+        table.out.contains("fix: run, for example: kubectl describe node ip-"),
+        "{}",
+        table.out
+    );
+    assert!(!table.out.contains("for example: kubectl describe node NODE"), "{}", table.out);
     assert_eq!(table.code, Some(5), "{}", table.err);
     assert!(table.out.lines().all(|line| line.chars().count() <= 100), "{}", table.out);
     // Measured time is idle or active, and what nobody measures is still blind.
     for state in ["idle ", "active  ", "use not measured"] {
         assert!(table.out.contains(state), "{state}: {}", table.out);
     }
+}
+
+/// A fix names the slice that its evidence names, and the only node that it is about.
+fn fixes_are_about_what_was_found(document: &Value) {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let mut seen = (0, 0);
+    for finding in document["findings"].as_array().expect("findings") {
+        let example = text(&finding["fix"]["example"]);
+        let evidence = finding["evidence"].as_array().expect("evidence");
+        let slice = evidence.iter().find(|of| of["what"] == "smallest slice that fits");
+        if let Some(slice) = slice {
+            let resource = format!("nvidia.com/mig-{}: 1", text(&slice["value"]));
+            assert!(example.contains(&resource), "{example} for {resource}");
+            seen.0 += 1;
+        }
+        let affected = finding["affected"].as_array().expect("affected");
+        if let ([only], true) = (&affected[..], finding["id"] == "CAP-02") {
+            let command = format!("kubectl describe node {} ", text(&only["name"]));
+            assert!(example.starts_with(&command), "{example} for {command}");
+            seen.1 += 1;
+        }
+    }
+    assert!(seen.0 > 0 && seen.1 > 0, "{seen:?}");
 }
 
 /// Both round at one place. In the second world three nodes have prices that no share of them

@@ -140,5 +140,7 @@ fn a_cluster_without_gpus_is_one_sentence() {
     folder.write("dump.json", &node.to_string());
     let done = folder.call("audit --from dump.json --at 2026-11-20T12:00:00Z");
     assert_eq!(done.code, Some(0), "{}", done.err);
-    assert_eq!(done.out, "No node offers GPUs: there is nothing to audit.\n");
+    let sentence = "No node has allocatable GPUs: nothing to audit; if nodes have GPUs, check that \
+                    their device plugin\n    or DRA driver runs.\n";
+    assert_eq!(done.out, sentence);
 }

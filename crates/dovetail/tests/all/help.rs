@@ -135,7 +135,13 @@ fn help_lists_the_forms_that_a_command_takes_and_no_others() {
     assert!(done.err.contains("[possible values: table, json, yaml, csv]"), "{}", done.err);
     let done = folder.call("cost --example --output sarif");
     assert_eq!(done.code, Some(2));
-    assert!(done.err.contains("has no sarif output: use -o table or -o json or -o yaml or -o csv"));
+    assert!(done.err.contains("does not support -o sarif; use table, json, yaml or csv"));
+    // A group has no result, so it promises no format.
+    for group in ["usage", "sim", "trace", "partition"] {
+        assert_eq!(listed(group), [""; 0], "{group}");
+        let help = folder.call(&format!("{group} --help")).out;
+        assert!(help.contains("the help of each command lists the formats"), "{help}");
+    }
     // Before the command, too.
     let done = folder.call("--output json config");
     assert!(done.out.starts_with('{'), "{}{}", done.out, done.err);
@@ -198,7 +204,9 @@ fn help_names_the_forms_that_a_command_has_and_no_others() {
     }
     let done = folder.call("config --output csv");
     assert_eq!(done.code, Some(2));
-    assert!(done.whole().contains("`dovetail config` has no csv output: use -o table or -o json"));
+    assert!(
+        done.whole().contains("`dovetail config` does not support -o csv; use table, json or yaml")
+    );
     assert!(!folder.call("collect --help").out.contains("--output FORMAT"));
 }
 

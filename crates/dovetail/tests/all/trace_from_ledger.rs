@@ -104,7 +104,7 @@ fn a_ledger_that_has_no_such_trace_says_why() {
     fill(&address, &other, &[other.period()]);
     let export = "trace export --to out.csv --from-ledger";
     for (call, code, expected) in [
-        (format!("{export} none.db"), 2, "no such file"),
+        (format!("{export} none.db"), 1, "none.db: file does not exist"),
         (format!("{export} mysql://a:secret@b/c"), 2, "--from-ledger: ledger mysql://a@b/c"),
         (format!("{export} ledger.db"), 2, "east, west"),
         (format!("{export} ledger.db --cluster north"), 2, "the ledger has east, west"),

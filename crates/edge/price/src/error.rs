@@ -29,7 +29,7 @@ pub enum PriceError {
         problem: String,
     },
     /// A price from the command line.
-    #[error("assumed GPU price for `{model}`: {problem}")]
+    #[error("price of {model}: {problem}")]
     Assumed {
         /// The model as the user wrote it.
         model: String,

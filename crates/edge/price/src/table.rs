@@ -149,7 +149,7 @@ fn usd_micros<'t>(
         return Err((IN_ANY, format!("`{IN_USD}` says it too: keep one of them")));
     }
     if text("currency").is_none() {
-        return Err(("currency", format!("empty: say in what `{IN_ANY}` is, such as EUR")));
+        return Err(("currency", format!("empty: name the currency of `{IN_ANY}`, such as EUR")));
     }
     let micros = parse_micros(amount, currency).map_err(|problem| (IN_ANY, problem))?;
     if currency == "USD" {

@@ -22,7 +22,7 @@ pub fn parse_usd_micros(text: &str) -> Result<i64, String> {
 pub(crate) fn parse_micros(text: &str, currency: &str) -> Result<i64, String> {
     let number = Number::read(text).ok().filter(|number| !number.is_negative());
     let number = number.ok_or_else(|| {
-        format!("`{text}` is not an amount of {currency}: write a number such as 6.88")
+        format!("`{text}` is not an amount of {currency}; expected a number such as 6.88")
     })?;
     if number.decimals() > DECIMALS {
         return Err(format!(

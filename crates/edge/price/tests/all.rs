@@ -366,7 +366,7 @@ fn rows_in_another_currency_are_converted_at_the_users_rate() {
         ),
         (
             "gpu_model,price_per_gpu_hour,currency\nT4,1,\n",
-            "mine.csv:2: column `currency`: empty: say",
+            "mine.csv:2: column `currency`: empty: name",
         ),
         ("gpu_model,price_per_gpu_hour\nT4,1\n", "mine.csv:1: column `currency` is missing"),
         (
@@ -414,7 +414,7 @@ fn errors_of_a_price_file_name_file_line_and_column() {
     let cases = [
         ("gpu_model,usd_per_gpu_hour\nH100,2\nT4,two\n", "mine.csv:3: column `usd_per_gpu_hour`"),
         ("gpu_model,usd_per_gpu_hour\nH100,\n", "mine.csv:2: column `usd_per_gpu_hour`"),
-        ("gpu_model,usd_per_gpu_hour\nH100,-1\n", "write a number such as 6.88"),
+        ("gpu_model,usd_per_gpu_hour\nH100,-1\n", "expected a number such as 6.88"),
         ("gpu_model,usd_per_gpu_hour\nH100,0.0000001\n", "six decimals"),
         ("gpu_model,usd_per_gpu_hour\n,2\n", "mine.csv:2: column `gpu_model`: empty"),
         (
@@ -501,7 +501,7 @@ fn an_assumed_price_beats_the_others_and_is_called_assumed() {
         book.with_assumed("G2", "5 USD")
             .unwrap_err()
             .to_string()
-            .contains("write a number such as 6.88")
+            .contains("expected a number such as 6.88")
     );
 }
 

@@ -29,8 +29,8 @@ pub enum PlaceError {
     },
     /// Anybody could read everything.
     #[error(
-        "`{address}` can be reached from other machines: give a certificate with its key, or say whose \
-         tokens are accepted, or listen on 127.0.0.1"
+        "`{address}` is reachable from other machines; pass --tls-certificate and --tls-key, \
+         --accept-token-file or --accept-cluster-tokens, or listen on 127.0.0.1"
     )]
     Open { address: SocketAddr },
     /// A file that is no certificate, or no key.

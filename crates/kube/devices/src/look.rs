@@ -51,18 +51,19 @@ impl RequestLook {
 }
 
 impl fmt::Display for RequestLook {
-    /// For people: `request r of claim c wants 2 devices of class x: of 8 in reach 6 are in use`.
+    /// For people: `request r of claim c needs 2 devices of class x; of 8 in reach of the node 6
+    /// in use, 2 left`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { claim, request, class, wanted, reached, .. } = self;
         let devices = if *wanted == 1 { "device" } else { "devices" };
         write!(
             out,
-            "request {request} of claim {claim} wants {wanted} {devices} of class {class}"
+            "request {request} of claim {claim} needs {wanted} {devices} of class {class}"
         )?;
         if *reached == 0 {
-            return write!(out, ", and no device is in reach");
+            return write!(out, ", and the node reaches no device");
         }
-        write!(out, ": of {reached} in reach")?;
+        write!(out, "; of {reached} in reach of the node")?;
         let mut separator = " ";
         for (why, count) in &self.excluded {
             write!(out, "{separator}{count} {why}")?;

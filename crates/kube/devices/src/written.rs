@@ -155,7 +155,9 @@ pub(crate) fn nodes(
             [terms] => terms,
             more => {
                 let count = more.len();
-                return Err(format!("unsupported ResourceSlice.NodeSelector with {count} terms"));
+                return Err(format!(
+                    "unsupported: spec.nodeSelector of the ResourceSlice has {count} terms, at most 1 is supported"
+                ));
             }
         };
         for term in terms {

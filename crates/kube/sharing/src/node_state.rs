@@ -60,8 +60,8 @@ impl Seen {
         let record = annotations.get(RECORD).map(|text| Record::read(text)).transpose();
         let record = record.map_err(|error| {
             format!(
-                "node {name}: annotation {RECORD} cannot be read ({error}): if no change is under \
-                 way, remove the annotation"
+                "node {name}: annotation {RECORD} is invalid ({error}); if no change is under way, \
+                 remove it"
             )
         })?;
         Ok(Self {

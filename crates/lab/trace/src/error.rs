@@ -14,7 +14,7 @@ pub enum TraceError {
     #[error(transparent)]
     Row(#[from] Box<RowError>),
     /// The file could not be opened or created.
-    #[error("{file}: cannot open it: {source}; check the path and its permissions")]
+    #[error("cannot open {file}: {source}; check the path and its permissions")]
     Open {
         /// Path as given.
         file: String,
@@ -68,8 +68,7 @@ pub enum TraceError {
     },
     /// The header is of no known format.
     #[error(
-        "{}: the header `{header}` is of no known format; expected one of: {known}; \
-         name the format if you know it",
+        "{}: unknown format: header `{header}`; expected one of: {known}",
         Place::line(.file, 1)
     )]
     UnknownFormat {
@@ -143,7 +142,7 @@ pub enum TraceError {
         expected: &'static str,
     },
     /// A setting of the generator is out of its limits.
-    #[error("synth: {setting} = {value} {problem}; expected {expected}")]
+    #[error("--{setting} {value}: {problem}; expected {expected}")]
     Synth {
         /// Name of the setting.
         setting: &'static str,

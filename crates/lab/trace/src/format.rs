@@ -93,7 +93,7 @@ impl Format {
     /// What the first line looks like, for messages.
     pub(crate) fn description(self) -> String {
         match self {
-            Self::Swf => "swf (18 numbers with blanks between them, or a comment with ;)".into(),
+            Self::Swf => "swf (18 numbers separated by spaces; comments start with ;)".into(),
             csv => format!("{} (columns {})", csv.name(), csv.marks().join(", ")),
         }
     }

@@ -33,7 +33,8 @@ pub fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> 
     }
     if let (nodes @ 1.., off) = bill.discounts_of_no_time() {
         notes.push(format!(
-            "{name}: credits or discounts of {}, {off} in all, are in no amount: it has no time of these",
+            "{name}: credits or discounts of {}, {off} in total, are not included: the bill has no usage time for \
+             them",
             counted(nodes, "node")
         ));
     }

@@ -131,9 +131,10 @@ impl LeftOpen {
     /// How many GPUs were not measured, and where.
     fn unmeasured_in_words(&self) -> Vec<String> {
         let held = match self.are_holders_unknown {
-            false => "pods hold what they asked for there, and what they do with it is unknown",
+            false => "pod requests are counted as allocated, and their use is unmeasured",
             true => {
-                "who holds them is unknown: kube-state-metrics keeps no kube_pod_container_resource_requests"
+                "the pods that use them are unknown: Prometheus has no kube_pod_container_resource_requests \
+                 (enable it in kube-state-metrics)"
             }
         };
         let told = |nodes: Vec<(&String, &u32)>, what: &str| {

@@ -77,8 +77,8 @@ pub fn teams(asked: &Asked) -> Answer {
               weighted by how much of each GPU is allocated and for how long"
             .to_owned(),
         uncertainty: format!(
-            "{} of the allocated time was measured; the bounds take the rest as 0 % and as 100 %, \
-             the active share as 0 %",
+            "{} of the allocated time was measured; the bounds assume 0 % and 100 % for the rest; \
+             the active share assumes 0 %",
             rounded_percent(known)
         ),
         unknown_because: (is_held && all_fair.mean_micro_percent().is_none()).then(|| {

@@ -17,9 +17,9 @@ pub enum Name {
     Beside,
     /// How much of training runs on spot capacity
     Spot,
-    /// What does each training run cost, with the attempts that failed
+    /// What does each training run cost, including failed attempts
     Runs,
-    /// How long does each team wait for the first and for the last member of what it starts
+    /// How long do the jobs of each team wait for their first and last pod to start
     Wait,
     /// What do 1,000 requests and a million tokens cost
     Requests,

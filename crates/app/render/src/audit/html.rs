@@ -24,8 +24,8 @@ pub fn html(document: &Document) -> String {
     }
     page += &tiles(document);
     page += "<h2>GPUs by state</h2>\n";
-    page += "<p class=\"quiet\">Each bar is a share of all GPUs. Orange is waste, green is work, grey is free \
-             and not wasted, dark grey was not measured.</p>\n";
+    page += "<p class=\"quiet\">Each bar is a share of all GPUs. Orange is waste, green is work, gray is free \
+             and not wasted, dark gray was not measured.</p>\n";
     page += &states(document);
     page += "<h2>Findings</h2>\n";
     page += &html_findings::findings(document);

@@ -134,7 +134,7 @@ fn finding(finding: &FindingOut, classes: &str) -> String {
 fn patch(patch: &PatchOut) -> String {
     let what = format!("{} of {}", patch.words(), object_words(&patch.object));
     let mut text = format!(
-        "<p>Patch {}: {}; restarts or evicts: {}</p>\n",
+        "<p>Patch {}: {}; effect on pods: {}</p>\n",
         patch.order,
         safe(&what),
         safe(&patch.restarts)

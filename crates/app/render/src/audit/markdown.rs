@@ -126,7 +126,7 @@ fn section(finding: &FindingOut) -> String {
 /// A change of an object; in fenced blocks nothing acts, and none of its lines can end one.
 fn patch(patch: &PatchOut) -> String {
     let what = format!("{} of {}", patch.words(), object_words(&patch.object));
-    let mut text = format!("\n{}; restarts or evicts: {}\n", safe(&what), safe(&patch.restarts));
+    let mut text = format!("\n{}; effect on pods: {}\n", safe(&what), safe(&patch.restarts));
     for warning in &patch.warnings {
         text += &format!("\n**{}**\n", safe(warning));
     }

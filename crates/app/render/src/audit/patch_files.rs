@@ -51,8 +51,8 @@ pub fn write(folder: &Path, document: &Document) -> Result<usize> {
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))
     };
     let mut index = format!(
-        "# Patches\n\nFrom the audit of {}. Apply them in this order: any prefix of the list leaves every pod a node \
-         that it can use. Read a patch before you apply it; commands are for this folder. If the server refuses a patch \
+        "# Patches\n\nFrom the audit of {}. Apply them in this order. You can stop after any patch: every pod \
+         then still has a node that it can run on. Read a patch before you apply it; commands are for this folder. If the server refuses a patch \
          (conflict, test failed), its object has changed since: audit again. `.yaml` is the part of the object's own \
          source that changes, `null` in it removes a field.\n",
         document.taken_at
@@ -104,7 +104,7 @@ fn entry(
     let object = safe(&object_words(&patch.object));
     let mut text = format!("\n## {number}. {} {object}\n\n", patch.fixes.join(", "));
     text += &format!("{}: {}\n\n", safe(finding.title), patch.words());
-    text += &format!("- restarts or evicts: {}\n", safe(&patch.restarts));
+    text += &format!("- effect on pods: {}\n", safe(&patch.restarts));
     for warning in &patch.warnings {
         text += &format!("- **{}**\n", safe(warning));
     }

@@ -114,7 +114,9 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
         return vec!["No findings: no check found anything to fix.".to_owned()];
     }
     let heading = match groups.len() > FIXES {
-        true => format!("Fixes for the most waste, {FIXES} of {} checks", groups.len()),
+        true => {
+            format!("Fixes for the most waste: {FIXES} of {} checks with findings", groups.len())
+        }
         false => "Fixes".to_owned(),
     };
     let heading = format!("{heading} ({})", plural(count, "finding", "findings"));

@@ -218,7 +218,7 @@ fn finding(finding: &FindingOut) -> String {
             _ => format!("{} of {object}", patch.words()),
         };
         text += &wrapped(&format!("patch: {what}"), 4);
-        text += &wrapped(&format!("restarts or evicts: {}", patch.restarts), 8);
+        text += &wrapped(&format!("effect on pods: {}", patch.restarts), 8);
         for warning in &patch.warnings {
             text += &wrapped(&format!("note: {warning}"), 8);
         }

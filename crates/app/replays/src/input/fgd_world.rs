@@ -101,8 +101,8 @@ impl FgdTrace {
         let tell = |flag: &str, path: &Path| {
             let (file, name) = (path.display(), &self.name);
             app.note(&format!(
-                "{flag} {file}: the order for seed {seed} is not the one that this seed gives for {name}; if it is \
-                 meant to be, check that the file belongs to this trace"
+                "{flag} {file}: the order for seed {seed} differs from the computed order of {name}; if you did \
+                 not expect this, check that the file belongs to this trace"
             ));
         };
         if let Some(path) = &files.arrivals {

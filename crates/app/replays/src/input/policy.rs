@@ -39,10 +39,10 @@ pub fn values() -> impl Iterator<Item = PossibleValue> {
 /// Files of learning policies.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LearningFlags {
-    /// Start a learning policy from a file of --save-learnt [default: from nothing]
+    /// Load what a policy learned from a file written by --save-learnt [default: from nothing]
     #[arg(long, value_name = "FILE")]
     learnt: Option<PathBuf>,
-    /// File for what a learning policy has learnt at the end
+    /// File for what a learning policy has learned at the end
     #[arg(long, value_name = "FILE")]
     save_learnt: Option<PathBuf>,
 }

@@ -16,7 +16,8 @@ pub struct StopCostFlags {
     /// timed: time that a preempted job needs before it works again, likewise
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     restart_cost: Option<u64>,
-    /// timed: charge las, srtf and srsf these costs, which their publications do not know
+    /// timed: charge las, srtf and srsf the checkpoint and restart costs too, unlike their
+    /// publications
     #[arg(long)]
     charge_baselines: bool,
 }

@@ -17,10 +17,10 @@ const DEFAULT: &str = PRESETS[0].0;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WeightFlags {
-    /// timed: what order dovetail is for [default: fair]
+    /// timed: objective of --order dovetail [default: fair]
     #[arg(long, value_name = "NAME", value_parser = names())]
     pub preset: Option<String>,
-    /// timed: TOML with weights of one's own for order dovetail
+    /// timed: TOML file with custom weights for --order dovetail
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     pub weights: Option<PathBuf>,
 }

@@ -137,7 +137,7 @@ fn devices_are_given_once_and_who_gets_none_says_what_excludes_them() {
     assert_eq!(given, ["n0/d0", "n0/d1", "n1/d0"]);
     let reports = cluster.reports().join("\n");
     let says =
-        "cannot allocate all claims: of 2 nodes with devices n0 comes nearest: request r of claim";
+        "cannot allocate all claims: n0 comes closest of 2 nodes with devices: request r of claim";
     assert!(reports.contains(says) && reports.contains("2 in use"), "{reports}");
     // One ends, its controller frees the claim, and the last one starts.
     let first = (0..4).find(|at| !devices(&cluster, &format!("c{at}")).is_empty()).expect("one");

@@ -61,7 +61,7 @@ fn a_replacement_names_the_domain_that_has_no_room_for_it() {
     cluster.create("first", filler(1, "n1"));
     assert_eq!(cluster.run(), names(&["first"]));
     replaced(&mut cluster, "rack", 8);
-    let outside = "node(s) were outside rack a, where others of its gang are and it must be";
+    let outside = "node(s) were outside rack a, the topology domain of its gang";
     let expected = format!("0/4 nodes are available: 2 Insufficient nvidia.com/gpu, 2 {outside}.");
     assert_eq!(cluster.says("p9"), expected);
     // Whatever else is wrong with a node of another rack makes no difference.
@@ -89,8 +89,8 @@ fn a_replacement_that_must_be_on_one_node_names_it() {
     replaced(&mut cluster, "node", 4);
     assert_eq!(
         cluster.says("p9"),
-        "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were outside node n0, where others of its \
-         gang are and it must be."
+        "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were outside node n0, the topology \
+         domain of its gang."
     );
 }
 

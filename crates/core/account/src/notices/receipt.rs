@@ -217,7 +217,7 @@ pub fn receipt_text(job: &JobTotals) -> String {
             }
             None => format!("{} GPU-hours", gpu_hours(setting.saves())),
         };
-        text += &format!(" Most would have been saved by {}: up to {saved}.", setting.words());
+        text += &format!(" Largest saving: {}, up to {saved}.", setting.words());
     }
     text
 }
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(
             receipt_text(&job()),
             "Receipt for Job vision/train: 80.0 GPU-hours, active 63 %, waited 25 min, cost $480, all 3 attempts, 2 of \
-             them failed. Most would have been saved by a limit of 6 GPUs instead: up to $120."
+             them failed. Largest saving: a limit of 6 GPUs instead, up to $120."
         );
         let blind = JobTotals {
             active: 0,

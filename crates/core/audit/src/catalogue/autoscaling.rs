@@ -63,8 +63,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-05",
         severity: Severity::Warning,
         title: "pod without a controller on a GPU node",
-        explanation: "No controller restarts it elsewhere, so the autoscaler does not remove its node; with local data it could not \
-                      be moved at all.",
+        explanation: "No controller would recreate the pod on another node, so the cluster autoscaler does not remove its \
+                      node. A pod with local data (emptyDir or hostPath) cannot be moved at all.",
         evidence: "node, local data",
         fix: FixKind::OwnerTemplate,
         fix_example: "kind: Job  # around the pod",

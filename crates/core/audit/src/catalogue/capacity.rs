@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
                       that are starting are ignored.",
         evidence: "nodes",
         fix: FixKind::NodePool,
-        fix_example: "kubectl describe node NODE  # repair it, or delete it",
+        fix_example: "kubectl describe node NODE  # then repair the node or delete it",
         layer: Layer::Guard,
         worth: Worth::Capacity,
         is_inferred: false,
@@ -49,7 +49,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "CAP-06",
         severity: Severity::Info,
-        title: "GPUs beside busy ones are free, and no pending pod needs them",
+        title: "free GPUs on nodes that are in use, and no pending pod needs them",
         explanation: "Pods use other GPUs of the node, so it cannot be removed. The scheduling engine places a pod on the free \
                       ones with a proportional share of the node's CPU and memory, so they are usable: smaller instances \
                       with the same GPUs cost less, and preemptible work can use what is left. Free GPUs without enough CPU \

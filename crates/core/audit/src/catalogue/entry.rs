@@ -46,6 +46,8 @@ pub enum Severity {
 pub enum FixKind {
     /// The template of the top owner.
     OwnerTemplate,
+    /// The pods themselves, whatever they are made from.
+    Pod,
     /// The node pool or group.
     NodePool,
     /// Something that belongs to a namespace, such as a quota.

@@ -38,9 +38,9 @@ pub(super) const CHECKS: &[Check] = &[
         explanation: "A quota reserves GPUs for one team. The ones that it does not use could be lent, and reclaimed \
                       when they are needed. Its dollars are the measured idle time beyond `lent_idle_percent` of what \
                       its pods hold, as far as no other finding explains it.",
-        evidence: "quota, idle part of what its pods hold, period",
+        evidence: "quota, idle share of its allocated GPU-time, period",
         fix: FixKind::Namespace,
-        fix_example: "cohort: research  # of a Kueue ClusterQueue, or a lower quota",
+        fix_example: "a lower ResourceQuota; or, with Kueue, cohort: shared-gpus in its ClusterQueue",
         layer: Layer::ScaleToZero,
         worth: Worth::Capacity,
         is_inferred: false,

@@ -8,8 +8,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-01",
         severity: Severity::Warning,
         title: "notebook is idle and keeps its GPU",
-        explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. On nights and weekends notebooks hold GPUs \
-                      for 128 hours a week; a culler stops them and keeps their files.",
+        explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. Nights and weekends \
+                      are 128 hours of a week. A culler stops idle notebooks and keeps the files on their volumes.",
         evidence: "pods and hours without GPU activity",
         fix: FixKind::OwnerTemplate,
         fix_example: "env: [{name: CULL_IDLE_TIME, value: \"60\"}]  # of the notebook controller",
@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-05",
         severity: Severity::Warning,
-        title: "pod holds GPUs for long and was never ready",
+        title: "pod has had GPUs for a long time and was never ready",
         explanation: "It was assigned to its node longer than `starting_minutes` ago. Large images, weights from a slow store and long init containers keep GPUs waiting at every start. A \
                       cache on the node, a volume with the weights or a smaller image shorten that.",
         evidence: "pods and minutes since they were assigned to their node",
@@ -79,12 +79,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-06",
         severity: Severity::Warning,
-        title: "pod that is stuck in termination has GPUs",
-        explanation: "Its grace period is over for longer than `overdue_minutes` and it is still there: a finalizer without a controller, or a process that \
-                      cannot be killed. No other pod gets its GPUs.",
+        title: "pod stuck in Terminating still has GPUs allocated",
+        explanation: "Its grace period ended more than `overdue_minutes` ago, and it still exists: its finalizer has no \
+                      controller, or its process cannot be killed. No other pod can use its GPUs.",
         evidence: "pods and minutes since they should be gone",
-        fix: FixKind::OwnerTemplate,
-        fix_example: "terminationGracePeriodSeconds: 60  # and look at metadata.finalizers",
+        fix: FixKind::Pod,
+        fix_example: "kubectl get pod POD -n NAMESPACE -o jsonpath={.metadata.finalizers}  # fix the controller \
+                      that removes them; without finalizers, check the kubelet of its node",
         layer: Layer::Guard,
         worth: Worth::Capacity,
         is_inferred: false,
@@ -108,11 +109,11 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-08",
         severity: Severity::Error,
         title: "training hangs: its GPUs are busy without progress",
-        explanation: "For `hung_minutes` or longer at least one member spun in a kernel and none worked: no tensor cores, no \
-                      memory traffic, power near idle. A collective that waits for a member that will not come looks like this. \
+        explanation: "For `hung_minutes` or longer, at least one pod was busy in a kernel and none made progress: no tensor \
+                      cores, no memory traffic, power near idle. This is typical of a collective operation that waits for a missing pod. \
                       GPU utilization shows 100 %, so nothing else reveals it. The method is that of `dovetail cost job`, \
-                      where tensor cores or memory traffic were read; hosts are not considered here. No \
-                      dollars are claimed: the ledger counts spinning as active. `dovetail cost job` has what it cost.",
+                      where tensor cores or memory traffic were read; hosts are not considered here. The finding \
+                      has no amount, because the ledger counts this time as active; `dovetail cost job` shows the cost.",
         evidence: "when and how long, whether it still does, GPU-hours, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "a timeout on collectives (PyTorch: init_process_group(timeout=...)), and a restart from the checkpoint",

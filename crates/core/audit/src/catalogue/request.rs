@@ -52,7 +52,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "pod uses fewer GPUs than it requests",
         explanation: "Some of the GPUs of each pod were never active while they were measured. A program that cannot use several \
                       GPUs gets no faster with them; pending pods could use them.",
-        evidence: "GPUs of one pod, GPUs of it that were ever active, period",
+        evidence: "GPUs of one pod, GPUs that were ever active, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 4}}  # as many as it uses",
         layer: Layer::RightSize,
@@ -79,11 +79,11 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Info,
         title: "workload would fit a slice of its GPU",
         explanation: "In 95 % of samples the GPU is no busier than `slice_busy_percent` of what a MIG slice can be, and its \
-                      memory fits the slice. A slice is separate in memory and time, so neighbours do not slow each \
+                      memory fits the slice. A MIG slice has its own memory and compute, so neighbors do not slow each \
                       other down. Only idle time is counted, not what a smaller slice saves while the GPU is active.",
         evidence: "95th percentile of activity, peak memory, smallest slice that fits, period",
         fix: FixKind::OwnerTemplate,
-        fix_example: "resources: {limits: {nvidia.com/mig-1g.10gb: 1}}  # on nodes with MIG",
+        fix_example: "resources: {limits: {nvidia.com/mig-PROFILE: 1}}  # PROFILE: the smallest slice that fits; on nodes with MIG",
         layer: Layer::Share,
         worth: Worth::Capacity,
         is_inferred: false,

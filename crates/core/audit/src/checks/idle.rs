@@ -53,7 +53,9 @@ fn holds_after_the_end(view: &View<'_>, check: &'static Check, found: &mut Vec<F
         }
         for pod in workload.pods.iter().filter(|pod| pod.node.is_some()) {
             let why = match pod {
-                Pod { is_done_but_for_helpers: true, .. } => "its work is over, a helper runs on",
+                Pod { is_done_but_for_helpers: true, .. } => {
+                    "the main container finished and a sidecar is still running"
+                }
                 Pod { crash_loops: true, .. } => "CrashLoopBackOff",
                 _ => continue,
             };

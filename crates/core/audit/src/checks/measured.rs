@@ -123,8 +123,8 @@ pub(super) fn half_used(view: &View<'_>, check: &'static Check, found: &mut Vec<
         });
         let mut rest = pods.iter().flat_map(|pod| &pod.uses).filter(|used| !used.never_computed());
         let computed = match rest.all(|used| used.active_ms > 0) {
-            true => "GPUs of it that were ever active",
-            false => "GPUs of it that may have been active",
+            true => "GPUs that were ever active",
+            false => "GPUs that may have been active",
         };
         let mut finding = Finding::new(check, &workload.owner)
             .with("GPUs of one pod", asked)
@@ -183,15 +183,14 @@ pub(super) fn fits_a_slice(view: &View<'_>, check: &'static Check, found: &mut V
         let is_used = uses().any(|used| used.active_ms > 0);
         let slice = smallest_slice(view, &pods, busy, memory).filter(|_| is_used);
         let Some((name, slices, of)) = slice else { continue };
+        let resource = format!("nvidia.com/mig-{name}");
         let mut finding = Finding::new(check, &workload.owner)
             .with("95th percentile of activity", percent(f64::from(busy) / 1e8))
             .with("peak memory", gib(memory))
             .with("smallest slice that fits", name)
             .with("measured", period(view))
-            .mended_in(
-                workload,
-                mend::other_gpus(view, workload, WHOLE, &format!("nvidia.com/mig-{name}")),
-            );
+            .for_example(format!("resources: {{limits: {{{resource}: 1}}}}  # on nodes with MIG"))
+            .mended_in(workload, mend::other_gpus(view, workload, WHOLE, &resource));
         let units = pods.iter().flat_map(|pod| all_units(pod));
         finding.claims = idle_claims(view, number, units, (of - slices, of));
         found.push(finding.affecting(pods.iter().map(|pod| pod_ref(workload, pod))));
@@ -419,7 +418,7 @@ pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut
         let bound = if of.has_unknown { "at least " } else { "" };
         let mut finding = Finding::new(check, &object)
             .with("quota", quota.collect::<Vec<_>>().join(", "))
-            .with("idle of what its pods hold", format!("{bound}{share}"))
+            .with("idle share of its allocated GPU-time", format!("{bound}{share}"))
             .with("measured", period(view));
         // The idle time beyond what everybody has: of each unit the same part.
         let beyond = idle * 100 - looked * lent_percent;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::{FreeCause, is_gpu_resource};
+use dovetail_units::amount::gib;
 
 use super::{Run, View, advised, claims_on, measured, mend, pods_of};
 use crate::catalogue::Check;
@@ -127,11 +128,14 @@ fn more_than_its_share(view: &View<'_>, check: &'static Check, found: &mut Vec<F
                 && i128::from(asked) * i128::from(gpus) * 100
                     > i128::from(offered) * i128::from(*count) * TOLERATED_PERCENT;
             if strands {
-                let unit = if resource == "cpu" { "thousandths of a core" } else { "bytes" };
+                let amount = |amount: i64| match resource {
+                    "cpu" => format!("{amount}m"),
+                    _ => gib(amount.max(0).unsigned_abs()),
+                };
                 let finding = Finding::new(check, &workload.owner)
-                    .with("resource", format!("{resource} in {unit}"))
-                    .with("request per GPU", asked / count)
-                    .with("share of the node per GPU", offered / gpus);
+                    .with("resource", resource)
+                    .with("request per GPU", amount(asked / count))
+                    .with("share of the node per GPU", amount(offered / gpus));
                 let share = i128::from(offered) * i128::from(*count) / i128::from(gpus);
                 let share = i64::try_from(share).unwrap_or(i64::MAX);
                 let mut finding =
@@ -214,6 +218,14 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
     }
 }
 
+/// Whole MiB where it is so many, else bytes.
+fn mib(bytes: i64) -> String {
+    match bytes % (1 << 20) {
+        0 => format!("{} MiB", bytes >> 20),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
 fn small_shared_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let small_bytes = (view.facts.thresholds.small_shared_memory_mib << 20) as i64;
     let trains = |workload: &&Workload| workload.class == Some(Class::Training);
@@ -224,7 +236,7 @@ fn small_shared_memory(view: &View<'_>, check: &'static Check, found: &mut Vec<F
         };
         if bytes <= small_bytes {
             let finding = Finding::new(check, &workload.owner)
-                .with("bytes at /dev/shm", bytes)
+                .with("size of /dev/shm", mib(bytes))
                 .mended_in(workload, mend::shared_memory(workload))
                 .affecting(pods_of(workload));
             found.push(finding);

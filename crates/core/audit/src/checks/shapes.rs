@@ -41,12 +41,16 @@ pub(super) fn instances_of_no_layout(
                 .affecting(pending.iter().map(|pod| pod_ref(workload, pod)));
             finding = match node_for(view, workload, profile, (&mut layouts, &pods_on)) {
                 Some((node, layout, pods)) => finding
+                    .for_example(check.fix_example)
                     .with("node that could give them", &node.node.name)
                     .with("layout of one of its GPUs", layout)
                     .with("pods with GPUs on that node", pods),
                 None => {
-                    let none = "none: no GPU here that they may use has that profile";
-                    finding.with("node that could give them", none)
+                    let none =
+                        "none: no GPU on a node that these pods may use supports this profile";
+                    let example = "nodes whose GPUs support the profile; or a toleration in the pods for nodes that \
+                                   have it (see SCH-04)";
+                    finding.with("node that could give them", none).for_example(example)
                 }
             };
             found.push(finding);

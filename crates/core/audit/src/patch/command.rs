@@ -10,7 +10,7 @@ const LONGEST_NAME: usize = 253;
 
 /// Whether a server takes the names of an object: letters, digits and a few signs, so none can be
 /// taken for a flag or for anything else.
-pub(super) fn is_name(object: &ObjectRef) -> bool {
+pub(crate) fn is_name(object: &ObjectRef) -> bool {
     let is_plain = |text: &str| {
         text.starts_with(|letter: char| letter.is_ascii_alphanumeric())
             && text.len() <= LONGEST_NAME

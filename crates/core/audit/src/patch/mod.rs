@@ -33,6 +33,7 @@ use crate::facts::{Facts, ObjectRef};
 use crate::finding::Finding;
 pub use change::Remedy;
 pub(crate) use change::{Change, Limit};
+pub(crate) use command::is_name;
 use edit::Edits;
 pub use form::{Edited, Form, NodeChange, Operation, Patch};
 pub use json::Json;

@@ -27,7 +27,7 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
                 .to_owned(),
         ),
         Change::Gpus { count, .. } if workload.is_some_and(trains) => Some(format!(
-            "a launcher that starts one process per GPU must start {count}: change --nproc_per_node or its like too"
+            "a launcher that starts one process per GPU must start {count}: also change --nproc_per_node or the equivalent"
         )),
         Change::HideGpus { .. } => {
             Some("a container that computes on GPUs without a request for them loses them".to_owned())
@@ -46,7 +46,7 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
             "the pod has no controller, so nothing creates it again: what runs in it ends, and its files are lost"
                 .to_owned(),
         ),
-        Change::Stop => Some("what runs in its pods ends".to_owned()),
+        Change::Stop => Some("its running pods are deleted and lose their progress".to_owned()),
         Change::LetOneGo if protects_one(facts, &finding.object) => Some(
             "it has one replica: a drain then evicts it, and nothing answers until another one is ready; run two first"
                 .to_owned(),

@@ -95,8 +95,8 @@ impl Phase {
                  faster"
             }
             Self::Synchronisation => {
-                "look at the member that the others wait for (a slow GPU, host or disk), balance the batches, or \
-                 use fewer members"
+                "check the pod that the others wait for (slow GPU, node or disk), balance the batches, or use fewer \
+                 pods"
             }
             Self::ShortGap => {
                 "overlap evaluations, logs and saves with work, or share the GPU meanwhile"

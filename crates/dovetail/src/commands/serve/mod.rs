@@ -46,7 +46,7 @@ pub(crate) struct ServeFlags {
     /// ~/.kube/config
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Read the objects of the cluster in which this process runs, with the account of its pod
+    /// Read the cluster that this process runs in, with the pod's service account
     #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
     in_cluster: bool,
     /// Time between two scans of the cluster, such as 5m
@@ -60,27 +60,27 @@ pub(crate) struct ServeFlags {
     log_json: bool,
     #[command(flatten)]
     collect: CollectFlags,
-    /// Address and port of the HTTP server; other addresses than loopback need `--tls-certificate`
-    /// or a token
+    /// Address and port of the HTTP server; any address but loopback needs a certificate
+    /// (--tls-certificate) or tokens (--accept-token-file, --accept-cluster-tokens)
     #[arg(
         long,
         value_name = "ADDRESS",
         default_value = "127.0.0.1:9003",
-        help_heading = "Answers"
+        help_heading = "HTTP server"
     )]
     listen: String,
     /// File with the certificate chain (PEM) of the server
-    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "Answers")]
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "HTTP server")]
     tls_certificate: Option<PathBuf>,
     /// File with the private key (PEM) of --tls-certificate
-    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "Answers")]
+    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "HTTP server")]
     tls_key: Option<PathBuf>,
     /// Accept only requests with the bearer token in this file
-    #[arg(long, value_name = "FILE", help_heading = "Answers")]
+    #[arg(long, value_name = "FILE", help_heading = "HTTP server")]
     accept_token_file: Option<PathBuf>,
     /// Accept bearer tokens of the cluster (TokenReview) whose user may `get` the path
     /// (SubjectAccessReview)
-    #[arg(long, help_heading = "Answers")]
+    #[arg(long, help_heading = "HTTP server")]
     accept_cluster_tokens: bool,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct GridFlags {
     #[arg(long, alias = "policy", value_name = "NAMES", value_delimiter = ',')]
     #[arg(value_parser = policy::names())]
     pub(crate) policies: Vec<String>,
-    /// timed: in which order waiting jobs start; several joined with commas
+    /// timed: order in which pending jobs start; several joined with commas
     #[arg(long, alias = "order", value_enum, value_name = "NAMES", value_delimiter = ',')]
     #[arg(required_if_eq("protocol", "timed"))]
     pub(crate) orders: Vec<OrderName>,
@@ -312,7 +312,10 @@ fn timed_grid(app: &App, flags: &GridFlags) -> Result<Grid> {
     if let Some(flag) = flags.faults.given()
         && let Some(order) = flags.orders.iter().find(|order| order.is_preemptive())
     {
-        let text = format!("{flag}: --order {} knows no failures: leave one out", order.name());
+        let text = format!(
+            "{flag}: --order {} does not support node failures; remove one of the two flags",
+            order.name()
+        );
         return Err(UsageError(text).into());
     }
     Ok(Grid {

@@ -10,10 +10,11 @@ use dovetail_replays::input::reservations_file::read_reservations;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReserveFlags {
-    /// timed: jobs that have a reservation at a time, at most one of each queue [default: 0]
+    /// timed: most reservations at a time for pending jobs, at most one per queue [default: 0]
     #[arg(long, value_name = "JOBS")]
     pub(crate) reserve_heads: Option<u32>,
-    /// timed: GPUs that a job may lend of its reservation, in percent of its own [default: 100]
+    /// timed: how much of a reservation other jobs may use at a time, in percent of the job's GPUs
+    /// [default: 100]
     #[arg(long, value_name = "PERCENT", requires = "reserve_heads")]
     pub(crate) lend: Option<u32>,
     /// timed: TOML with capacity that is reserved from one time to another

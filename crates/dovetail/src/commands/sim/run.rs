@@ -29,9 +29,9 @@ use dovetail_replays::timed_replay::OrderName;
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
-    /// Pods arrive one by one, none leaves, pods that do not fit are dropped (USENIX ATC 2023)
+    /// Pods arrive one at a time, none finishes, pods that do not fit are dropped (USENIX ATC 2023)
     Fgd,
-    /// Jobs are submitted, wait, run and end
+    /// Jobs are submitted, wait, run and finish
     Timed,
 }
 
@@ -48,11 +48,11 @@ impl Protocol {
 /// What `sim run` runs: a trace, or generated requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunProtocol {
-    /// Pods arrive one by one, none leaves, pods that do not fit are dropped (USENIX ATC 2023)
+    /// Pods arrive one at a time, none finishes, pods that do not fit are dropped (USENIX ATC 2023)
     Fgd,
-    /// Jobs are submitted, wait, run and end
+    /// Jobs are submitted, wait, run and finish
     Timed,
-    /// Pods ask for MIG slices, run and end; a pod that fits nowhere is rejected
+    /// Pods request MIG slices, run and finish; a pod that fits nowhere is rejected
     Slices,
 }
 
@@ -72,7 +72,8 @@ pub(crate) struct RunFlags {
     /// How the trace is replayed
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) protocol: RunProtocol,
-    /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    /// [required, unless --scenario]
     #[arg(long, value_name = "FILE|SIZES", required_unless_present = "scenario")]
     pub(crate) nodes: Option<NodesFlag>,
     /// fgd: file with the pods [required with fgd]
@@ -81,13 +82,13 @@ pub(crate) struct RunFlags {
     /// timed: file with the jobs [required with timed, unless --scenario]
     #[arg(long, value_name = "FILE")]
     pub(crate) jobs: Option<PathBuf>,
-    /// timed: file with machines, jobs and what stops cost, in place of --nodes and --jobs
+    /// timed: file with nodes, jobs and the costs of preemption, instead of --nodes and --jobs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "jobs"])]
     pub(crate) scenario: Option<PathBuf>,
     /// How nodes are chosen [default: dovetail for fgd and slices, first-fit for timed]
     #[arg(long, value_name = "NAME", value_parser = policy_names())]
     pub(crate) policy: Option<String>,
-    /// timed: in which order waiting jobs start [required with timed]
+    /// timed: order in which pending jobs start [required with timed]
     #[arg(long, value_enum, value_name = "NAME", required_if_eq("protocol", "timed"))]
     pub(crate) order: Option<OrderName>,
     #[command(flatten)]
@@ -100,14 +101,16 @@ pub(crate) struct RunFlags {
     /// timed: what the engine knows about run times [default: truth for sjf, else trace]
     #[arg(long, value_enum, value_name = "SOURCE")]
     pub(crate) estimates: Option<run_timed::EstimatesName>,
-    /// timed: jobs of higher priority preempt others, which restart
+    /// timed: jobs of higher priority preempt others, which continue from their last checkpoint or
+    /// restart
     #[arg(long)]
     pub(crate) preemption: bool,
     #[command(flatten)]
     pub(crate) stops: StopCostFlags,
     #[command(flatten)]
     pub(crate) reserve: ReserveFlags,
-    /// timed: forecast when pending jobs start this often, such as 6h, and report how it came true
+    /// timed: forecast the starts of pending jobs at this interval, such as 6h, and report how
+    /// accurate the forecasts were
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     #[arg(conflicts_with_all = ["pause_at", "from_checkpoint"])]
     pub(crate) start_estimates: Option<u64>,

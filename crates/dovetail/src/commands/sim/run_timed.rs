@@ -146,7 +146,7 @@ fn world<'f>(app: &App, flags: &'f RunFlags) -> Result<(Cluster, Trace, &'f Path
     let nodes = flags.nodes.as_ref().context("the command line asks for --nodes")?;
     let cluster = nodes.cluster(app, flags.rows)?;
     let Some(path) = flags.jobs.as_deref() else {
-        let text = "no jobs: give --jobs FILE, or --scenario FILE in place of --nodes";
+        let text = "no jobs: pass --jobs FILE, or --scenario FILE instead of --nodes";
         return Err(UsageError(text.to_owned()).into());
     };
     let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;

@@ -20,7 +20,7 @@ pub(crate) struct SlicesFlags {
     /// slices: model of all GPUs, such as A100-40GB [required with slices]
     #[arg(long, value_name = "MODEL", required_if_eq("protocol", "slices"))]
     gpu: Option<String>,
-    /// slices: which sizes pods ask for [required with slices]
+    /// slices: which sizes pods request [required with slices]
     #[arg(
         long,
         value_name = "NAME",
@@ -28,14 +28,15 @@ pub(crate) struct SlicesFlags {
         required_if_eq("protocol", "slices")
     )]
     mix: Option<String>,
-    /// slices: compute slices asked for at a time, over those of all GPUs, such as 0.9 [required
+    /// slices: compute slices requested at a time, over those of all GPUs, such as 0.9 [required
     /// with slices]
     #[arg(long, value_name = "FRACTION", required_if_eq("protocol", "slices"))]
     load: Option<f64>,
-    /// slices: how many pods come; the first quarter is a warm-up [default: 3000]
+    /// slices: number of pods; the first quarter is a warm-up [default: 3000]
     #[arg(long, value_name = "N")]
     requests: Option<u32>,
-    /// slices: most GPU time that moves may take, in percent of the time served [default: 0]
+    /// slices: limit on GPU time lost to moving pods, in percent of the GPU time served
+    /// [default: 0]
     #[arg(long, value_name = "PERCENT")]
     moves: Option<f64>,
     /// slices: how long a pod that is moved does not run [default: 3m]

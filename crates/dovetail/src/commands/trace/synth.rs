@@ -18,14 +18,14 @@ use serde::Serialize;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct SynthFlags {
-    /// File for the jobs
+    /// File for the jobs [required without --dump]
     #[arg(long, value_name = "FILE", required_unless_present = "dump")]
     to_jobs: Option<PathBuf>,
-    /// File for the nodes
+    /// File for the nodes [required without --dump]
     #[arg(long, value_name = "FILE", required_unless_present = "dump")]
     to_nodes: Option<PathBuf>,
-    /// Folder for the objects of a cluster instead, as `kubectl get -A -o json` prints them, with
-    /// 20 pods per node
+    /// Write Kubernetes objects to this folder instead, as `kubectl get -A -o json` prints them,
+    /// with 20 pods per node
     #[arg(long, value_name = "FOLDER")]
     #[arg(conflicts_with_all = ["to_jobs", "to_nodes", "days", "load", "profile"])]
     dump: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) struct SynthFlags {
     #[arg(long, value_name = "FILE", requires = "dump")]
     #[arg(conflicts_with_all = ["to_jobs", "to_nodes"])]
     usage: Option<PathBuf>,
-    /// Number of machines
+    /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().nodes)]
     nodes: u32,
     /// Length of the stream, in days
@@ -67,7 +67,7 @@ pub(crate) fn run(app: &App, flags: &SynthFlags) -> Result<()> {
     }
     let (Some(to_jobs), Some(to_nodes)) = (flags.to_jobs.as_deref(), flags.to_nodes.as_deref())
     else {
-        bail!("the command line asks for both files");
+        bail!("--to-jobs and --to-nodes are required without --dump");
     };
     let output = app.output("trace synth")?;
     let settings = SynthConfig {

@@ -143,6 +143,13 @@ fn a_pod_that_should_be_gone_wastes_its_gpus_since_then() {
     let found = overdue("2026-11-20T11:20:00Z");
     let stuck = finding(&found, "IDL-06");
     assert_eq!(stuck["since"], "2026-11-20T11:20:00Z");
+    // A change of the owner's template would free nothing: the fix is about the pod, by its name.
+    assert_eq!(stuck["fix"]["edits"], "pod");
+    let fix = stuck["fix"]["example"].as_str().unwrap();
+    assert!(
+        fix.starts_with("kubectl get pod old -n ml -o jsonpath={.metadata.finalizers}"),
+        "{fix}"
+    );
     // 2 · 40 min · $2, and no month of it.
     near(stuck["usd_micros_so_far"].as_f64().unwrap() / 1e6, 2.667);
     assert_eq!(stuck["usd_micros_per_month"], Value::Null);

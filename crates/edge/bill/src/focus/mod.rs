@@ -57,6 +57,6 @@ impl FromStr for Version {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|version| version.name() == text);
-        known.ok_or_else(|| format!("`{text}` is no version of FOCUS: use 1.2, 1.3 or 1.4"))
+        known.ok_or_else(|| format!("unsupported FOCUS version `{text}`; use 1.2, 1.3 or 1.4"))
     }
 }

@@ -165,11 +165,11 @@ impl Metrics {
                     absent where all have one";
         let unpriced = self.day_unpriced_gpu_seconds.clone();
         self.add("dovetail_day_unpriced_gpu_seconds", PLACE, help, unpriced);
-        let help = "What a team cost since the month (UTC) began, out of the ledger, as far as that has a price; absent where \
-                    nothing has one";
+        let help = "Cost of a team this month (UTC) in USD, from the ledger; GPUs without a price are not included; absent \
+                    if none has a price";
         self.add("dovetail_month_usd", &["cluster", "team"], help, self.month_usd.clone());
-        let help = "GPU-seconds of a team since the month (UTC) began without a price: they are in no amount; absent where all \
-                    have one";
+        let help = "GPU-seconds without a price that a team used this month (UTC); dovetail_month_usd does not include \
+                    them; absent if all GPUs have a price";
         let unpriced = self.month_unpriced_gpu_seconds.clone();
         self.add("dovetail_month_unpriced_gpu_seconds", &["cluster", "team"], help, unpriced);
         let help = "What a team may cost in a month, by the settings";

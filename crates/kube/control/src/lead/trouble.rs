@@ -38,7 +38,7 @@ impl Trouble {
                 "check the token or the certificate that it is given".to_owned(),
             ),
             Self::Refused { code: 403, message } => (
-                format!("the API server {server} does not allow it (403: {message})"),
+                format!("the API server {server} denied access to the Lease (403: {message})"),
                 format!(
                     "give the user the verbs get, create and update on leases of coordination.k8s.io in namespace \
                      {namespace}"
@@ -49,7 +49,7 @@ impl Trouble {
                 "write https:// before its address in the kubeconfig".to_owned(),
             ),
             Self::Refused { code: code @ (400 | 422), message } => (
-                format!("the API server {server} does not take it ({code}: {message})"),
+                format!("the API server {server} rejected the Lease ({code}: {message})"),
                 "name another lease with --lease".to_owned(),
             ),
             Self::Refused { code, message } => (

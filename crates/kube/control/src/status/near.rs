@@ -28,7 +28,7 @@ impl<'r> Near<'r> {
 
     /// What an event says of nodes outside.
     pub(super) fn reason(&self) -> String {
-        format!("node(s) were outside {}, where others of its gang are and it must be", self.place)
+        format!("node(s) were outside {}, the topology domain of its gang", self.place)
     }
 
     /// The nodes that are in all of the domains.

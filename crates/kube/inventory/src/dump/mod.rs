@@ -45,7 +45,7 @@ pub struct Skipped {
 #[derive(Debug, Error)]
 pub enum DumpError {
     /// A file or folder that cannot be opened or read.
-    #[error("{}: cannot read it: check the name and that you may read it", .path.display())]
+    #[error("cannot read {}: check the path and its permissions", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -55,7 +55,7 @@ pub enum DumpError {
     },
     /// Text that is no JSON, or is cut off.
     #[error(
-        "{}: invalid JSON ({problem}): write the file again with `kubectl get … -A -o json`",
+        "{}: invalid JSON ({problem}); create the file again with `kubectl get nodes,pods,... -A -o json`",
         Place::line(.file, *.line as u64).character(*.column as u64)
     )]
     Json {

@@ -33,7 +33,7 @@ pub struct Inventory {
     pub(super) now_ms: u64,
     pub(super) nodes: BTreeMap<String, Node>,
     /// Places of nodes in the order in which they came. Where two are alike it decides, not their
-    /// names, so that an anonymised collection says what the objects say.
+    /// names, so that an anonymized collection says what the objects say.
     pub(super) places: BTreeMap<String, usize>,
     /// What the audit reads of each node.
     pub(super) read_nodes: BTreeMap<String, ReadNode>,

@@ -263,8 +263,11 @@ impl<'f, R: BufRead> Lines<'f, R> {
     fn parsed<T: DeserializeOwned>(&self) -> Result<T, RecordError> {
         let read = serde_json::from_str(&self.text);
         let what = "not a line of a recording";
-        read.map_err(|error: serde_json::Error| {
-            RecordError::Json(bad_json(self.file, self.line, what, &error.to_string()))
+        read.map_err(|error: serde_json::Error| match self.line {
+            1 if !self.text.starts_with('{') => {
+                self.problem("not a recording; pass a file that --record wrote")
+            }
+            _ => RecordError::Json(bad_json(self.file, self.line, what, &error.to_string())),
         })
     }
 

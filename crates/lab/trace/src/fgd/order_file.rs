@@ -78,7 +78,7 @@ impl Order {
                 .map_err(Box::new)?;
             let name = in_short(key);
             if let Some(first) = first_lines.insert(name.clone(), lines.line()) {
-                let problem = format!("was already on line {first}");
+                let problem = format!("is a duplicate of line {first}");
                 let problem = RowProblem::in_column("seed", &key.1.to_string(), problem, "one row");
                 return Err(TraceError::Row(Box::new(problem.at(lines.file(), lines.line()))));
             }

@@ -106,7 +106,7 @@ pub fn synth(config: &SynthConfig) -> Result<Synthetic, TraceError> {
 
 fn check(config: &SynthConfig) -> Result<(), TraceError> {
     let out = |setting, value: &dyn std::fmt::Display, expected: &str| {
-        Err(bad(setting, value, "is out of range".into(), expected.to_owned()))
+        Err(bad(setting, value, "out of range".into(), expected.to_owned()))
     };
     if !(1..=100_000).contains(&config.nodes) {
         return out("nodes", &config.nodes, "1 to 100000");

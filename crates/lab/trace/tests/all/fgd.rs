@@ -157,12 +157,16 @@ fn bad_order_files_are_named() {
     );
     found("cpu,42,0 1 2\n", true, &["trace default, seed 42"]);
     let twice = "42,0 1\n7,1\n42,1 0\n";
-    found(twice, false, &["order.csv:3: column `seed`: `42` was already on line 1"]);
-    found("default,42,0 1 2\ndefault,42,2 1 0\n", true, &["order.csv:2: ", "already on line 1"]);
+    found(twice, false, &["order.csv:3: column `seed`: `42` is a duplicate of line 1"]);
+    found(
+        "default,42,0 1 2\ndefault,42,2 1 0\n",
+        true,
+        &["order.csv:2: ", "a duplicate of line 1"],
+    );
     found("x,0 1\n42,0\n", false, &["order.csv:1: column `seed`: `x` is not a number"]);
     // Also of a seed that nobody asked for.
-    found("42,0\n7,1\n7,1\n", false, &["order.csv:3: column `seed`: `7` was already on line 2"]);
-    found("42,0\n4.2e1,1\n", false, &["order.csv:2: column `seed`: `42` was already on line 1"]);
+    found("42,0\n7,1\n7,1\n", false, &["order.csv:3: column `seed`: `7` is a duplicate of line 2"]);
+    found("42,0\n4.2e1,1\n", false, &["order.csv:2: column `seed`: `42` is a duplicate of line 1"]);
     found("default,-42,0 1 2\n", true, &["order.csv:1: column `seed`: `-42` is negative"]);
     std::fs::write(&file, "42,2 0 1 0\n").expect("file");
     assert_eq!(read_arrival_order(&file, 42, 3).expect("good"), [2, 0, 1, 0]);

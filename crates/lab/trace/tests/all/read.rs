@@ -153,7 +153,7 @@ fn bad_headers() {
         |text: &str| jobs(text.as_bytes(), &ReadOptions::default()).expect_err(text).to_string();
     for (text, part) in [
         ("", "jobs.csv:1: the file is empty; expected a header"),
-        ("a,b\n1,2\n", "is of no known format"),
+        ("a,b\n1,2\n", "unknown format: header `a,b`"),
         ("job_id,submit_s,duration_s,num_gpu\n", "there is no row; expected at least one"),
         ("job_id,submit_s,num_gpu\na,1,1\n", "column `duration_s`: is missing"),
         ("job_id,submit_s,duration_s,service_s,num_gpu\n", "repeats duration_s"),

@@ -185,6 +185,13 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
         facts.workloads.push(asks);
         let mut found = audit(&facts);
         found.retain(|finding| finding.check.id == "SHR-08");
+        // Another layout helps where a node has one; where none has, the plan would be empty.
+        for finding in &found {
+            let has_node = finding.evidence.len() > 2;
+            let example = finding.fix_example();
+            assert_eq!(example.starts_with("dovetail partition plan"), has_node, "{example}");
+            assert_eq!(example.contains("toleration"), !has_node, "{example}");
+        }
         let evidence = found.iter().flat_map(|finding| &finding.evidence);
         evidence.map(|of| of.value.clone()).collect::<Vec<_>>()
     };
@@ -192,7 +199,7 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
     let layout = "1 × 1g.10gb, 3 × 2g.20gb";
     assert_eq!(found("nvidia.com/mig-2g.20gb", 1, false), [&asked(1), "m1", layout, "0"]);
     assert_eq!(found("nvidia.com/mig-2g.20gb", 2, false), [""; 0]);
-    let none = "none: no GPU here that they may use has that profile";
+    let none = "none: no GPU on a node that these pods may use supports this profile";
     assert_eq!(found("nvidia.com/mig-2g.20gb", 0, true), [&asked(0), none]);
     assert_eq!(found("nvidia.com/gpu", 0, false), [""; 0]);
 }

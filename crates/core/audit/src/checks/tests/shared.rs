@@ -53,7 +53,7 @@ fn gpus_that_may_have_computed_are_left_to_their_pod() {
     });
     let [(finding, told)] = &some[..] else { panic!("{some:?}") };
     assert_eq!(finding.check.id, "REQ-04");
-    assert_eq!(told[..2], ["GPUs of one pod: 4", "GPUs of it that may have been active: 2"]);
+    assert_eq!(told[..2], ["GPUs of one pod: 4", "GPUs that may have been active: 2"]);
 }
 
 /// A hundredth of 24 hours is 14 minutes and 24 seconds.
@@ -92,7 +92,7 @@ fn the_idle_part_is_of_all_the_time_that_was_looked_at() {
     };
     let quota = of(10);
     let [(finding, told)] = &quota[..] else { panic!("{quota:?}") };
-    assert_eq!(told[1], "idle of what its pods hold: at least 50.0 %");
+    assert_eq!(told[1], "idle share of its allocated GPU-time: at least 50.0 %");
     assert!(finding.claims.iter().all(|claim| claim.gpu_milli == 800), "{:?}", finding.claims);
     assert_eq!(of(50), []);
 }

@@ -9,7 +9,7 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_costing::digest::week;
 use dovetail_costing::digest::week::{TeamWeek, Weeks};
-use dovetail_costing::from_store::{Ledger, bad_address};
+use dovetail_costing::from_store::{Ledger, bad_address, require_file};
 use dovetail_costing::split_flags::SplitFlags;
 use dovetail_render::cost::digest as page;
 use dovetail_serve::webhook::{Patience, Webhook};
@@ -33,8 +33,8 @@ pub(crate) struct DigestFlags {
     /// Team; repeatable [default: all that had GPUs]
     #[arg(long, value_name = "NAME", action = ArgAction::Append)]
     team: Vec<String>,
-    /// The seven days end with the day (UTC) before this day or time, such as 2026-11-20 or
-    /// 2026-11-20T12:00:00Z [default: now]
+    /// End of the week: the digest covers the seven full days (UTC) before this day or time, such
+    /// as 2026-11-20 [default: now]
     #[arg(long, value_name = "TIME", value_parser = day_or_time)]
     until: Option<jiff::Timestamp>,
     #[command(flatten)]
@@ -65,18 +65,13 @@ fn day_or_time(text: &str) -> Result<jiff::Timestamp, String> {
     let of_day = || text.parse::<jiff::civil::Date>()?.to_zoned(jiff::tz::TimeZone::UTC);
     let time = text.parse::<jiff::Timestamp>();
     time.or_else(|_| of_day().map(|day| day.timestamp())).map_err(|_| {
-        "write a day such as 2026-11-20, or a time such as 2026-11-20T12:00:00Z".to_owned()
+        "expected a day such as 2026-11-20, or a time such as 2026-11-20T12:00:00Z".to_owned()
     })
 }
 
 fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
     let address: Address = flags.store.parse().map_err(|error| bad_address("--store", error))?;
-    if let Address::File(path) = &address
-        && !path.exists()
-    {
-        let text = format!("--store {}: there is no such file", flags.store);
-        return Err(UsageError(plain(&text)).into());
-    }
+    require_file("--store", &address, "")?;
     let mut ledger = Ledger::open("--store", &address)?;
     let until_ms = flags.until.map_or_else(now_ms, |t| t.as_millisecond().max(0).cast_unsigned());
     let to_ms = until_ms / DAY_MS * DAY_MS;

@@ -25,7 +25,7 @@ use dovetail_settings::form::Output;
 pub(crate) struct JobFlags {
     /// Name of the job, such as train, vision/train, Job/train, or one of its pods. With --example
     /// also one of balanced, straggler, episodes, starved, epochs, failing, hanging, notebook,
-    /// single, lingering: a generated job of which every signal is known
+    /// single, lingering: a generated job with all signals
     #[arg(value_name = "JOB")]
     name: String,
     /// Namespace of the job

@@ -39,8 +39,8 @@ const LEFT_OUT: &str = "random";
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ArenaFlags {
-    /// Regimes, families, or beginnings of names up to a slash, joined with commas [default: all
-    /// with available data]
+    /// Kinds of clusters to simulate (regimes), families of them, or beginnings of names up to a
+    /// slash, joined with commas; --list shows the names [default: all with available data]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     regimes: Vec<String>,
     /// Policies, joined with commas [default: all but random]
@@ -58,7 +58,7 @@ pub(crate) struct ArenaFlags {
     /// --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     orders: Option<u64>,
-    /// Keep finished runs in a file, and leave out the runs that it has
+    /// Save finished runs to a file, and skip runs that it already contains
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Folder of outside traces: openb/ and jobs/ as docs/arena.md lists them
@@ -130,8 +130,8 @@ fn tell(app: &App, plan: &Plan, left_out: &[String]) {
     let not_run = arena::simple_not_run(&plan.policies);
     if !not_run.is_empty() {
         app.note(&format!(
-            "the reference, and which regimes are easy, is judged without {}: means over the regimes that \
-             count are not those of all simple policies",
+            "policies not run: {}; the reference and the easy regimes are determined without them, so means \
+             differ from those of a full comparison",
             not_run.join(", ")
         ));
     }

@@ -77,11 +77,11 @@ fn fitting(objects: &Objects, pod: &Pod, claims: &[&ResourceClaim]) -> Result<Ar
     Err(match outcome {
         Some((_, Outcome::Error(problem))) => NotYet::DeviceClaimNotUnderstood { problem },
         Some((node, Outcome::No(looks))) => NotYet::NoDevices {
-            problem: format!("of {count} with devices {node} comes nearest: {}", in_words(&looks)),
+            problem: format!("{node} comes closest of {count} with devices: {}", in_words(&looks)),
         },
         _ if survey.looked_at > 0 => NotYet::NoDevices {
             problem: format!(
-                "for {count} with devices it was not found out within {STEPS} steps whether they serve pod {}",
+                "whether {count} with devices can serve pod {} was not decided within {STEPS} steps",
                 pod.meta.name
             ),
         },
