@@ -27,7 +27,8 @@ Exit codes:
   2  invalid usage: an unknown flag, a value that does not exist, a bad setting
   3  invalid input data; the message names the file, and the line where there is one
   4  an invariant was violated (a bug, which the check found), or a replay of a recording diverged
-  5  an audit found something at or above the severity of --fail-on";
+  5  an audit found something at or above the severity of --fail-on
+130  interrupted with Ctrl-C; no part of a file is left behind";
 
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;

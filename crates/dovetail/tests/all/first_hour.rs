@@ -1,12 +1,15 @@
 //! What goes wrong in the first hour, against a server that misbehaves: each message names what
 //! happened, the object, and what to do.
 
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
 use dovetail_testkit::fake_api::{Fault, FaultRule, On};
 use serde_json::json;
 
-use crate::live::{cluster, connected, pod, until, with};
+use crate::live::{cluster, connected, kubeconfig, pod, until, with};
 use crate::program::Folder;
 
 /// Where the rights are that an audit needs.
@@ -72,11 +75,14 @@ fn a_login_command_that_is_missing_is_named() {
     let mut config: serde_json::Value =
         serde_json::from_str(&folder.read("kubeconfig")).expect("JSON");
     config["users"][0]["user"] = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1",
-        "interactiveMode": "Never", "command": "no-such-login", "args": []}});
+        "interactiveMode": "Never", "command": "no-such-login", "args": [],
+        "installHint": "Install it:\n  krew install no-such-login\n"}});
     folder.write("kubeconfig", &config.to_string());
     let done = folder.call("audit --kubeconfig kubeconfig");
     assert_eq!(done.code, Some(1));
     assert!(done.err.contains("`no-such-login`"), "{}", done.err);
+    let hint = "how to install it: Install it: krew install no-such-login";
+    assert!(done.err.replace("\n    ", " ").contains(hint), "{}", done.err);
 }
 
 #[test]
@@ -117,6 +123,38 @@ fn an_interrupted_collection_leaves_nothing_behind() {
     assert_eq!(child.wait().expect("an end").code(), Some(130));
     assert_eq!(files(), 0, "the draft stays");
     drop(pipe);
+}
+
+/// A server that accepts connections and never answers.
+fn silent_server() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").expect("a free port")
+}
+
+/// Ctrl-C while the API server does not answer: the same exit code and no part of a file, whichever
+/// command reads.
+#[test]
+fn an_interrupted_listing_leaves_nothing_behind() {
+    for command in ["collect --to out/all.json", "audit"] {
+        let server = silent_server();
+        let folder = Folder::new();
+        folder.make_folder("out");
+        let url = format!("http://{}", server.local_addr().expect("an address"));
+        folder.write("kubeconfig", &kubeconfig(&url));
+        let call = format!("{command} --kubeconfig kubeconfig");
+        let mut child = folder.command(&call).spawn().expect("the program starts");
+        // The request is sent, and nothing comes back.
+        let (mut request, _) = server.accept().expect("a connection");
+        request.read_exact(&mut [0; 16]).expect("a request");
+        let pid = child.id().to_string();
+        let killed = Command::new("kill").args(["-INT", &pid]).status().expect("kill");
+        assert!(killed.success());
+        let end = child.wait().expect("an end");
+        // Shells give 130 to a program that the signal itself ended.
+        let is_interrupted = end.code() == Some(130) || end.signal() == Some(2);
+        assert!(is_interrupted, "{command}: {end}");
+        let files = std::fs::read_dir(folder.path("out")).expect("a folder").count();
+        assert_eq!(files, 0, "{command}");
+    }
 }
 
 #[test]

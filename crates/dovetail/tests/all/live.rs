@@ -17,14 +17,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A folder with a kubeconfig of the server.
 pub(crate) fn connected(api: &FakeApi) -> Folder {
     let folder = Folder::new();
+    folder.write("kubeconfig", &kubeconfig(api.url()));
+    folder
+}
+
+/// A kubeconfig of the server with this address.
+pub(crate) fn kubeconfig(url: &str) -> String {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": api.url()}}],
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "team"}}],
         "users": [{"name": "u", "user": {}}],
     });
-    folder.write("kubeconfig", &config.to_string());
-    folder
+    config.to_string()
 }
 
 pub(crate) fn pod(name: &str, gpus: u32) -> Value {

@@ -17,14 +17,32 @@ pub struct NoCredentials(pub(super) String);
 
 /// What is wrong with credentials, where that is what an error is about.
 pub(super) fn problem(error: &(dyn Error + 'static)) -> Option<String> {
+    about_credentials(error).map(words)
+}
+
+/// How the kubeconfig says to install the command (`installHint`), where that could not be run.
+pub(super) fn install_hint(error: &(dyn Error + 'static), hint: Option<&str>) -> Option<String> {
+    let is_missing = matches!(about_credentials(error), Some(AuthError::AuthExecStart(_)));
+    let hint = shown(hint?);
+    (is_missing && !hint.is_empty())
+        .then(|| format!("; the kubeconfig says how to install it: {hint}"))
+}
+
+fn about_credentials<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e AuthError> {
     let mut cause = Some(error);
     while let Some(one) = cause {
         if let Some(auth) = one.downcast_ref::<AuthError>() {
-            return Some(words(auth));
+            return Some(auth);
         }
         cause = one.source();
     }
     None
+}
+
+/// The beginning of a text of others, on one line.
+fn shown(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(MOST_SHOWN).collect()
 }
 
 fn words(error: &AuthError) -> String {

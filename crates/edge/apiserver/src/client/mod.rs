@@ -159,8 +159,10 @@ fn with(
 /// When certificates or credentials cannot be used.
 pub fn client(config: Config) -> Result<Client, ClientError> {
     let (server, command) = (config.cluster_url.to_string(), command(&config));
+    let hint = config.auth_info.exec.as_ref().and_then(|exec| exec.install_hint.clone());
     Client::try_from(config).map_err(|error| {
-        let source = NoCredentials(with_causes(&error));
+        let hint = credentials::install_hint(&error, hint.as_deref()).unwrap_or_default();
+        let source = NoCredentials(with_causes(&error) + &hint);
         ClientError::Unusable { server, command, source }
     })
 }
@@ -201,6 +203,22 @@ mod tests {
         let silent = within(Duration::ZERO, &config, "sleep".to_owned(), Clients::of);
         let told = silent.err().expect("an error").to_string();
         assert!(told.contains("command `sleep` has given no credentials within 0 s"), "{told}");
+    }
+
+    /// Control characters of the hint do not reach the terminal.
+    #[tokio::test]
+    async fn how_to_install_a_command_is_told_only_if_it_cannot_be_run() {
+        let told = |command: &str, arguments: &[&str]| {
+            let mut config = with_command(command, arguments);
+            let hint = "Install it:\n  krew install\u{1b}[2J login\n";
+            config.auth_info.exec.as_mut().expect("a command").install_hint = Some(hint.to_owned());
+            with_causes(&Clients::new(&config).err().expect("an error"))
+        };
+        let missing = told("dovetail-no-such-command", &[]);
+        let hint = "; the kubeconfig says how to install it: Install it: krew install[2J login";
+        assert!(missing.ends_with(hint), "{missing}");
+        let failed = told("sh", &["-c", "exit 1"]);
+        assert!(failed.contains("it failed") && !failed.contains("krew"), "{failed}");
     }
 
     #[tokio::test]
