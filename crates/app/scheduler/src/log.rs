@@ -93,8 +93,9 @@ fn log_news(news: &News, is_known: bool) {
             let what = if *is_dry_run { "would preempt" } else { "preempts" };
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
         }
-        // Who carries out orders has said so.
-        News::EvictionRefused(_)
+        // Who carries out orders has said so; forecasts are for metrics.
+        News::ForecastEnded(_)
+        | News::EvictionRefused(_)
         | News::Evicted(_)
         | News::GangGivenUp { .. }
         | News::Preempted { .. } => {}

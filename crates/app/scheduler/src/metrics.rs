@@ -17,7 +17,7 @@ use prometheus_client::registry::{Metric, Registry};
 use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome, Report};
 use dovetail_control::control::{self, LogEntry};
-use dovetail_control::schedule::{Counts, News};
+use dovetail_control::schedule::{Counts, ForecastEnd, News};
 use dovetail_model::PreemptReason;
 
 /// All metrics of one process.
@@ -45,6 +45,9 @@ pub struct Metrics {
     preempted: Family<OfReason, Counter>,
     lost_gpu_s: Family<OfReason, Counter<f64, AtomicU64>>,
     reserved_unused: Family<Reserved, Gauge<f64, AtomicU64>>,
+    forecast_starts: Family<Forecast, Counter>,
+    expected_start_s: Histogram,
+    actual_start_s: Histogram,
     budget_violations: Counter,
     evictions_refused: Counter,
     inconsistencies: Counter,
@@ -104,6 +107,11 @@ struct Reserved {
     of: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Forecast {
+    start: &'static str,
+}
+
 /// For what GPUs are reserved, in the order of [`Counts::reserved_unused_gpu_milli`].
 const RESERVED_FOR: [&str; 2] = ["next_job", "reservation"];
 
@@ -146,6 +154,9 @@ impl Default for Metrics {
             preempted: Family::default(),
             lost_gpu_s: Family::default(),
             reserved_unused: Family::default(),
+            forecast_starts: Family::default(),
+            expected_start_s: Histogram::new(exponential_buckets(60.0, 2.0, 14)),
+            actual_start_s: Histogram::new(exponential_buckets(60.0, 2.0, 14)),
             budget_violations: Counter::default(),
             evictions_refused: Counter::default(),
             inconsistencies: Counter::default(),
@@ -207,6 +218,15 @@ impl Metrics {
         let help = "GPUs that are reserved and that no pod uses, by `of`: next_job (the first \
                     pending job of a queue), reservation (a Reservation object)";
         self.add("dovetail_reserved_unused_gpus", help, self.reserved_unused.clone());
+        let help = "Jobs that started after a forecast of their start, by `start`: by_then, later, \
+                    unknown (no start was expected: run times are not known, or the forecast did not \
+                    reach that far). Forecasts are made every ten minutes for pending jobs that have \
+                    none, with the median of each run time";
+        self.add("dovetail_forecast_starts", help, self.forecast_starts.clone());
+        let help = "From a forecast to the start that it expected, of jobs that have started since";
+        self.add("dovetail_forecast_expected_wait_seconds", help, self.expected_start_s.clone());
+        let help = "From the same forecasts to the starts";
+        self.add("dovetail_forecast_actual_wait_seconds", help, self.actual_start_s.clone());
         let help = "Pods preempted beyond what PodDisruptionBudgets allow";
         self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
         let help = "Pods whose eviction the server refused or did not answer";
@@ -298,9 +318,25 @@ impl Metrics {
             News::Inconsistent(_) => {
                 self.inconsistencies.inc();
             }
+            News::ForecastEnded(forecast) => self.count_forecast(forecast),
             News::Differs(differences) => {
                 self.differences.inc_by(differences.len() as u64);
             }
+        }
+    }
+
+    /// A job has started for which there was a forecast.
+    fn count_forecast(&self, forecast: &ForecastEnd) {
+        let ForecastEnd { expected_ms, actual_ms } = *forecast;
+        let start = match expected_ms {
+            None => "unknown",
+            Some(expected_ms) if actual_ms <= expected_ms => "by_then",
+            Some(_) => "later",
+        };
+        self.forecast_starts.get_or_create(&Forecast { start }).inc();
+        if let Some(expected_ms) = expected_ms {
+            self.expected_start_s.observe(seconds(expected_ms));
+            self.actual_start_s.observe(seconds(actual_ms));
         }
     }
 

@@ -6,6 +6,7 @@ mod device_claims;
 mod differential;
 mod evictions;
 mod exempt;
+mod forecasts;
 mod freeze;
 mod gang_definitions;
 mod gang_kinds;

@@ -88,6 +88,7 @@ impl Announcing {
             | News::Preempted { .. }
             | News::ChoosesBy { .. }
             | News::Inconsistent(_)
+            | News::ForecastEnded(_)
             | News::Differs(_) => {}
         }
     }

@@ -11,6 +11,7 @@ use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Batch, Engine};
 
 use super::drift::{Comparisons, differences};
+use super::forecasts::Forecasts;
 use super::news::News;
 use super::pending::PendingJobs;
 use super::restarts::Restarts;
@@ -45,6 +46,8 @@ pub(super) struct Known {
     restarts: Restarts,
     /// When engine and world are compared.
     comparisons: Comparisons,
+    /// When pending jobs were expected to start.
+    forecasts: Forecasts,
 }
 
 /// What the other parts have to act upon.
@@ -77,6 +80,7 @@ impl Known {
             names_in_use: 0,
             restarts: Restarts::default(),
             comparisons: Comparisons::default(),
+            forecasts: Forecasts::default(),
         }
     }
 
@@ -198,13 +202,16 @@ impl Known {
         self.engine.is_none() && self.now_ms >= self.restarts.until_ms()
     }
 
-    /// Compares engine and world now and then, when nothing is on its way from one to the other.
-    /// Which pods leave the engine knows before the objects say it.
+    /// Compares engine and world now and then, when nothing is on its way from one to the other,
+    /// and makes forecasts. Which pods leave the engine knows before the objects say it.
     pub(super) fn compare(&mut self, leaves: impl Fn(&World, &PodKey) -> bool) {
         if !self.is_changed && self.comparisons.is_due(self.now_ms) {
             let differences = self.differences(leaves);
             if !differences.is_empty() {
                 self.news.push(News::Differs(differences));
+            }
+            if let Some(engine) = &self.engine {
+                self.forecasts.make(engine, self.pending.with_reason(), self.now_ms);
             }
         }
     }
@@ -297,6 +304,8 @@ impl Known {
             let binds: Vec<_> = binds.collect();
             self.follows.push_back(Follows::Plan(plan));
             if !binds.is_empty() {
+                let started = |(pod, _): &(PodId, _)| self.forecasts.started(pod.job, self.now_ms);
+                self.news.extend(binds.iter().filter_map(started).map(News::ForecastEnded));
                 let Self { world, pending, now_ms, .. } = self;
                 let since_ms = |job| pending.since_ms(job).unwrap_or(*now_ms);
                 let events = world.assumed(&binds, since_ms);
@@ -325,6 +334,7 @@ impl Known {
                 // A pod that pauses is still there.
                 if self.world.pods().pods_of(*job).next().is_none() {
                     self.pending.forget(*job);
+                    self.forecasts.forget(*job);
                     self.follows.push_back(Follows::Ended(*job, had_room));
                 }
             }

@@ -9,6 +9,7 @@ mod drift;
 mod evictions;
 mod exempt;
 mod exemptions;
+mod forecasts;
 mod known;
 mod news;
 mod no_room;
@@ -24,6 +25,7 @@ mod restarts;
 mod scheduler;
 
 pub use comparison::{Compared, Comparison};
+pub use forecasts::ForecastEnd;
 pub use news::{Evicted, EvictionRefused, News, Preempts};
 pub use questions::Questions;
 pub use rechecks::Rechecks;

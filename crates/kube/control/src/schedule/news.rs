@@ -6,6 +6,7 @@ use dovetail_cluster::world::{self, PodKey};
 use dovetail_model::{JobId, PendingReason, PreemptReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
 
+use super::forecasts::ForecastEnd;
 use crate::announce::Condition;
 use crate::bind::{Bind, Report};
 
@@ -63,6 +64,8 @@ pub enum News {
     },
     /// The engine did not take what the world reported. It starts again from the world.
     Inconsistent(EngineError),
+    /// A job has nodes of which it had been forecast when it would start.
+    ForecastEnded(ForecastEnd),
     /// Engine and world were compared and differ, in these points.
     Differs(Vec<String>),
 }

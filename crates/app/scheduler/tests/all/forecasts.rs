@@ -1,0 +1,74 @@
+//! Starts of jobs beside what had been forecast of them.
+
+use dovetail_control::schedule::{ForecastEnd, News};
+use serde_json::{Value, json};
+
+use crate::gangs::{Cluster, pod};
+
+const MINUTE_MS: u64 = 60_000;
+
+/// A pod of eight GPUs whose user says how long it runs.
+fn running_for(time: &str) -> Value {
+    let mut pod = pod(8);
+    pod["metadata"]["annotations"]["dovetail.dev/runtime"] = json!(time);
+    pod
+}
+
+fn ended(cluster: &mut Cluster) -> Vec<ForecastEnd> {
+    let news = cluster.scheduler.news().into_iter();
+    let ended = news.filter_map(|news| match news {
+        News::ForecastEnded(forecast) => Some(forecast),
+        News::Inconsistent(error) => panic!("{error}"),
+        _ => None,
+    });
+    ended.collect()
+}
+
+/// The only node is taken for an hour, then for longer than was said, then for nobody knows how
+/// long.
+#[test]
+fn starts_are_counted_beside_their_first_forecast() {
+    let mut cluster = Cluster::of(1);
+    cluster.create("a", running_for("1h"));
+    assert_eq!(cluster.run(), ["a"]);
+    cluster.create("b", running_for("1h"));
+    assert!(cluster.run().is_empty());
+    // Ten minutes after the first decision forecasts are made; later ones do not replace them.
+    for _ in 0..2 {
+        cluster.pass(10 * MINUTE_MS);
+        assert!(cluster.run().is_empty());
+    }
+    cluster.pass(40 * MINUTE_MS);
+    cluster.end("a", "Succeeded");
+    assert_eq!(cluster.run(), ["b"]);
+    let expected_ms = Some(50 * MINUTE_MS);
+    let as_expected = ForecastEnd { expected_ms, actual_ms: 50 * MINUTE_MS };
+    assert_eq!(ended(&mut cluster), [as_expected]);
+
+    cluster.create("c", pod(8));
+    cluster.run();
+    cluster.pass(10 * MINUTE_MS);
+    cluster.run();
+    // It waited less than it takes until the next forecasts: nothing was said of it.
+    cluster.create("d", pod(8));
+    cluster.run();
+    cluster.pass(80 * MINUTE_MS);
+    cluster.end("b", "Succeeded");
+    assert_eq!(cluster.run(), ["c"]);
+    let later = ForecastEnd { expected_ms, actual_ms: 80 * MINUTE_MS };
+    assert_eq!(ended(&mut cluster), [later]);
+
+    // How long the third one runs nobody has said.
+    cluster.pass(10 * MINUTE_MS);
+    cluster.run();
+    cluster.create("e", pod(8));
+    cluster.run();
+    cluster.pass(10 * MINUTE_MS);
+    cluster.run();
+    cluster.pass(5 * MINUTE_MS);
+    cluster.end("c", "Succeeded");
+    assert_eq!(cluster.run(), ["d"]);
+    let actual_ms = ended(&mut cluster);
+    assert_eq!(actual_ms.len(), 1);
+    assert_eq!(actual_ms[0].expected_ms, None, "{actual_ms:?}");
+}
