@@ -1,5 +1,7 @@
 //! What queues have used outlives the leader that counted it.
 
+use std::collections::VecDeque;
+
 use dovetail_cluster::queues::patch;
 use dovetail_objects::{Kind, Object};
 use dovetail_order::Turns;
@@ -97,6 +99,83 @@ fn the_next_leader_ranks_queues_by_what_the_last_one_counted() {
         without.run();
     }
     assert_eq!(next_after(&mut without), ["a1"], "the order in which they asked");
+}
+
+/// What each queue holds, borrows, has of the cluster and has pending: what the leader writes, and
+/// what `dovetail queue` reads out of the same objects.
+fn says_beside_usage(cluster: &mut Cluster) -> Vec<(String, Value)> {
+    let mut statuses = cluster.scheduler.ask().queue_statuses();
+    for (_, status) in &mut statuses {
+        status.as_object_mut().expect("a status").remove("usage");
+    }
+    statuses
+}
+
+/// What becomes of a leader and of what it wrote.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Lives,
+    /// Nothing but the objects is left for the next one.
+    Dies,
+    /// The usage in the statuses is lost, too.
+    DiesUnread,
+}
+
+/// Two nodes and three queues that ask for more than there is, for 24 steps of about an hour; at
+/// each a pod ends. Which pods start at each step when the leader meets its fate before one.
+fn starts_of_a_day(fate: Fate, before: usize) -> Vec<Vec<String>> {
+    let mut server = Server::default();
+    (0..2).for_each(|at| node(&mut server, at));
+    for (name, weight) in [("a", 1), ("b", 2), ("c", 4)] {
+        let spec = json!({"namespaceSelector": {}, "borrowing": "WhenFree", "weight": weight,
+            "halfLife": "5h"});
+        server.apply(Kind::Queue, "", name, json!({"spec": spec}));
+    }
+    let mut cluster = Cluster::with(server, fair());
+    for at in 0..26 {
+        for queue in ["a", "b", "c"] {
+            cluster.create(&format!("{queue}{at:02}"), in_queue(queue));
+        }
+    }
+    let mut running = VecDeque::from(cluster.run());
+    let mut starts = Vec::new();
+    for step in 0..24 {
+        cluster.pass(HOUR_MS / 2 + step as u64 % 5 * 720_000);
+        write_statuses(&mut cluster);
+        cluster.pass(29_000);
+        write_statuses(&mut cluster);
+        if step == before && fate != Fate::Lives {
+            let (mut server, now_ms) = (std::mem::take(&mut cluster.server), cluster.now_ms);
+            if fate == Fate::DiesUnread {
+                for key in server.keys(Kind::Queue) {
+                    server.change(&key, |queue| queue["status"] = json!({}));
+                }
+            }
+            let said = says_beside_usage(&mut cluster);
+            cluster = Cluster::with(server, fair());
+            cluster.pass(now_ms - cluster.now_ms);
+            assert!(cluster.run().is_empty(), "step {step}: nothing has ended");
+            assert_eq!(says_beside_usage(&mut cluster), said, "step {step}");
+        }
+        let ended = running.pop_front().expect("two pods run");
+        cluster.end(&ended, "Succeeded");
+        let started = cluster.run();
+        running.extend(started.iter().cloned());
+        starts.push(started);
+    }
+    starts
+}
+
+/// Up to 29 seconds of usage are lost each time, of about an hour.
+#[test]
+fn whenever_the_leader_dies_the_next_one_decides_as_it_would_have() {
+    let expected = starts_of_a_day(Fate::Lives, 0);
+    assert!(expected.iter().all(|started| started.len() == 1), "{expected:?}");
+    for before in 0..24 {
+        assert_eq!(starts_of_a_day(Fate::Dies, before), expected, "it dies before step {before}");
+    }
+    let differs = |before: &usize| starts_of_a_day(Fate::DiesUnread, *before) != expected;
+    assert!((0..24).any(|before| differs(&before)), "usage does not matter in this day");
 }
 
 #[test]
