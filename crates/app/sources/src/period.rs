@@ -93,9 +93,9 @@ impl FromStr for PeriodFlag {
                     Err(problem)
                 }
                 Err(_) => Err(format!(
-                    "`{text}` is no period: write a length such as 24h or 14d, a day (2026-10-14), a month (2026-10), or \
-                     two of those or of moments (2026-10-01..2026-10-14, \
-                     2026-10-01T08:00:00Z..2026-10-01T20:00:00Z); days are UTC's"
+                    "`{text}` is not a period: use a duration such as 24h or 14d, a day (2026-10-14), a month (2026-10), \
+                     or START..END of days, months or times (2026-10-01..2026-10-14, \
+                     2026-10-01T08:00:00Z..2026-10-01T20:00:00Z), in UTC"
                 )),
             },
         }
@@ -161,12 +161,12 @@ mod tests {
     #[test]
     fn what_is_no_period_is_refused_in_words() {
         for (text, part) in [
-            ("", "is no period"),
-            ("2026-13", "is no period"),
-            ("2026-02-30", "is no period"),
-            ("last month", "is no period"),
-            ("2026-10-01..", "is no period"),
-            ("2026-10-14T00:00:00Z", "is no period"),
+            ("", "is not a period"),
+            ("2026-13", "is not a period"),
+            ("2026-02-30", "is not a period"),
+            ("last month", "is not a period"),
+            ("2026-10-01..", "is not a period"),
+            ("2026-10-14T00:00:00Z", "is not a period"),
             ("2026-11..2026-10", "ends before it begins"),
             ("2026-10-01T00:00:00Z..2026-10-01T00:00:00Z", "ends before it begins"),
             ("14", "not a duration"),

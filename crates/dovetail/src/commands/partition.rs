@@ -277,7 +277,7 @@ impl SizeFlags {
             let known: BTreeSet<&str> = named.chain(alike.copied()).collect();
             let known: Vec<&str> = known.into_iter().collect();
             UsageError(format!(
-                "--gpu {}: no table says how MIG cuts it: use one of {}, or describe it under \
+                "--gpu {}: its MIG profiles are unknown; use one of {}, or describe it under \
                  `[[mig.table]]` in dovetail.toml",
                 self.gpu,
                 known.join(", ")

@@ -300,7 +300,10 @@ fn sizes_of_unknown_gpus_and_profiles_are_refused() {
             "partition size --gpu A100 --demand 1g.10gb=1",
             "--gpu A100: name its memory, too: A100-40GB or A100-80GB",
         ),
-        ("partition size --gpu T4 --demand 1g.5gb=1", "--gpu T4: no table says how MIG cuts it"),
+        (
+            "partition size --gpu T4 --demand 1g.5gb=1",
+            "--gpu T4: its MIG profiles are unknown; use one of",
+        ),
         (
             "partition size --gpu A100-40GB --demand 1g.10gb",
             "--demand 1g.10gb: write PROFILE=COUNT",
