@@ -37,9 +37,9 @@ fn listener(statuses: Vec<u16>) -> (String, mpsc::Receiver<(String, Value)>) {
                 }
             };
             let close = "Connection: close\r\nContent-Length: 0\r\n\r\n";
-            write!(stream, "HTTP/1.1 {status} X\r\nRetry-After: 9\r\n{close}").expect("an answer");
-            // The test may have ended before.
+            // Before the answer: with that the test may look at what was sent, and may end.
             _ = send.send((head, body));
+            write!(stream, "HTTP/1.1 {status} X\r\nRetry-After: 9\r\n{close}").expect("an answer");
         }
     });
     (url, sent)
