@@ -31,6 +31,20 @@ fn the_json_has_the_keys_that_were_promised() {
     assert_eq!(regime["regret"][reference], 0.0);
 }
 
+/// A regret over nothing is unknown, and no table of it is printed.
+#[test]
+fn without_a_simple_policy_nothing_is_called_a_regret() {
+    let folder = Folder::new();
+    let alone = SMALL.replace("best-fit,kube-default,dovetail", "dovetail");
+    let shown = folder.json(&alone);
+    let standing = &shown["groups"][0]["by_policy"]["dovetail"];
+    for key in ["mean_regret_percent", "worst_regret_percent", "win_percent"] {
+        assert_eq!(standing.get(key), Some(&Value::Null), "{key} of {standing}");
+    }
+    let text = folder.call(&alone).out;
+    assert!(text.contains("training/10-nodes") && !text.contains("worst regret"), "{text}");
+}
+
 #[test]
 fn a_comparison_that_was_cut_off_ends_as_one_that_was_not() {
     let folder = Folder::new();

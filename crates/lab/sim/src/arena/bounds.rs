@@ -112,30 +112,38 @@ fn month(group: &str, standing: &Standing) -> Vec<Bound> {
 /// Best or tied over all transforms together, and the mean regret.
 fn all_transformed(groups: &[Group], policy: &str) -> Vec<Bound> {
     let transformed = groups.iter().filter(|group| group.family == "transformed");
-    let standings: Vec<(f64, &Standing)> = transformed
-        .filter_map(|group| Some((group.regimes as f64, group.by_policy.get(policy)?)))
+    let compared: Vec<(f64, f64, f64)> = transformed
+        .filter_map(|group| {
+            let standing = group.by_policy.get(policy)?;
+            let (regret, wins) = (standing.mean_regret_percent?, standing.win_percent?);
+            Some((group.regimes as f64, regret, wins))
+        })
         .collect();
-    let regimes: f64 = standings.iter().map(|(regimes, _)| regimes).sum();
+    let regimes: f64 = compared.iter().map(|(regimes, ..)| regimes).sum();
     if regimes == 0.0 {
         return Vec::new();
     }
-    let mean = |of: &dyn Fn(&Standing) -> f64| {
-        standings.iter().map(|(regimes, standing)| regimes * of(standing)).sum::<f64>() / regimes
-    };
-    let (regret, wins) = (mean(&|one| one.mean_regret_percent), mean(&|one| one.win_percent));
+    let regret: f64 = compared.iter().map(|(regimes, regret, _)| regimes * regret).sum();
+    let wins: f64 = compared.iter().map(|(regimes, _, wins)| regimes * wins).sum();
     vec![
-        Bound::at_most("transformed", "mean regret", "points", 0.15, regret),
-        Bound::at_least("transformed", "best or tied", "percent", 60.0, wins),
+        Bound::at_most("transformed", "mean regret", "points", 0.15, regret / regimes),
+        Bound::at_least("transformed", "best or tied", "percent", 60.0, wins / regimes),
     ]
 }
 
 /// Within half a point of the reference everywhere, and best or tied in many.
 fn transformed(group: &str, standing: &Standing) -> Vec<Bound> {
-    vec![
-        Bound::at_most(group, "worst regret", "points", 0.5, standing.worst_regret_percent),
-        Bound::at_most(group, "mean regret", "points", 0.15, standing.mean_regret_percent),
-        Bound::at_least(group, "best or tied", "percent", 40.0, standing.win_percent),
-    ]
+    let at_most = |what, bound, value: Option<f64>| {
+        Some(Bound::at_most(group, what, "points", bound, value?))
+    };
+    let bounds = [
+        at_most("worst regret", 0.5, standing.worst_regret_percent),
+        at_most("mean regret", 0.15, standing.mean_regret_percent),
+        standing
+            .win_percent
+            .map(|wins| Bound::at_least(group, "best or tied", "percent", 40.0, wins)),
+    ];
+    bounds.into_iter().flatten().collect()
 }
 
 /// Mean over the regimes, and the least regime, over `best-fit`.
@@ -296,8 +304,9 @@ mod tests {
             ..Standing::default()
         };
         let regret = |wins: f64, mean: f64| Standing {
-            win_percent: wins,
-            mean_regret_percent: mean,
+            win_percent: Some(wins),
+            mean_regret_percent: Some(mean),
+            worst_regret_percent: Some(0.0),
             ..Standing::default()
         };
         let met = |family, regimes, standing: Standing| -> Vec<(String, bool)> {

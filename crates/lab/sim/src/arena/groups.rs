@@ -42,12 +42,13 @@ pub struct Group {
 /// A policy in a group of regimes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Standing {
-    /// Mean of its regrets in percent (points for allocation).
-    pub mean_regret_percent: f64,
+    /// Mean of its regrets in percent (points for allocation); `None` if there is no reference.
+    pub mean_regret_percent: Option<f64>,
     /// Largest of them.
-    pub worst_regret_percent: f64,
-    /// Regimes in which nobody but the oracle was better by more than a tie, in percent of all.
-    pub win_percent: f64,
+    pub worst_regret_percent: Option<f64>,
+    /// Regimes in which nobody but the oracle was better by more than a tie, in percent of those
+    /// with a reference.
+    pub win_percent: Option<f64>,
     /// Waits over those of the reference by figure, where waits are judged.
     pub to_reference: BTreeMap<String, Ratio>,
     /// GPU-weighted waits over those of `best-fit`, over all seeds.
@@ -115,7 +116,9 @@ pub fn groups(judged: &[Judged<'_>]) -> Vec<Group> {
 fn standing(judged: &[Judged<'_>], policy: &str) -> Standing {
     let regrets: Vec<f64> =
         judged.iter().filter_map(|one| one.verdict.regret_percent.get(policy).copied()).collect();
-    let wins = judged.iter().filter(|one| one.verdict.winners().contains(&policy)).count();
+    let compared = judged.iter().filter(|one| one.verdict.reference.is_some());
+    let is_won = |one: &Judged<'_>| f64::from(one.verdict.winners().contains(&policy));
+    let wins: Vec<f64> = compared.map(is_won).collect();
     let waits: Vec<Judged<'_>> =
         judged.iter().filter(|one| one.verdict.figure == GPU_WEIGHTED_WAIT).copied().collect();
     let mut keys: Vec<&String> = waits
@@ -138,9 +141,9 @@ fn standing(judged: &[Judged<'_>], policy: &str) -> Standing {
         Some((key.clone(), Ratio::of(&waits, of)?))
     });
     Standing {
-        mean_regret_percent: mean(&regrets).unwrap_or(0.0),
-        worst_regret_percent: regrets.iter().copied().reduce(f64::max).unwrap_or(0.0),
-        win_percent: 100.0 * wins as f64 / judged.len().max(1) as f64,
+        mean_regret_percent: mean(&regrets),
+        worst_regret_percent: regrets.iter().copied().reduce(f64::max),
+        win_percent: mean(&wins).map(|share| 100.0 * share),
         to_reference: to_reference.collect(),
         to_best_fit: waits_to_best_fit.get(GPU_WEIGHTED_WAIT).cloned(),
         waits_to_best_fit,

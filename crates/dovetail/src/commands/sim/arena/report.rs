@@ -84,7 +84,11 @@ impl ArenaDocument {
         table(&header, self.regimes.iter().map(row).collect())
     }
 
+    /// Nothing where no regime has a reference.
     fn summary_text(&self) -> String {
+        if self.summary.is_empty() {
+            return String::new();
+        }
         let header = ["policy", "mean regret %", "worst regret %", "wins", "of"];
         let row = |(policy, summary): (&String, &Summary)| {
             vec![
