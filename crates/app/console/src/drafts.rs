@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 
@@ -15,7 +16,12 @@ pub(crate) struct Listed(PathBuf);
 impl Listed {
     pub(crate) fn new(draft: &Path) -> Self {
         static WATCHED: Once = Once::new();
-        WATCHED.call_once(|| drop(thread::Builder::new().spawn(watch)));
+        WATCHED.call_once(|| {
+            let (armed, is_armed) = channel();
+            drop(thread::Builder::new().spawn(move || watch(armed)));
+            // No draft before signals are waited for. If they cannot be, nothing comes.
+            _ = is_armed.recv();
+        });
         with_drafts(|drafts| drafts.insert(draft.to_owned()));
         Self(draft.to_owned())
     }
@@ -33,12 +39,12 @@ fn with_drafts(change: impl FnOnce(&mut BTreeSet<PathBuf>) -> bool) {
 }
 
 /// Ends the program on a signal, without the drafts.
-fn watch() {
+fn watch(armed: Sender<()>) {
     // Without a runtime signals end the program as they always do.
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return;
     };
-    let Some(code) = runtime.block_on(signalled()) else { return };
+    let Some(code) = runtime.block_on(signalled(armed)) else { return };
     with_drafts(|drafts| {
         // There is nobody to tell if that fails.
         drafts.iter().for_each(|draft| drop(fs::remove_file(draft)));
@@ -47,12 +53,14 @@ fn watch() {
     std::process::exit(code);
 }
 
-/// Waits for a signal; answers with the exit code that shells give to it.
+/// Waits for a signal, and says when it begins to; answers with the exit code that shells give to
+/// it.
 #[cfg(unix)]
-async fn signalled() -> Option<i32> {
+async fn signalled(armed: Sender<()>) -> Option<i32> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt()).ok()?;
     let mut terminate = signal(SignalKind::terminate()).ok()?;
+    _ = armed.send(());
     tokio::select! {
         got = interrupt.recv() => got.map(|()| 130),
         got = terminate.recv() => got.map(|()| 143),
@@ -60,6 +68,7 @@ async fn signalled() -> Option<i32> {
 }
 
 #[cfg(not(unix))]
-async fn signalled() -> Option<i32> {
+async fn signalled(armed: Sender<()>) -> Option<i32> {
+    _ = armed.send(());
     tokio::signal::ctrl_c().await.ok().map(|()| 130)
 }

@@ -125,6 +125,20 @@ fn an_interrupted_collection_leaves_nothing_behind() {
     drop(pipe);
 }
 
+/// A command that does not ignore Ctrl-C, as what a shell starts in the background does.
+fn interruptible(command: &Command) -> Command {
+    let mut outer = Command::new("env");
+    outer.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
+    }
+    outer.current_dir(command.get_current_dir().expect("a folder"));
+    outer
+}
+
 /// A server that accepts connections and never answers.
 fn silent_server() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a free port")
@@ -134,14 +148,15 @@ fn silent_server() -> TcpListener {
 /// command reads.
 #[test]
 fn an_interrupted_listing_leaves_nothing_behind() {
-    for command in ["collect --to out/all.json", "audit"] {
+    for call in ["collect --to out/all.json", "audit"] {
         let server = silent_server();
         let folder = Folder::new();
         folder.make_folder("out");
         let url = format!("http://{}", server.local_addr().expect("an address"));
         folder.write("kubeconfig", &kubeconfig(&url));
-        let call = format!("{command} --kubeconfig kubeconfig");
-        let mut child = folder.command(&call).spawn().expect("the program starts");
+        let call = format!("{call} --kubeconfig kubeconfig");
+        let mut command = interruptible(&folder.command(&call));
+        let mut child = command.spawn().expect("the program starts");
         // The request is sent, and nothing comes back.
         let (mut request, _) = server.accept().expect("a connection");
         request.read_exact(&mut [0; 16]).expect("a request");
@@ -151,9 +166,9 @@ fn an_interrupted_listing_leaves_nothing_behind() {
         let end = child.wait().expect("an end");
         // Shells give 130 to a program that the signal itself ended.
         let is_interrupted = end.code() == Some(130) || end.signal() == Some(2);
-        assert!(is_interrupted, "{command}: {end}");
+        assert!(is_interrupted, "{call}: {end}");
         let files = std::fs::read_dir(folder.path("out")).expect("a folder").count();
-        assert_eq!(files, 0, "{command}");
+        assert_eq!(files, 0, "{call}");
     }
 }
 

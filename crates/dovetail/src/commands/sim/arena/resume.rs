@@ -30,6 +30,9 @@ impl Ledger {
     pub(crate) fn open(app: &App, path: Option<&Path>, plan: &Plan, data: &str) -> Result<Self> {
         let Some(path) = path else { return Ok(Self { known: BTreeMap::new(), file: None }) };
         let name = path.display().to_string();
+        if path.is_dir() {
+            anyhow::bail!("{name}: is a directory; name a file");
+        }
         let settings = Settings::of(plan, &build()?, data);
         let mut file = OpenOptions::new()
             .read(true)
