@@ -58,6 +58,7 @@ pub fn check_place(path: &Path) -> Result<()> {
         return if is_stored { opened().with_context(what) } else { Ok(()) };
     }
     let draft = draft_of(path);
+    let _listed = Listed::new(&draft);
     File::create(&draft).with_context(what)?;
     fs::remove_file(&draft).with_context(what)
 }
