@@ -44,11 +44,7 @@ impl FromStr for NodesFlag {
         if !looks_like_sizes || Path::new(text).exists() {
             return Ok(Self::File(text.into()));
         }
-        let sizes: Option<Vec<(u32, u32)>> = text.split(',').map(size).collect();
-        let sizes = sizes.ok_or(
-            "expected a CSV file with machines, or COUNTxGPUS such as 8x8, several joined with \
-             commas such as 4x8,2x4",
-        )?;
+        let sizes: Vec<(u32, u32)> = text.split(',').map(size).collect::<Result<_, _>>()?;
         let nodes: u64 = sizes.iter().map(|(count, _)| u64::from(*count)).sum();
         let gpus: u64 =
             sizes.iter().map(|(count, gpus)| u64::from(*count) * u64::from(*gpus)).sum();
@@ -61,9 +57,17 @@ impl FromStr for NodesFlag {
     }
 }
 
-fn size(text: &str) -> Option<(u32, u32)> {
-    let (count, gpus) = text.split_once('x')?;
-    Some((count.parse().ok()?, gpus.parse().ok().filter(|gpus| *gpus <= MAX_NODE_GPUS)?))
+fn size(text: &str) -> Result<(u32, u32), String> {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let both = text.split_once('x').filter(|(count, gpus)| is_number(count) && is_number(gpus));
+    let (count, gpus) = both.ok_or(
+        "expected a CSV file with machines, or COUNTxGPUS such as 8x8, several joined with commas \
+         such as 4x8,2x4",
+    )?;
+    // What is no u32 is larger than one.
+    let count = count.parse().map_err(|_| format!("more than {MAX_NODES} machines"))?;
+    let gpus = gpus.parse().ok().filter(|gpus| *gpus <= MAX_NODE_GPUS);
+    Ok((count, gpus.ok_or_else(|| format!("more than {MAX_NODE_GPUS} GPUs in a machine"))?))
 }
 
 impl NodesFlag {
@@ -111,6 +115,9 @@ mod tests {
         {
             assert!(text.parse::<NodesFlag>().is_err(), "{text}");
         }
+        let told = |text: &str| text.parse::<NodesFlag>().expect_err("refused");
+        assert_eq!(told("2x99999999999"), "more than 1024 GPUs in a machine");
+        assert!(told("99999999999x8").starts_with("more than "), "{}", told("99999999999x8"));
         assert_eq!("nodes.csv".parse(), Ok(NodesFlag::File("nodes.csv".into())));
     }
 }
