@@ -301,9 +301,9 @@ impl PodJson {
 impl PodJson {
     fn preemption(&self) -> PodPreemption {
         let (meta, spec) = (&self.metadata, &self.spec);
-        let is_target = |c: &ConditionJson| {
-            &*c.kind == DISRUPTION_TARGET && &*c.status == "True" && reason_of(&c.reason).is_some()
-        };
+        let is_disrupted =
+            |c: &ConditionJson| &*c.kind == DISRUPTION_TARGET && &*c.status == "True";
+        let is_target = |c: &ConditionJson| is_disrupted(c) && reason_of(&c.reason).is_some();
         let is_own = |c: &ConditionJson| {
             c.message.strip_prefix(&*spec.scheduler_name).is_some_and(|rest| rest.starts_with(':'))
         };
@@ -321,6 +321,7 @@ impl PodJson {
             is_target: target.is_some(),
             reason: target.and_then(|c| reason_of(&c.reason)).unwrap_or_default(),
             is_own_target: self.status.conditions.iter().any(|c| is_target(c) && is_own(c)),
+            is_disrupted: self.status.conditions.iter().any(is_disrupted),
             kept_ms: kept.and_then(|condition| NonZeroU64::new(condition.since_ms)),
             grace_s: u32::try_from(grace_s.max(0)).unwrap_or(u32::MAX),
         }

@@ -34,6 +34,8 @@ pub struct PodPreemption {
     pub reason: PreemptReason,
     /// The same, and it is the scheduler that it names.
     pub is_own_target: bool,
+    /// Something says that it is about to be stopped, whoever and for whatever reason.
+    pub is_disrupted: bool,
     /// When a scheduler like this one last tried to stop it and the server did not let it go, in
     /// milliseconds since 1970; `None` if that was not tried.
     pub kept_ms: Option<NonZeroU64>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{
     Action, Claim, DeviceAmount, DeviceRequest, HoldingId, JobId, NodeId, Owner, PendingReason,
-    Phase, Place, Plan, PodId, PreemptReason,
+    Phase, Place, Plan, PodId, PreemptReason, PreemptionCost,
 };
 
 use super::PreemptionConfig;
@@ -155,8 +155,17 @@ impl Preemption {
         PreemptOutcome::Claimed
     }
 
-    /// The reason that all victims have; the weaker one where they differ.
-    fn reason(books: &Books, job: JobId, victims: &[PodId]) -> PreemptReason {
+    /// The reason that all victims have; the weaker one where they differ. Beyond budgets it is
+    /// priority, whatever else there may be.
+    fn reason(
+        books: &Books,
+        job: JobId,
+        victims: &[PodId],
+        cost: &PreemptionCost,
+    ) -> PreemptReason {
+        if cost.budget_violations > 0 {
+            return PreemptReason::Priority;
+        }
         let relation = books.relation(&books.jobs.records[&job]);
         let victims = victims.iter().filter_map(|pod| books.jobs.records.get(&pod.job));
         let reasons: Vec<PreemptReason> =
@@ -294,7 +303,7 @@ impl Preemption {
         let mut victims: Vec<_> = found.units.iter().flat_map(|u| u.pods.clone()).collect();
         victims.sort_unstable();
         let (cost, of_claim) = (found.cost, places.clone());
-        let reason = Self::reason(books, job, &victims);
+        let reason = Self::reason(books, job, &victims, &cost);
         plan.actions.push(Action::Preempt { job, victims, places, cost, until_ms, reason });
         books.keep_places(job, (of_claim, awaited), until_ms, reason, plan);
         let (_, class) = books.jobs.records[&job].place.expect("it still waits");

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_model::{HoldingId, JobId, NodeId, Owner, Phase, PodId, PreemptReason};
+use dovetail_model::{HoldingId, JobId, NodeId, Owner, Phase, PodId};
 use rustc_hash::FxHashMap;
 
 use super::cost::{Tally, Weighs};
@@ -174,10 +174,7 @@ impl Prey<'_> {
             work_lost_gpu_milli_ms,
             repays: self.shortage.repaid_by(quota, &job.queue, charges.clone()),
             takes: self.lendable.taken_by(quota, job, charges),
-            keeps_budgets: self
-                .relation
-                .reason(record)
-                .is_some_and(|reason| reason != PreemptReason::Priority),
+            keeps_budgets: !self.relation.outranks(record),
             budgets: budgets.copied().filter(|selector| tally.counts(*selector)).collect(),
             pods: held.iter().map(|(pod, _)| *pod).collect(),
             holdings: held.iter().map(|(_, id)| *id).collect(),

@@ -70,7 +70,7 @@ impl Relation<'_> {
         }
         let Preemptor { priority, standing, reclaims, within } = self.preemptor;
         if self.protects() || reclaims != 0 {
-            let between = guarantees::Between::of(self.quota, self.queue, &victim.job.queue);
+            let between = self.between(victim);
             let gives_back = |turns: &TurnBook| turns.gives_back(&victim.job, self.now_ms);
             if between.reclaims(reclaims)
                 && between.lends(within)
@@ -78,11 +78,7 @@ impl Relation<'_> {
             {
                 return Some(PreemptReason::Reclaim);
             }
-            if self.protects() && !between.lends(0) {
-                return None;
-            }
-            // Where the whole cluster is divided, priority counts within a queue alone.
-            if self.quota.shares.is_some() && !between.is_one_queue() {
+            if !self.reaches(&between) {
                 return None;
             }
         }
@@ -93,5 +89,24 @@ impl Relation<'_> {
         let makes_place = is_equal
             && self.turns.is_some_and(|turns| turns.may_take(standing, &victim.job, self.now_ms));
         makes_place.then_some(PreemptReason::Order)
+    }
+    /// Whether a job that runs may be preempted for its lower priority, if for nothing else.
+    pub(crate) fn outranks(&self, victim: &JobRecord) -> bool {
+        let reaches = || {
+            let is_asked = self.protects() || self.preemptor.reclaims != 0;
+            !is_asked || self.reaches(&self.between(victim))
+        };
+        self.by_priority && victim.job.priority < self.preemptor.priority && reaches()
+    }
+
+    fn between(&self, victim: &JobRecord) -> guarantees::Between<'_> {
+        guarantees::Between::of(self.quota, self.queue, &victim.job.queue)
+    }
+
+    /// Whether priority and standing count between two queues: not against what one holds within
+    /// its quota, and where the whole cluster is divided, within a queue alone.
+    fn reaches(&self, between: &guarantees::Between<'_>) -> bool {
+        let is_kept = self.protects() && !between.lends(0);
+        !is_kept && (self.quota.shares.is_none() || between.is_one_queue())
     }
 }

@@ -122,7 +122,7 @@ impl Index {
                     self.marked.push(PodKey::of(&objects.pods.get(slot).pod));
                 }
                 let pod = &objects.pods.get(slot).pod;
-                let is_kept = pod.preemption.kept_ms.is_some() || pod.preemption.is_target;
+                let is_kept = pod.preemption.kept_ms.is_some() || pod.preemption.is_disrupted;
                 if before.preemption.kept_ms.is_some() && !is_kept {
                     self.evictable_again.push(PodKey::of(pod));
                 }
