@@ -4,6 +4,7 @@ use dovetail_cluster::world::{self, PodKey};
 use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome};
 use dovetail_control::control::{LogEntry, Output};
+use dovetail_control::learned::{ConfigMapName, LearnedNews};
 use dovetail_control::order::{StepNews, Went};
 use dovetail_control::schedule::{News, Preempts};
 use tracing::{debug, error, info, warn};
@@ -37,8 +38,31 @@ fn log(told: &LogEntry) {
             }
         }
         LogEntry::Announced { .. } => {}
+        LogEntry::Learned { at, news } => log_learned(at, news),
         LogEntry::WouldBePending { who, pods, reason, message } => {
             info!(%who, pods, reason, "would be pending: {message}");
+        }
+    }
+}
+
+fn log_learned(at: &ConfigMapName, news: &LearnedNews) {
+    let ConfigMapName { namespace, name } = at;
+    match news {
+        LearnedNews::Read => info!(namespace, name, "learning resumes from the ConfigMap"),
+        LearnedNews::Missing => warn!(
+            namespace,
+            name,
+            "the ConfigMap does not exist: what this scheduler learns is lost when it restarts; \
+             apply deploy/learned.yaml"
+        ),
+        LearnedNews::NotRead { problem } => {
+            warn!(
+                namespace,
+                name, "cannot read the ConfigMap, learning starts from scratch: {problem}"
+            );
+        }
+        LearnedNews::NotWritten { problem } => {
+            warn!(namespace, name, "cannot write what was learned to the ConfigMap: {problem}");
         }
     }
 }

@@ -67,7 +67,8 @@ pub async fn look(
 
 async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Control, LookError> {
     let kinds = served(client).await.map_err(LookError::Kinds)?;
-    let mut control = Control::new(Settings { only_asks: true, ..options.control() });
+    let mut control =
+        Control::new(Settings { only_asks: true, learned: None, ..options.control() });
     // Nothing depends on any other clock where nothing is written.
     let now = Now { wall_ms: now_ms, own_ms: 0 };
     let mut step = |input| control.step(vec![input], Credits::default(), now).decides;

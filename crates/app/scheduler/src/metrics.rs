@@ -374,7 +374,7 @@ impl Metrics {
             LogEntry::News { news, .. } => self.count(news),
             LogEntry::GivenUp { .. } => _ = self.given_up.inc(),
             LogEntry::Announced { what, written, .. } => self.announced(*what, written),
-            LogEntry::Step(_) | LogEntry::WouldBePending { .. } => {}
+            LogEntry::Step(_) | LogEntry::Learned { .. } | LogEntry::WouldBePending { .. } => {}
         }
     }
 

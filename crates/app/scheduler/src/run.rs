@@ -63,6 +63,7 @@ impl Options {
             world: self.world.clone(),
             engine: self.engine.clone(),
             volumes: self.volumes,
+            learned: self.election.as_ref().map(|election| election.lease.learned()),
             dry_run: self.dry_run,
             comparison: self.comparison.clone(),
             recording: self.recording.clone(),

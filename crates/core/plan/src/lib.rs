@@ -32,7 +32,9 @@ pub mod starts;
 pub use dovetail_order::Order;
 pub use dovetail_order::estimate::EstimatesConfig;
 pub use dovetail_order::queues::quota::{QueueUse, QuotaBlock};
-pub use dovetail_policy::learn::{CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, LearntError, PodKind};
+pub use dovetail_policy::learn::{
+    CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, LearntError, LearntFile, LearntFileError, PodKind,
+};
 pub use dovetail_policy::named::{PolicySpec, UnknownPolicy};
 pub use dovetail_policy::target::TargetPod;
 pub use dovetail_policy::{Policy, Term};
@@ -40,7 +42,7 @@ pub use dovetail_state::State;
 pub use dovetail_state::cause::{Cause, CauseCounts};
 pub use dovetail_state::shapes::ShapeId;
 pub use dovetail_state::view::View;
-pub use engine::{Batch, Engine, EngineConfig, EngineError};
+pub use engine::{Batch, Engine, EngineConfig, EngineError, Learned, LearnedError};
 pub use gang::{PlacedPod, UnknownLevel};
 pub use preemption::{PreemptionConfig, SearchEffort};
 pub use reserve::ReserveConfig;

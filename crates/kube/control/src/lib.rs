@@ -11,6 +11,7 @@
 //! | [`order`] | other writes about pods and claims: evictions, nominations, chosen nodes |
 //! | [`writes`] | the life of every write: requests out, answers in |
 //! | [`request`], [`answer`] | one request to the API server, and its answer |
+//! | [`learned`] | what engines learn, kept in a ConfigMap |
 //! | [`lead`] | who may write: the lease as a state machine |
 //! | [`record`] | everything that happens and is asked for, to be written down |
 //! | [`repeats`] | warnings that go on: told once, and again after a while |
@@ -22,6 +23,7 @@ mod backoffs;
 pub mod bind;
 pub mod control;
 pub mod lead;
+pub mod learned;
 pub mod order;
 mod pause;
 pub mod record;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::announce::{self, Source, Write, judge};
+use crate::answer::Answered;
 use crate::bind::{Bind, Binds, Report};
 use crate::control::Credits;
 use crate::order::{Order, OrderReport, Orders, StepNews};
@@ -41,6 +42,10 @@ enum Sent {
     /// A write of an order about a claim.
     Claim(u64),
     Announcement(Box<Write>),
+    /// What was learned before is read.
+    LearnedRead,
+    /// What is learned is written.
+    LearnedWrite,
 }
 
 /// A write that is over.
@@ -50,6 +55,10 @@ pub enum Ended {
     Order(OrderReport),
     /// A condition, an event or a status.
     Announcement(announce::Report),
+    /// What was learned before was read; `None` if that was not sent.
+    LearnedRead(Option<Answered>),
+    /// The ConfigMap was changed, or was to be.
+    LearnedWritten(Option<Answered>),
 }
 
 impl Writes {
@@ -106,6 +115,18 @@ impl Writes {
         self.ready.push(request);
     }
 
+    /// What was learned before is read.
+    pub fn read_learned(&mut self, request: Request) {
+        let request = self.number(Sent::LearnedRead, request);
+        self.ready.push(request);
+    }
+
+    /// What is learned is written.
+    pub fn write_learned(&mut self, request: Request) {
+        let request = self.number(Sent::LearnedWrite, request);
+        self.ready.push(request);
+    }
+
     /// Takes what came of a request; of one that it does not know nothing follows.
     pub fn answered(&mut self, answer: &Answer, now: Now) {
         let Some(sent) = self.sent.remove(&answer.number) else { return };
@@ -124,6 +145,14 @@ impl Writes {
                 let written = judge(&write, answer.answered.as_ref());
                 let report = announce::Report { write: *write, written };
                 self.ended.push(Ended::Announcement(report));
+                None
+            }
+            Sent::LearnedRead => {
+                self.ended.push(Ended::LearnedRead(answer.answered.clone()));
+                None
+            }
+            Sent::LearnedWrite => {
+                self.ended.push(Ended::LearnedWritten(answer.answered.clone()));
                 None
             }
         };
@@ -183,7 +212,13 @@ impl Writes {
 
     /// Whether no request about pods and claims is on its way, announcements aside.
     pub fn is_idle(&self) -> bool {
-        self.sent.values().all(|sent| matches!(sent, Sent::Announcement(_) | Sent::Read(_)))
+        let is_aside = |sent: &Sent| {
+            matches!(
+                sent,
+                Sent::Announcement(_) | Sent::Read(_) | Sent::LearnedRead | Sent::LearnedWrite
+            )
+        };
+        self.sent.values().all(is_aside)
     }
 
     fn number(&mut self, sent: Sent, mut request: Request) -> Request {

@@ -14,6 +14,7 @@ use crate::event::{Event, Flight};
 use crate::evictions::Evictions;
 use crate::kubelets::{Identity, KubeletOptions, Kubelets, Step, Wish, Write};
 use crate::objects::OWNER;
+use crate::processes::learned_at;
 use crate::replica::START_MS;
 use crate::scene::Options;
 
@@ -39,6 +40,10 @@ impl Ground {
         let mut server = Server::new(settings, START_MS);
         let queue = Kind::custom("dovetail.dev", "v1alpha1", "Queue", "queues");
         server.register(queue.cluster_scoped());
+        if options.keeps_learned {
+            let map = json!({"metadata": {"name": learned_at().name}});
+            direct(&mut server, Verb::Create, ("configmaps", "", ""), &map).expect("a ConfigMap");
+        }
         let kubelets = KubeletOptions {
             start_after: Duration::from_millis(options.start_ms),
             terminate_after: Duration::from_millis(options.terminate_ms),

@@ -7,6 +7,7 @@ use dovetail_cluster::world::{self, Patience};
 use dovetail_control::answer::{Answered, NoAnswer};
 use dovetail_control::control::{Credits, Input, LogEntry, Settings};
 use dovetail_control::lead::{Phase, Step as LeaseStep};
+use dovetail_control::learned::ConfigMapName;
 use dovetail_control::record::Recording;
 use dovetail_control::request::{Answer, Class, Request};
 use dovetail_control::schedule::News;
@@ -20,6 +21,7 @@ use crate::event::{Event, Flight};
 use crate::ground::{failed, named};
 use crate::lease::{LeaseAnswer, LeaseCall, LeaseServer};
 use crate::network::Fault;
+use crate::objects::NAMESPACE;
 use crate::replica::{Clocks, Replica};
 use crate::scene::Options;
 
@@ -453,6 +455,11 @@ fn no_answer(unsent: bool) -> Answered {
     Err(NoAnswer { unsent, error: "no answer".to_owned() })
 }
 
+/// Where the scheduler keeps what it learns.
+pub(crate) fn learned_at() -> ConfigMapName {
+    ConfigMapName { namespace: NAMESPACE.to_owned(), name: "dovetail-learned".to_owned() }
+}
+
 fn settings(options: &Options) -> Settings {
     let patience = Patience {
         quiet_ms: 300,
@@ -465,6 +472,7 @@ fn settings(options: &Options) -> Settings {
         ..PreemptionConfig::default()
     };
     Settings {
+        learned: options.keeps_learned.then(learned_at),
         world: world::Settings { patience, ..world::Settings::default() },
         engine: EngineConfig {
             preemption,

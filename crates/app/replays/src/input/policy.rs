@@ -9,22 +9,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use dovetail_console::file::{check_place, write_whole};
 use dovetail_console::open::open;
 use dovetail_console::places::Named;
-use dovetail_plan::{Learnt, PolicySpec};
+use dovetail_plan::{Learnt, LearntFile, PolicySpec};
 use dovetail_policy::named::{LEARNING, POLICIES};
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_units::place::bad_json;
-use serde::{Deserialize, Serialize};
-
-/// Marks a file of learnt values; another number is another form.
-const FORMAT: &str = "dovetail-learnt-1";
-
-/// The file of learnt values.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LearntFile {
-    format: String,
-    learnt: Learnt,
-}
 
 /// Accepts the names of policies, with what they do.
 pub fn names() -> PossibleValuesParser {
@@ -82,7 +70,7 @@ impl LearningFlags {
     /// Writes what was learnt, if asked to.
     pub fn save(&self, learnt: Option<&Learnt>) -> Result<()> {
         let (Some(path), Some(learnt)) = (&self.save_learnt, learnt) else { return Ok(()) };
-        let file = LearntFile { format: FORMAT.to_owned(), learnt: learnt.clone() };
+        let file = LearntFile::of(learnt.clone());
         let text =
             serde_json::to_string(&file).context("cannot express what was learnt as JSON")?;
         write_whole(path, |file| writeln!(file, "{text}"))
@@ -104,11 +92,7 @@ fn read(path: &Path) -> Result<Learnt> {
         _ => anyhow::Error::from(error).context(format!("{name}: cannot read what was learnt")),
     })?;
     let file: LearntFile = serde_json::from_str(&text).map_err(|error| bad(&error))?;
-    if file.format != FORMAT {
-        return Err(bad(&format!("format {}, expected {FORMAT}", file.format)).into());
-    }
-    file.learnt.check().map_err(|error| bad(&error))?;
-    Ok(file.learnt)
+    file.into_learnt().map_err(|error| bad(&error).into())
 }
 
 /// What a policy starts with that is given no file; the name may have an order in front of it.

@@ -16,6 +16,7 @@ mod held;
 mod history;
 mod late;
 mod lead;
+mod learned;
 mod levels;
 mod lists;
 mod look;

@@ -19,6 +19,7 @@
 //! | `buckets` | run times in steps of a quarter of an octave |
 //! | `chances` | chances to end, from those who ended and those who have not yet |
 //! | `groups` | which groups a job belongs to |
+//! | `limits` | what numbers of written tables may be |
 //! | `survival` | chances to end of a job, and quantiles of them |
 //! | `cohorts` | jobs that came together, and their chances |
 //! | `gittins` | the best of all times to spend on a job, from the chances to end at each length |
@@ -29,6 +30,7 @@ mod chances;
 mod cohorts;
 mod gittins;
 mod groups;
+mod limits;
 mod overdue;
 mod survival;
 #[cfg(test)]
@@ -41,6 +43,7 @@ use dovetail_model::{Estimate, Job, RunTimeCounts, RunTimeGroup, RunTimeTables};
 use serde::{Deserialize, Serialize};
 
 pub use cohorts::Cohorts;
+pub use limits::{RunTimesError, check};
 pub use overdue::raised_ms;
 pub use survival::Survival;
 
@@ -91,9 +94,13 @@ pub struct RunTimes {
 }
 
 impl RunTimes {
-    /// What an earlier engine had learned, or nothing yet.
+    /// What an earlier engine had learned, or nothing yet. Tables without a published version are
+    /// one: of what the next would have been made of.
     pub fn new(config: EstimatesConfig, tables: Option<&RunTimeTables>) -> Self {
-        let tables = tables.cloned().unwrap_or_default();
+        let mut tables = tables.cloned().unwrap_or_default();
+        if tables.published.is_empty() {
+            tables.published.clone_from(&tables.next);
+        }
         Self {
             learns: config.learn,
             runs: tables.runs,

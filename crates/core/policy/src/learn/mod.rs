@@ -4,6 +4,7 @@
 //! [`Learnt`] is everything: plain integers that can be written down and read again. A version of
 //! it is published at deterministic points only; scores read the published part and nothing else.
 
+mod file;
 pub(crate) mod histogram;
 pub(crate) mod in_use;
 mod limits;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use file::{LearntFile, LearntFileError};
 pub use histogram::{CHECK_EVERY, HALF_LIFE_ARRIVALS, PodKind};
 pub use limits::LearntError;
 

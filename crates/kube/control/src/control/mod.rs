@@ -18,6 +18,7 @@ pub use input::{Credits, Input};
 pub use output::{Announced, LogEntry, Output};
 
 use crate::ask::{Question, Reply};
+use crate::learned::ConfigMapName;
 use crate::record::{Entry, Recording};
 use crate::request::Now;
 use crate::schedule::Comparison;
@@ -34,6 +35,9 @@ pub struct Settings {
     pub engine: EngineConfig,
     /// How volumes are waited for.
     pub volumes: world::VolumePatience,
+    /// Where what is learned is kept; `None`: it is lost with the process.
+    #[serde(default)]
+    pub learned: Option<ConfigMapName>,
     /// Nothing is written.
     pub dry_run: bool,
     /// It decides once, for [`Control::ask`], and writes nothing.

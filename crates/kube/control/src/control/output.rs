@@ -1,6 +1,7 @@
 //! What a step asks for and reports, as values.
 
 use crate::announce::Written;
+use crate::learned::{ConfigMapName, LearnedNews};
 use crate::order::StepNews;
 use crate::request::Request;
 use crate::schedule::{Counts, News};
@@ -59,6 +60,8 @@ pub enum LogEntry {
         /// A refusal of this kind was not reported before.
         is_new: bool,
     },
+    /// What was learned was read or written, or could not be.
+    Learned { at: ConfigMapName, news: LearnedNews },
     /// In a dry run: a pod or gang would be pending.
     WouldBePending {
         /// A pod, or a gang.

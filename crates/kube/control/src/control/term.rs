@@ -10,11 +10,12 @@ use crate::announce::{Announcing, Source};
 use crate::answer::lacked_right;
 use crate::ask::{Question, Reply, ask};
 use crate::bind::{Cause, Outcome, Report};
+use crate::learned::{Keeping, LearnedNews};
 use crate::order::{EvictionCause, EvictionDecision, Order};
 use crate::record::EngineEntry;
 use crate::repeats::Repeats;
 use crate::request::Now;
-use crate::schedule::{Comparison, Modes, News, Scheduler};
+use crate::schedule::{Comparison, Modes, News, Scheduler, go_on_with, learned};
 use crate::writes::{Ended, Writes};
 
 /// The same refusal of a bind is logged again after so long.
@@ -24,6 +25,7 @@ pub(super) struct Term {
     settings: Settings,
     scheduler: Scheduler,
     writes: Writes,
+    keeping: Keeping,
     /// `None` in a dry run.
     announcing: Option<Announcing>,
     /// Only in a dry run.
@@ -51,6 +53,7 @@ impl Term {
             settings: settings.clone(),
             scheduler,
             writes: Writes::new(source),
+            keeping: Keeping::new(settings.learned.clone().filter(|_| !settings.dry_run)),
             announcing: (!settings.dry_run).then(Announcing::default),
             pending_log: settings.dry_run.then(PendingLog::default),
             refusals: Repeats::every(REFUSED_AGAIN_MS),
@@ -102,6 +105,17 @@ impl Term {
                         output.log.push(announcing.settle(report, now_ms));
                     }
                 }
+                Ended::LearnedRead(answered) => {
+                    let (learned, news) = self.keeping.was_read(answered.as_ref());
+                    if self.keeping.is_read() {
+                        go_on_with(learned, &mut self.scheduler);
+                    }
+                    self.tell_learned(news, output);
+                }
+                Ended::LearnedWritten(answered) => {
+                    let news = self.keeping.was_written(answered.as_ref());
+                    self.tell_learned(news, output);
+                }
             }
         }
         output.log.extend(self.writes.log().into_iter().map(LogEntry::Step));
@@ -110,8 +124,12 @@ impl Term {
 
     /// Decides, and says what is to be done.
     pub(super) fn go_on(&mut self, credits: Credits, now: Now, output: &mut Output) {
-        if !self.scheduler.world().is_ready() {
+        if let Some(read) = self.keeping.next_read().filter(|_| !self.is_to_stop) {
+            self.writes.read_learned(read);
+        }
+        if !self.scheduler.world().is_ready() || !self.keeping.is_read() {
             output.is_over = self.is_to_stop;
+            output.requests = self.writes.requests(Credits::default(), now);
             return;
         }
         output.decides = !self.is_to_stop;
@@ -127,11 +145,30 @@ impl Term {
             self.order(now, output);
         }
         self.tell(now.wall_ms, output);
-        let room = credits.announcements;
+        let room = credits.announcements.saturating_sub(self.keep(credits, now, output));
         let room = self.announcing.as_ref().map_or(0, |all| all.on_their_way() + room);
         self.announce(room, now.wall_ms, output);
         output.requests = self.writes.requests(credits, now);
         self.show(room, now, output);
+    }
+
+    /// Has what is learned written; how many requests that takes.
+    fn keep(&mut self, credits: Credits, now: Now, output: &mut Output) -> usize {
+        if credits.announcements == 0 {
+            return 0;
+        }
+        let learned = || learned(&self.scheduler);
+        let (write, news) = self.keeping.next_write(learned, self.is_to_stop, now.wall_ms);
+        self.tell_learned(news, output);
+        write.map_or(0, |write| {
+            self.writes.write_learned(write);
+            1
+        })
+    }
+
+    fn tell_learned(&self, news: Option<LearnedNews>, output: &mut Output) {
+        let news = self.settings.learned.clone().zip(news);
+        output.log.extend(news.map(|(at, news)| LogEntry::Learned { at, news }));
     }
 
     /// Decides for questions.
@@ -153,13 +190,16 @@ impl Term {
         output.is_idle = self.writes.is_idle();
         output.is_over = self.is_to_stop
             && output.is_idle
+            && self.keeping.is_idle()
             && self.announcing.as_ref().is_none_or(Announcing::is_done);
         let is_busy = self.is_busy();
         let announcing_ms =
             self.announcing.as_ref().and_then(|all| all.due_ms(is_busy, announcements));
         let would_wait_ms = self.pending_log.as_ref().and_then(PendingLog::due_ms);
         let decided_ms = self.scheduler.due_ms().filter(|_| output.decides);
-        let due = decided_ms.into_iter().chain(announcing_ms).chain(would_wait_ms);
+        // What only lacks credit waits for an answer.
+        let kept_ms = self.keeping.due_ms().map(|due_ms| due_ms.max(now.wall_ms + 1_000));
+        let due = decided_ms.into_iter().chain(announcing_ms).chain(would_wait_ms).chain(kept_ms);
         let waits = due.map(|due_ms| due_ms.saturating_sub(now.wall_ms));
         let own_ms = self.writes.due_ms(now).map(|due_ms| due_ms.saturating_sub(now.own_ms));
         output.wait_ms = waits.chain(own_ms).min();

@@ -15,11 +15,21 @@ pub use requests::LeaseAnswer;
 pub use times::{Terms, TermsError};
 pub use trouble::Trouble;
 
+use crate::learned::ConfigMapName;
+
 /// Where the lease is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseName {
     pub namespace: String,
     pub name: String,
+}
+
+impl LeaseName {
+    /// Where its holder keeps what it learns.
+    pub fn learned(&self) -> ConfigMapName {
+        let (namespace, name) = (self.namespace.clone(), format!("{}-learned", self.name));
+        ConfigMapName { namespace, name }
+    }
 }
 
 /// Leave to begin one write.

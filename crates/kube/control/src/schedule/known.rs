@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use dovetail_cluster::world::{Exempt, PodKey, World};
 use dovetail_model::{Action, Event, JobId, Owner, PendingReason, Phase, Plan, PodId, Snapshot};
 use dovetail_plan::engine::{EngineConfig, EngineError};
-use dovetail_plan::{Batch, Engine};
+use dovetail_plan::{Batch, Engine, Learned};
 
 use super::drift::{Comparisons, differences};
 use super::forecasts::Forecasts;
@@ -28,6 +28,8 @@ pub(super) struct Known {
     /// None until all lists are complete, and after an error until the next decision.
     engine: Option<Engine>,
     pub(super) config: EngineConfig,
+    /// What engines before this one have learned.
+    pub(super) learned: Learned,
     /// What is applied to engines and what they answer, if that is kept.
     pub(super) engines: Option<Vec<EngineEntry>>,
     pub(super) now_ms: u64,
@@ -69,6 +71,7 @@ impl Known {
             world,
             engine: None,
             config,
+            learned: Learned::default(),
             engines: None,
             now_ms: 0,
             pending: PendingJobs::default(),
@@ -227,20 +230,23 @@ impl Known {
         differences(engine, &said, goes)
     }
 
-    /// Decides no more, until an engine is opened again.
+    /// Decides no more, until an engine is opened again, which goes on with what was learned.
     pub(super) fn end(&mut self) {
-        self.engine = None;
+        if let Some(engine) = self.engine.take() {
+            self.learned = Learned::of(&engine);
+        }
     }
 
     /// An engine over what the world says, with that as plain data; `None` if it does not take it.
     pub(super) fn open(&mut self) -> Option<Snapshot> {
-        let snapshot = self.world.snapshot(self.now_ms);
+        let (mut snapshot, mut config) = (self.world.snapshot(self.now_ms), self.config.clone());
+        self.learned.go_on(&mut config, &mut snapshot);
         let world = &self.world;
         self.pending.restart(|job| world.pods().pods_of(job).next().is_some());
         for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
             self.pending.begin(job, self.now_ms);
         }
-        match Engine::new(self.config.clone(), &snapshot) {
+        match Engine::new(config, &snapshot) {
             Ok(engine) => {
                 if let Some(engines) = &mut self.engines {
                     engines.push(EngineEntry::begins(&self.config, &engine));

@@ -29,4 +29,4 @@ pub use forecasts::ForecastEnd;
 pub use news::{Evicted, EvictionRefused, News, Preempts};
 pub use questions::Questions;
 pub use rechecks::Rechecks;
-pub use scheduler::{Counts, Modes, Scheduler, is_unschedulable};
+pub use scheduler::{Counts, Modes, Scheduler, go_on_with, is_unschedulable, learned};

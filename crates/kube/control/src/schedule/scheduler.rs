@@ -6,7 +6,7 @@ use dovetail_cluster::queues::engine_name;
 use dovetail_cluster::world::{Change, Unwinding, VolumePatience, World};
 use dovetail_model::{Action, Event, JobId, NodeName, PendingReason, Plan, PodId};
 use dovetail_plan::engine::{EngineConfig, EngineError};
-use dovetail_plan::{Engine, PolicySpec};
+use dovetail_plan::{Engine, Learned, PolicySpec};
 
 use super::dispatch::Dispatch;
 use super::known::{Follows, Known};
@@ -410,4 +410,15 @@ impl Scheduler {
 /// Whether a job is pending because no node takes it.
 pub fn is_unschedulable(scheduler: &Scheduler, job: JobId) -> bool {
     scheduler.pending_reason(job) == Some(PendingReason::Unschedulable)
+}
+
+/// What is learned so far.
+pub fn learned(scheduler: &Scheduler) -> Learned {
+    let known = &scheduler.known;
+    known.engine().map_or_else(|| known.learned.clone(), Learned::of)
+}
+
+/// A scheduler that has not decided yet goes on with what another one learned.
+pub fn go_on_with(learned: Learned, scheduler: &mut Scheduler) {
+    scheduler.known.learned = learned;
 }

@@ -10,6 +10,8 @@ use crate::dice::Row;
 const STREAM: u64 = 0x65_7874_7261_7300;
 /// Draws of the order and of reservations.
 const ORDER_STREAM: u64 = 0x6f72_6465_7200;
+/// Draws of what is learned.
+pub(super) const LEARNED_STREAM: u64 = 0x6c_6561_726e_6564;
 /// Between two steps of a slow scene: longer than a preemption may take.
 const SLOW_MS: u64 = 200_000;
 

@@ -7,6 +7,7 @@ use dovetail_order::Turns;
 
 use crate::dice::Row;
 use crate::recipe::Extras;
+use extras::LEARNED_STREAM;
 
 /// A history before it is played.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub(crate) struct Options {
     pub(crate) turns: Option<Turns>,
     /// How many jobs have a reservation at a time.
     pub(crate) heads: u32,
+    /// What is learned outlives the process.
+    pub(crate) keeps_learned: bool,
     /// How many of a thousand requests go wrong.
     pub(crate) faults: u64,
     /// Usual and greatest delay of a message.
@@ -153,6 +156,7 @@ impl Scene {
         }
         if extras == Extras::All {
             scene.add_order(seed);
+            scene.options.keeps_learned = Row::new(seed ^ LEARNED_STREAM).once_in(4);
         }
         let ends = scene.steps.iter().map(|step| step.at_ms + step.lasts_ms());
         scene.calm_ms = ends.max().unwrap_or_default().max(SCENE_MS);
@@ -201,6 +205,7 @@ fn options(row: &mut Row) -> Options {
         respects_budgets: false,
         turns: None,
         heads: 0,
+        keeps_learned: false,
         faults: row.of(&[0, 20, 100, 300]),
         delay_ms: row.of(&[(2, 10), (10, 100), (10, 1_500), (50, 4_500)]),
         binds: row.of(&[1, 2, 16]),

@@ -1,0 +1,176 @@
+//! What was learned as the data of a ConfigMap, and back.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use dovetail_model::RunTimeTables;
+use dovetail_plan::{Learned, LearnedError, LearntFile, LearntFileError};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// The key of what the policy learned: a file for `--learnt`.
+pub(super) const POLICY: &str = "learnt.json";
+/// The key of how long jobs run.
+pub(super) const RUN_TIMES: &str = "run-times.json";
+/// A ConfigMap holds 1 MiB; some of it is left for names and labels.
+const MOST_BYTES: usize = 1_000_000;
+/// Marks the form of [`RUN_TIMES`]; another number is another form.
+const FORMAT: &str = "dovetail-run-times-1";
+
+/// The data of a ConfigMap.
+pub(super) type Data = BTreeMap<String, String>;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunTimesFile {
+    format: String,
+    run_times: RunTimeTables,
+}
+
+/// The data of a ConfigMap is of no use.
+#[derive(Debug, Error)]
+pub(super) enum BadText {
+    #[error("{key}: {problem}")]
+    Json { key: &'static str, problem: serde_json::Error },
+    #[error("{POLICY}: {0}")]
+    Policy(LearntFileError),
+    #[error("{RUN_TIMES}: format {found}, expected {FORMAT}")]
+    Format { found: String },
+    #[error("{RUN_TIMES}: {0}")]
+    Number(LearnedError),
+}
+
+/// What was learned, as data. Of run times, the groups that nothing was added to for longest are
+/// left out where all would be too much.
+///
+/// # Errors
+/// When it cannot be expressed in that size, with the reason.
+pub(super) fn write(learned: &Learned) -> Result<Data, String> {
+    let mut data = Data::new();
+    if let Some(policy) = &learned.policy {
+        data.insert(POLICY.to_owned(), json(&LearntFile::of(policy.clone()))?);
+    }
+    let size: usize = data.values().map(String::len).sum();
+    if let Some(tables) = &learned.run_times {
+        let text = run_times(tables, MOST_BYTES.saturating_sub(size))?;
+        data.insert(RUN_TIMES.to_owned(), text);
+    }
+    let size: usize = data.values().map(String::len).sum();
+    match size <= MOST_BYTES {
+        true => Ok(data),
+        false => Err(format!("it takes {size} bytes, more than {MOST_BYTES}")),
+    }
+}
+
+/// What the data say was learned.
+///
+/// # Errors
+/// When a key has another form than is written here, or a number that no engine learns.
+pub(super) fn read(data: &Data) -> Result<Learned, BadText> {
+    let mut learned = Learned::default();
+    if let Some(text) = data.get(POLICY) {
+        let file: LearntFile =
+            serde_json::from_str(text).map_err(|problem| BadText::Json { key: POLICY, problem })?;
+        learned.policy = Some(file.into_learnt().map_err(BadText::Policy)?);
+    }
+    if let Some(text) = data.get(RUN_TIMES) {
+        let file: RunTimesFile = serde_json::from_str(text)
+            .map_err(|problem| BadText::Json { key: RUN_TIMES, problem })?;
+        if file.format != FORMAT {
+            return Err(BadText::Format { found: file.format });
+        }
+        learned.run_times = Some(file.run_times);
+    }
+    learned.check().map_err(BadText::Number)?;
+    Ok(learned)
+}
+
+/// Tables of run times in so many bytes. What was published last follows from what is learned.
+fn run_times(tables: &RunTimeTables, most: usize) -> Result<String, String> {
+    let mut tables = RunTimeTables { published: Vec::new(), ..tables.clone() };
+    loop {
+        let file = RunTimesFile { format: FORMAT.to_owned(), run_times: tables.clone() };
+        let text = json(&file)?;
+        if text.len() <= most || tables.next.is_empty() {
+            return Ok(text);
+        }
+        // A tenth more goes than would have to, so that few rounds are needed.
+        let share = most as f64 / text.len() as f64 * 0.9;
+        tables.next.sort_by_key(|(_, counts)| Reverse(counts.last_seen));
+        tables.next.truncate((tables.next.len() as f64 * share) as usize);
+        tables.next.sort_by(|(one, _), (other, _)| one.cmp(other));
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String, String> {
+    serde_json::to_string(value).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_model::{RunTimeCounts, RunTimeGroup};
+
+    use super::*;
+
+    fn tables(groups: u64) -> RunTimeTables {
+        let group = |number: u64| {
+            let owner = Some(format!("team-{number:06}-{}", "x".repeat(200)));
+            let buckets = vec![(40, 16, 0), (44, 32, 16)];
+            let counts = RunTimeCounts { buckets, last_seen: groups - number };
+            (RunTimeGroup { owner, ..RunTimeGroup::default() }, counts)
+        };
+        RunTimeTables {
+            runs: groups,
+            version: 3,
+            published_ms: 7,
+            published: Vec::new(),
+            next: (0..groups).map(group).collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let policy = Some(dovetail_plan::Learnt::default());
+        let learned = Learned { policy, run_times: Some(tables(40)) };
+        let data = write(&learned).expect("a ConfigMap");
+        assert_eq!(read(&data).expect("what was written"), learned);
+        assert_eq!(read(&Data::new()).expect("nothing"), Learned::default());
+    }
+
+    /// 4,096 groups with long names are 1.3 MB: those that runs were seen of last remain.
+    #[test]
+    fn a_configmap_holds_what_was_seen_last() {
+        let learned = Learned { run_times: Some(tables(4_096)), ..Learned::default() };
+        let data = write(&learned).expect("a ConfigMap");
+        let size: usize = data.values().map(String::len).sum();
+        assert!((MOST_BYTES * 3 / 4..=MOST_BYTES).contains(&size), "{size}");
+        let kept = read(&data).expect("what was written").run_times.expect("run times").next;
+        let oldest = kept.iter().map(|(_, counts)| counts.last_seen).min();
+        assert_eq!(oldest, Some(4_096 - kept.len() as u64 + 1));
+        assert!(kept.is_sorted_by(|(one, _), (other, _)| one < other));
+    }
+
+    #[test]
+    fn data_of_another_form_or_of_other_numbers_say_what_is_wrong() {
+        let bad = |key: &str, text: &str| {
+            let data = Data::from([(key.to_owned(), text.to_owned())]);
+            read(&data).expect_err(text).to_string()
+        };
+        let problem = bad(POLICY, "[");
+        assert!(problem.starts_with("learnt.json: EOF while parsing"), "{problem}");
+        assert_eq!(
+            bad(POLICY, r#"{"format": "other", "learnt": {}}"#),
+            "learnt.json: format other, expected dovetail-learnt-1"
+        );
+        let run_times =
+            |tables: &str| format!(r#"{{"format": "{FORMAT}", "run_times": {tables}}}"#);
+        assert_eq!(
+            bad(RUN_TIMES, &run_times(r#"{"next": [[{}, {"buckets": [[96, 1, 1]]}]]}"#)),
+            "run-times.json: run_times.buckets is 96, expected at most 95"
+        );
+        assert_eq!(
+            bad(RUN_TIMES, &run_times(r#"{"next": [[{}, {"buckets": [[2, 1, 1], [2, 1, 1]]}]]}"#)),
+            "run-times.json: run_times has buckets that are not in ascending order: 2, then 2"
+        );
+    }
+}
