@@ -186,8 +186,10 @@ impl Preempting {
     /// A job has started: no pod is evicted for it. What is left of gangs that lost pods by that
     /// and cannot go on is evicted.
     pub(super) fn preemptor_runs(&mut self, known: &mut Known, job: JobId) {
-        let gangs = self.rooms.get(&job).map(|room| room.gangs.clone()).unwrap_or_default();
-        let victims = self.forget_preemption(known, job);
+        let room = self.rooms.get(&job).map(|room| (room.gangs.clone(), room.beside.clone()));
+        let (gangs, beside) = room.unwrap_or_default();
+        let mut victims = self.forget_preemption(known, job);
+        victims.extend(beside);
         let left = known.world.preemption().left_of_preempted(&victims, &gangs);
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
         self.evict_what_is_left(known, preemptor, &left);
@@ -238,6 +240,9 @@ impl Preempting {
             lost_gpu_milli_ms,
         };
         let decision = self.evictions.begin(stopping, Vec::new());
+        let gangs = known.world.preemption().gangs(left);
+        let of_same = self.rooms.values_mut().filter(|room| !room.gangs.is_disjoint(&gangs));
+        of_same.for_each(|room| room.beside.extend(left));
         let why = EvictionCause::Preempted(reason);
         let stop = |pod| Order::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));

@@ -34,6 +34,8 @@ pub(super) struct Room {
     pub(super) victims: Vec<PodId>,
     /// The gangs of the victims, also once these are gone.
     pub(super) gangs: BTreeSet<GangName>,
+    /// Pods of these gangs that are evicted by decisions of their own: an earlier leader had begun.
+    pub(super) beside: Vec<PodId>,
     /// The decision to evict them; `None` if none is left to be evicted.
     pub(super) evictions: Option<EvictionDecision>,
     pub(super) budget_violations: u64,
@@ -99,6 +101,7 @@ impl Preempting {
             nominated,
             victims: victims_of,
             gangs,
+            beside: Vec::new(),
             evictions,
             budget_violations,
             reason,
@@ -152,6 +155,7 @@ impl Preempting {
                 nominated,
                 victims,
                 gangs,
+                beside: Vec::new(),
                 evictions,
                 budget_violations,
                 reason,
