@@ -1,5 +1,6 @@
 //! What an engine learns outlives it, and the leader.
 
+use dovetail_cluster::world::Change;
 use dovetail_control::schedule::{go_on_with, learned};
 use dovetail_objects::Kind;
 use dovetail_plan::LearntFile;
@@ -72,13 +73,14 @@ fn the_next_leader_goes_on_with_what_the_last_one_learned() {
     assert_eq!(runs(&cold), 0);
 }
 
-/// A change of what queues count has the engine built again.
+/// A server that serves queues no longer has the engine built again.
 #[test]
 fn an_engine_that_is_built_again_has_forgotten_nothing() {
     let mut cluster = experienced();
     let before = written(&cluster);
-    let spec = json!({"namespaceSelector": {}, "borrowing": "WhenFree"});
-    cluster.server.apply(Kind::Queue, "", "q", json!({"spec": spec}));
+    cluster.scheduler.change(Change::Absent(Kind::Queue), cluster.now_ms);
+    assert!(cluster.scheduler.engine().is_none());
     assert!(cluster.run().is_empty());
+    assert!(cluster.scheduler.engine().is_some());
     assert_eq!((written(&cluster), runs(&cluster)), (before, 10));
 }
