@@ -79,10 +79,10 @@ impl Evictions {
         self.done.contains(pod) || self.refused.contains(pod)
     }
 
-    /// For whom a decision is that was called off before all of it had ended.
-    fn called_off_for(&self, number: u64) -> Option<Option<PodKey>> {
-        let stopping = self.open.get(&number).filter(|stopping| stopping.is_called_off)?;
-        Some(stopping.preemptor.clone())
+    /// For whom a decision is of which not all has ended, and whether it was called off.
+    fn made_for(&self, number: u64) -> Option<(Option<PodKey>, bool)> {
+        let stopping = self.open.get(&number)?;
+        Some((stopping.preemptor.clone(), stopping.is_called_off))
     }
 
     /// What is to be reported when an eviction of a decision has ended.
@@ -195,8 +195,8 @@ impl Preempting {
         self.evict_what_is_left(known, preemptor, &left);
     }
 
-    /// An eviction was on its way when its decision was called off, and the pod is gone by that:
-    /// what is left of its gang and cannot go on goes, too.
+    /// A pod is evicted: what is left of its gang and cannot go on goes, too. Others of the gang may
+    /// be of a decision that was called off.
     fn finish_gang(
         &mut self,
         known: &mut Known,
@@ -300,7 +300,7 @@ impl Preempting {
         decision: &EvictionDecision,
         end: OrderEnd,
     ) {
-        let called_off_for = self.evictions.called_off_for(decision.number());
+        let made_for = self.evictions.made_for(decision.number());
         if why.is_for_another() {
             let is_evicted = end == OrderEnd::Done;
             known.news.extend(self.evictions.ended(decision.number(), victim, is_evicted));
@@ -320,7 +320,9 @@ impl Preempting {
             let given_up = gang.map(|gang| News::GangGivenUp { pod: victim.clone(), gang });
             known.news.extend(given_up);
         }
-        if let (OrderEnd::Done | OrderEnd::Gone, Some(preemptor)) = (&end, called_off_for) {
+        if let Some((preemptor, is_called_off)) = made_for
+            && (end == OrderEnd::Done || end == OrderEnd::Gone && is_called_off)
+        {
             self.finish_gang(known, preemptor, victim, decision);
         }
         match end {
