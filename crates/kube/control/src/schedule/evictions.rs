@@ -195,8 +195,8 @@ impl Preempting {
         self.evict_what_is_left(known, preemptor, &left);
     }
 
-    /// A pod is evicted: what is left of its gang and cannot go on goes, too. Others of the gang may
-    /// be of a decision that was called off.
+    /// A pod is evicted: what is left of its gang and cannot go on goes, too. Others of the gang
+    /// may be of a decision that was called off.
     fn finish_gang(
         &mut self,
         known: &mut Known,
