@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_cluster::translate::gang::GangName;
 use dovetail_cluster::world::{PodKey, World};
 use dovetail_model::{JobId, Owner, PodId, PreemptReason};
 use dovetail_objects::Pod;
@@ -39,6 +40,8 @@ struct OpenDecision {
     /// Those of them beyond what budgets allow, if all are evicted.
     budget_violations: u64,
     is_called_off: bool,
+    /// The gangs of its pods, also once these are gone.
+    gangs: BTreeSet<GangName>,
     reason: PreemptReason,
     /// GPU-time that was lost with them, if all are evicted.
     lost_gpu_milli_ms: u64,
@@ -79,10 +82,11 @@ impl Evictions {
         self.done.contains(pod) || self.refused.contains(pod)
     }
 
-    /// For whom a decision is of which not all has ended, and whether it was called off.
-    fn made_for(&self, number: u64) -> Option<(Option<PodKey>, bool)> {
+    /// For whom a decision is of which not all has ended, the gangs of its pods, and whether it was
+    /// called off.
+    fn made_for(&self, number: u64) -> Option<(Option<PodKey>, BTreeSet<GangName>, bool)> {
         let stopping = self.open.get(&number)?;
-        Some((stopping.preemptor.clone(), stopping.is_called_off))
+        Some((stopping.preemptor.clone(), stopping.gangs.clone(), stopping.is_called_off))
     }
 
     /// What is to be reported when an eviction of a decision has ended.
@@ -119,6 +123,7 @@ impl Preempting {
         };
         let (budget_violations, named) = (room.budget_violations, room.nominated.clone());
         let (reason, lost_gpu_milli_ms) = (room.reason, room.lost_gpu_milli_ms);
+        let gangs = room.gangs.clone();
         let victims: Vec<PodKey> = victims_to_evict(&known.world, &room.victims);
         if victims.is_empty() {
             return;
@@ -130,6 +135,7 @@ impl Preempting {
             evicted: 0,
             budget_violations,
             is_called_off: false,
+            gangs,
             reason,
             lost_gpu_milli_ms,
         };
@@ -202,11 +208,10 @@ impl Preempting {
         known: &mut Known,
         preemptor: Option<PodKey>,
         victim: &PodKey,
-        decision: &EvictionDecision,
+        gangs: &BTreeSet<GangName>,
     ) {
-        let id_of = |pod: &PodKey| known.world.pods().id_of(pod);
-        let victims: Vec<PodId> = decision.pods().iter().filter_map(id_of).collect();
-        let mut left = known.world.preemption().left_without(&victims, id_of(victim));
+        let gone = known.world.pods().id_of(victim);
+        let mut left = known.world.preemption().left_without(gangs, gone);
         left.retain(|pod| {
             let pod = known.world.pods().pod_of(*pod).map(PodKey::of);
             pod.is_some_and(|pod| !self.evictions.is_settled(&pod))
@@ -230,17 +235,18 @@ impl Preempting {
         // What is left of a gang cannot go on: no budget helps it.
         let reason = PreemptReason::Priority;
         let (budget_violations, is_called_off, lost_gpu_milli_ms) = (0, false, 0);
+        let gangs = known.world.preemption().gangs(left);
         let stopping = OpenDecision {
             preemptor,
             open,
             evicted: 0,
             budget_violations,
             is_called_off,
+            gangs: gangs.clone(),
             reason,
             lost_gpu_milli_ms,
         };
         let decision = self.evictions.begin(stopping, Vec::new());
-        let gangs = known.world.preemption().gangs(left);
         let of_same = self.rooms.values_mut().filter(|room| !room.gangs.is_disjoint(&gangs));
         of_same.for_each(|room| room.beside.extend(left));
         let why = EvictionCause::Preempted(reason);
@@ -320,10 +326,10 @@ impl Preempting {
             let given_up = gang.map(|gang| News::GangGivenUp { pod: victim.clone(), gang });
             known.news.extend(given_up);
         }
-        if let Some((preemptor, is_called_off)) = made_for
+        if let Some((preemptor, gangs, is_called_off)) = made_for
             && (end == OrderEnd::Done || end == OrderEnd::Gone && is_called_off)
         {
-            self.finish_gang(known, preemptor, victim, decision);
+            self.finish_gang(known, preemptor, victim, &gangs);
         }
         match end {
             OrderEnd::Refused { code, message } => {

@@ -161,14 +161,13 @@ impl<'w> PreemptionView<'w> {
         self.ids(gangs.iter().flat_map(|gang| left_of(self.objects(), gang, &none)))
     }
 
-    /// The pods left of the gangs of these victims, some of which are gone or (`gone`) about to be
-    /// whatever the watch shows yet, where too few are left to go on.
-    pub fn left_without(self, victims: &[PodId], gone: Option<PodId>) -> Vec<PodId> {
+    /// The pods left of these gangs, of which some pods are gone or (`gone`) about to be whatever
+    /// the watch shows yet, where too few are left to go on.
+    pub fn left_without(self, gangs: &BTreeSet<GangName>, gone: Option<PodId>) -> Vec<PodId> {
         let pods = &self.objects().pods;
         let gone: Option<Slot> = gone.and_then(|pod| pods.by_id(pod));
-        let gangs = self.gangs_of(self.slots(victims)).into_iter();
-        self.ids(gangs.flat_map(|gang| {
-            let is_member = |slot: &Slot| pods.get(*slot).gang.as_ref() == Some(gang);
+        self.ids(gangs.iter().flat_map(|gang| {
+            let is_member = |slot: &Slot| pods.get(*slot).gang.as_deref() == Some(gang);
             left_of(self.objects(), gang, &gone.filter(is_member).into_iter().collect())
         }))
     }
