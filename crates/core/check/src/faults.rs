@@ -141,7 +141,7 @@ fn a_right_plan_passes_and_the_message_names_everything() {
     let both = vec![bind(pod(1, 0), "a", one(1, 1000)), bind(pod(2, 0), "a", devices)];
     let found = judged(&world, both);
     let message = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-    assert!(message.contains("JobId(2)") && message.contains("device 1 of node a"), "{message}");
+    assert!(message.contains("pod 2/0/0") && message.contains("device 1 of node a"), "{message}");
 }
 
 #[test]
@@ -471,10 +471,17 @@ fn rules() {
     };
     let together = || vec![bind(pod(1, 0), "a", one(0, 1000)), bind(pod(1, 1), "a", one(1, 1000))];
     let apart = || vec![bind(pod(1, 0), "a", one(0, 1000)), bind(pod(1, 1), "b", one(0, 1000))];
-    for kind in [RuleKind::AntiAffinity, RuleKind::Spread { max_skew: 1, min_domains: None }] {
-        assert_eq!(judged(&two(kind), apart()), []);
+    let at_most = |most: &[(&str, u32)]| RuleKind::AtMost {
+        most: Arc::new(most.iter().map(|(value, most)| ((*value).to_owned(), *most)).collect()),
+    };
+    let one_each = at_most(&[("rack-of-a", 1), ("rack-of-b", 1)]);
+    let spread = RuleKind::Spread { max_skew: 1, min_domains: None };
+    for kind in [RuleKind::AntiAffinity, spread, one_each] {
+        assert_eq!(judged(&two(kind.clone()), apart()), []);
         assert_fault!(two(kind), together(), Violation::Rule { .. });
     }
+    assert_eq!(judged(&two(at_most(&[("rack-of-a", 2)])), together()), []);
+    assert_fault!(two(at_most(&[("rack-of-a", 2)])), apart(), Violation::Rule { .. });
     assert_eq!(judged(&two(RuleKind::Affinity), together()), []);
     assert_fault!(two(RuleKind::Affinity), apart(), Violation::Rule { .. });
     let mut unlabelled = two(RuleKind::Spread { max_skew: 2, min_domains: None });

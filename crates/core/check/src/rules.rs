@@ -30,14 +30,18 @@ impl Placing<'_> {
         };
         let counts = self.counts_of(rule);
         let pods = counts.get(here).copied().unwrap_or(0);
-        let kept = match rule.kind {
+        let kept = match &rule.kind {
             RuleKind::AntiAffinity => pods == 0,
             RuleKind::Affinity => pods > 0 || self.is_first_of_its_kind(),
             RuleKind::Spread { max_skew, min_domains } => {
                 let domains = counts.len() as u64;
                 let enough = domains > 0 && domains >= u64::from(min_domains.unwrap_or(0));
                 let emptiest = counts.values().copied().min().filter(|_| enough).unwrap_or(0);
-                pods + self.counts_itself(rule) <= emptiest + i64::from(max_skew)
+                pods + self.counts_itself(rule) <= emptiest + i64::from(*max_skew)
+            }
+            RuleKind::AtMost { most } => {
+                let most = most.get(here).copied().unwrap_or(0);
+                pods + self.counts_itself(rule) <= i64::from(most)
             }
         };
         (!kept).then(|| format!("{counts:?} before, placed in `{here}`"))

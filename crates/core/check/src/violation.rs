@@ -7,24 +7,24 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// An action speaks of a job that was never submitted or is over.
-    #[error("job {job:?} is not known")]
+    #[error("job {job} is not known")]
     UnknownJob { job: JobId },
     /// A pod of a job that already runs, or was told to wait after it started.
-    #[error("job {job:?} does not wait: its pods start in one plan")]
+    #[error("job {job} does not wait: its pods start in one plan")]
     NotWaiting { job: JobId },
     /// The job has no such pod set.
-    #[error("pod {pod:?}: its job has only {pod_sets} pod sets")]
+    #[error("pod {pod}: its job has only {pod_sets} pod sets")]
     UnknownPodSet {
         pod: PodId,
         /// Pod sets of the job.
         pod_sets: usize,
     },
     /// A job that runs, or that must not stop others, stops some.
-    #[error("job {job:?} stops others, and runs already or must not")]
+    #[error("job {job} stops others, and runs already or must not")]
     MustNotPreempt { job: JobId },
     /// Room that is kept for others is taken by a job that must not.
     #[error(
-        "job {job:?} is given the room {name}, which is not kept for a lower priority, or must not take any"
+        "job {job} is given the room {name}, which is not kept for a lower priority, or must not take any"
     )]
     RoomTaken {
         job: JobId,
@@ -33,14 +33,14 @@ pub enum Violation {
     },
     /// Room that is kept for others is given up for a job that starts without it as well, at the
     /// same places.
-    #[error("job {job:?} is given the room {name} and has no need of it")]
+    #[error("job {job} is given the room {name} and has no need of it")]
     RoomNotNeeded {
         job: JobId,
         /// Under which name the room was held.
         name: String,
     },
     /// A pod is stopped that must not be.
-    #[error("pod {pod:?} is stopped for job {job:?}: {problem:?}")]
+    #[error("pod {pod} is stopped for job {job}: {problem:?}")]
     Victim {
         /// For whom.
         job: JobId,
@@ -49,7 +49,7 @@ pub enum Violation {
         problem: VictimProblem,
     },
     /// Pods are stopped for a job that does not start by that.
-    #[error("pods are preempted for job {job:?} without effect: {problem}")]
+    #[error("pods are preempted for job {job} without effect: {problem}")]
     InVain {
         /// For whom.
         job: JobId,
@@ -57,10 +57,10 @@ pub enum Violation {
         problem: String,
     },
     /// A pod takes what is kept for a job of its priority or a higher one.
-    #[error("pod {pod:?} takes {axis} of node {node} that are kept for others")]
+    #[error("pod {pod} takes {axis} of node {node} that are kept for others")]
     TakesWhatIsKept { pod: PodId, node: NodeName, axis: String },
     /// What is reserved for a job that is next will not be there, or is more than it may be.
-    #[error("the reservation of job {job:?}: {problem}")]
+    #[error("the reservation of job {job}: {problem}")]
     Reservation {
         /// For whom.
         job: JobId,
@@ -71,7 +71,7 @@ pub enum Violation {
     Booking { name: String, problem: String },
     /// A job takes of its queue what is kept for one of its priority or a higher one.
     #[error(
-        "job {job:?} brings queue {queue} to {used} {axis}, of which {kept} more are kept for others: it may hold {most}"
+        "job {job} brings queue {queue} to {used} {axis}, of which {kept} more are kept for others: it may hold {most}"
     )]
     TakesKeptQuota {
         job: JobId,
@@ -86,20 +86,20 @@ pub enum Violation {
         most: i64,
     },
     /// The same pod twice.
-    #[error("pod {pod:?} is bound or held twice, last on node {node}")]
+    #[error("pod {pod} is bound or held twice, last on node {node}")]
     HeldTwice {
         pod: PodId,
         /// The second node.
         node: NodeName,
     },
     /// The node is not there.
-    #[error("pod {pod:?} is bound to node {node}, which is not there")]
+    #[error("pod {pod} is bound to node {node}, which is not there")]
     UnknownNode { pod: PodId, node: NodeName },
     /// The node takes nothing new.
-    #[error("pod {pod:?} is bound to node {node}, which is {condition:?} or in its drain window")]
+    #[error("pod {pod} is bound to node {node}, which is {condition:?} or in its drain window")]
     Closed { pod: PodId, node: NodeName, condition: Condition },
     /// A taint the pod does not tolerate.
-    #[error("pod {pod:?} is bound to node {node} and does not tolerate its taint {taint}")]
+    #[error("pod {pod} is bound to node {node} and does not tolerate its taint {taint}")]
     Taint {
         pod: PodId,
         node: NodeName,
@@ -107,10 +107,10 @@ pub enum Violation {
         taint: String,
     },
     /// The name does not match.
-    #[error("pod {pod:?} is bound to node {node}, which its node names exclude")]
+    #[error("pod {pod} is bound to node {node}, which its node names exclude")]
     Selector { pod: PodId, node: NodeName },
     /// Labels or name do not satisfy a condition.
-    #[error("pod {pod:?} is bound to node {node}, which a condition of its {cause:?} excludes")]
+    #[error("pod {pod} is bound to node {node}, which a condition of its {cause:?} excludes")]
     Condition {
         pod: PodId,
         node: NodeName,
@@ -119,7 +119,7 @@ pub enum Violation {
     },
     /// Too many volumes are attached.
     #[error(
-        "with pod {pod:?} node {node} has {after} volumes attached that count for {limit}, and {most} are allowed"
+        "with pod {pod} node {node} has {after} volumes attached that count for {limit}, and {most} are allowed"
     )]
     Volumes {
         pod: PodId,
@@ -133,9 +133,7 @@ pub enum Violation {
     },
     /// More was already held of the devices than there is: they are given to nobody until that has
     /// healed.
-    #[error(
-        "pod {pod:?} is bound to node {node}, which is over-committed in {axis}: {free} is free"
-    )]
+    #[error("pod {pod} is bound to node {node}, which is over-committed in {axis}: {free} is free")]
     Overcommitted {
         pod: PodId,
         node: NodeName,
@@ -145,7 +143,7 @@ pub enum Violation {
         free: i64,
     },
     /// Too little is free on the node.
-    #[error("pod {pod:?} asks node {node} for {asked} of {axis}, and {free} is free")]
+    #[error("pod {pod} asks node {node} for {asked} of {axis}, and {free} is free")]
     Amount {
         pod: PodId,
         node: NodeName,
@@ -157,7 +155,7 @@ pub enum Violation {
     },
     /// Too little is free on a device.
     #[error(
-        "pod {pod:?} asks device {index} of node {node} for {asked} of {axis}, and {free} is free"
+        "pod {pod} asks device {index} of node {node} for {asked} of {axis}, and {free} is free"
     )]
     DeviceAmount {
         pod: PodId,
@@ -171,7 +169,7 @@ pub enum Violation {
         free: i64,
     },
     /// A device that the pod cannot have, or in a way it cannot be had.
-    #[error("pod {pod:?} gets device {index} of node {node}: {problem}")]
+    #[error("pod {pod} gets device {index} of node {node}: {problem}")]
     Device {
         pod: PodId,
         node: NodeName,
@@ -180,7 +178,7 @@ pub enum Violation {
         problem: DeviceProblem,
     },
     /// Not as many devices as asked for.
-    #[error("pod {pod:?} gets {got} devices of node {node} and asks for {asked}")]
+    #[error("pod {pod} gets {got} devices of node {node} and asks for {asked}")]
     DeviceCount {
         pod: PodId,
         node: NodeName,
@@ -189,7 +187,7 @@ pub enum Violation {
         asked: usize,
     },
     /// A spread or affinity rule.
-    #[error("pod {pod:?} on node {node} breaks rule {rule}: {counts}")]
+    #[error("pod {pod} on node {node} breaks rule {rule}: {counts}")]
     Rule {
         pod: PodId,
         node: NodeName,
@@ -198,7 +196,7 @@ pub enum Violation {
         counts: String,
     },
     /// A job started with too few or too many pods.
-    #[error("job {job:?} starts with {pods} pods in set {pod_set}, which takes {min} to {max}")]
+    #[error("job {job} starts with {pods} pods in set {pod_set}, which takes {min} to {max}")]
     GangSize {
         job: JobId,
         /// Index of the pod set.
@@ -211,7 +209,7 @@ pub enum Violation {
         max: u32,
     },
     /// Pods of a set are not numbered from 0 without gaps.
-    #[error("job {job:?} starts pod set {pod_set} with the ordinals {ordinals:?}")]
+    #[error("job {job} starts pod set {pod_set} with the ordinals {ordinals:?}")]
     Ordinals {
         job: JobId,
         /// Index of the pod set.
@@ -220,7 +218,7 @@ pub enum Violation {
         ordinals: Vec<u32>,
     },
     /// Pods that must share a domain do not.
-    #[error("job {job:?} must be in one domain of level {level} and is in {domains:?}")]
+    #[error("job {job} must be in one domain of level {level} and is in {domains:?}")]
     Level {
         job: JobId,
         level: String,
@@ -228,7 +226,7 @@ pub enum Violation {
         domains: Vec<Vec<String>>,
     },
     /// A queue holds more than it may.
-    #[error("job {job:?} brings queue {queue} to {used} {axis}, and it may hold {most}")]
+    #[error("job {job} brings queue {queue} to {used} {axis}, and it may hold {most}")]
     Quota {
         job: JobId,
         /// The queue at fault: the job's own or one above.
@@ -240,10 +238,10 @@ pub enum Violation {
         most: i64,
     },
     /// A node is gone and a job that ran there was not given up.
-    #[error("job {job:?} ran on a node that is gone and is not given up")]
+    #[error("job {job} ran on a node that is gone and is not given up")]
     NotGivenUp { job: JobId },
     /// A job was given up without a reason.
-    #[error("job {job:?} is given up and lost no node")]
+    #[error("job {job} is given up and lost no node")]
     GivenUpWrongly { job: JobId },
     /// Something is held that nobody can hold.
     #[error("{holder} holds something on node {node}: {problem}")]
@@ -254,7 +252,7 @@ pub enum Violation {
         problem: &'static str,
     },
     /// A job says it has other pods than it holds.
-    #[error("job {job:?} has {present} pods in set {pod_set} and holds {held}")]
+    #[error("job {job} has {present} pods in set {pod_set} and holds {held}")]
     Present {
         job: JobId,
         /// Index of the pod set.

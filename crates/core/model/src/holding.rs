@@ -1,6 +1,7 @@
 //! Holdings: who holds what on which node.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,16 @@ pub enum Owner {
     Reservation,
     /// A pod the engine did not place: static, daemon, or of another scheduler.
     Foreign(String),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pod(pod) => write!(out, "pod {pod}"),
+            Self::Reservation => out.write_str("a reservation"),
+            Self::Foreign(name) => write!(out, "pod {name}, placed by others,"),
+        }
+    }
 }
 
 /// How firmly an amount is held.

@@ -1,5 +1,7 @@
 //! Names of things: dense integers inside one engine.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 macro_rules! id {
@@ -16,6 +18,12 @@ macro_rules! id {
             #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(out)
             }
         }
     };
@@ -50,6 +58,13 @@ pub struct PodId {
     pub pod_set: u16,
     /// Number of the pod within its set, from 0.
     pub ordinal: u32,
+}
+
+/// Job, pod set and number, as in `7/0/3`.
+impl fmt::Display for PodId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}/{}", self.job, self.pod_set, self.ordinal)
+    }
 }
 
 /// Name of a queue, as users write it.

@@ -1,5 +1,8 @@
 //! Rules over the pods that are already there.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// A rule over the number of counted pods in the domain of a node.
@@ -26,7 +29,7 @@ pub struct CounterRule {
 }
 
 /// What a [`CounterRule`] asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleKind {
     /// With the pod placed, the domain holds at most `max_skew` more than the emptiest domain of
@@ -44,6 +47,12 @@ pub enum RuleKind {
     Affinity,
     /// The domain holds none. A node without the label is allowed.
     AntiAffinity,
+    /// With the pod placed, the domain holds at most as many as are named for its label value; one
+    /// that is not named, none. A node without the label is not allowed.
+    AtMost {
+        /// Pods by label value.
+        most: Arc<BTreeMap<String, u32>>,
+    },
 }
 
 /// Which nodes count for a [`CounterRule`], with their pods and as domains.
@@ -81,4 +90,6 @@ pub enum RuleCause {
     DiskConflict,
     /// A claim that only one pod of the cluster may use.
     ReadWriteOncePod,
+    /// Devices for the claims of so many pods.
+    DeviceClaims,
 }

@@ -140,7 +140,7 @@ impl Cause {
 }
 
 /// What counted pods can be the reason of.
-const RULES: [Cause; 7] = [
+const RULES: [Cause; 8] = [
     Cause::HostPort,
     Cause::DiskConflict,
     Cause::ReadWriteOncePod,
@@ -148,6 +148,7 @@ const RULES: [Cause; 7] = [
     Cause::Affinity,
     Cause::AntiAffinity,
     Cause::ExistingAntiAffinity,
+    Cause::DeviceClaims,
 ];
 
 /// Nodes per cause for one shape.

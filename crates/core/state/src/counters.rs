@@ -212,6 +212,11 @@ impl KeyTable {
         self.value_of.get(node.index()).copied().flatten()
     }
 
+    /// The label value behind a number.
+    pub fn value_name(&self, value: u32) -> &str {
+        self.values.get(value)
+    }
+
     /// How many label values have numbers.
     pub fn values(&self) -> usize {
         self.nodes.len()

@@ -63,7 +63,7 @@ impl Rule {
         let (selector, label) = (&rule.selector, &rule.label);
         Self {
             counter: state.counters.intern(&state.nodes, selector, label, scope.as_ref(), ranked),
-            kind: rule.kind,
+            kind: rule.kind.clone(),
             cause: cause_of(rule),
             counts_itself: requirement.counts_into.contains(&rule.selector),
         }
@@ -111,7 +111,7 @@ fn without_images(requirement: &Requirement) -> Requirement {
 /// The cause a broken rule is known by. What a rule asks goes before what it comes from, because
 /// that decides which events can help.
 fn cause_of(rule: &CounterRule) -> Cause {
-    match (rule.kind, rule.cause) {
+    match (&rule.kind, rule.cause) {
         (RuleKind::Spread { .. }, _) => Cause::Spread,
         (RuleKind::Affinity, _) => Cause::Affinity,
         (RuleKind::AntiAffinity, RuleCause::HostPort) => Cause::HostPort,
@@ -119,5 +119,6 @@ fn cause_of(rule: &CounterRule) -> Cause {
         (RuleKind::AntiAffinity, RuleCause::ReadWriteOncePod) => Cause::ReadWriteOncePod,
         (RuleKind::AntiAffinity, RuleCause::ExistingAntiAffinity) => Cause::ExistingAntiAffinity,
         (RuleKind::AntiAffinity, _) => Cause::AntiAffinity,
+        (RuleKind::AtMost { .. }, _) => Cause::DeviceClaims,
     }
 }

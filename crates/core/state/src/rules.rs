@@ -14,9 +14,9 @@ impl Counters {
     #[inline]
     pub fn obstacle(&self, rules: &[Rule], all: &[Rule], node: NodeId) -> Cause {
         for rule in rules {
-            let cause = match (self.key_of(rule.counter).value(node), rule.kind) {
+            let cause = match (self.key_of(rule.counter).value(node), &rule.kind) {
                 (None, RuleKind::AntiAffinity) => continue,
-                (None, RuleKind::Affinity) => rule.cause,
+                (None, RuleKind::Affinity | RuleKind::AtMost { .. }) => rule.cause,
                 (None, RuleKind::Spread { .. }) => Cause::SpreadLabel,
                 (Some(value), _) if self.allows(rule, all, value) => continue,
                 (Some(_), _) => rule.cause,
@@ -30,12 +30,17 @@ impl Counters {
     #[inline]
     fn allows(&self, rule: &Rule, all: &[Rule], value: u32) -> bool {
         let pods = self.get(rule.counter).count(value);
-        match rule.kind {
+        match &rule.kind {
             RuleKind::AntiAffinity => pods == 0,
             RuleKind::Affinity => pods > 0 || self.is_first_of_its_kind(all),
             RuleKind::Spread { max_skew, .. } => {
                 let with = pods + i64::from(rule.counts_itself);
-                with - self.emptiest_of(rule) <= i64::from(max_skew)
+                with - self.emptiest_of(rule) <= i64::from(*max_skew)
+            }
+            RuleKind::AtMost { most } => {
+                let name = self.key_of(rule.counter).value_name(value);
+                let with = pods + i64::from(rule.counts_itself);
+                with <= most.get(name).copied().map_or(0, i64::from)
             }
         }
     }

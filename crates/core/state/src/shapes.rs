@@ -55,7 +55,7 @@ pub struct Demand {
 }
 
 /// A [`dovetail_model::CounterRule`] with its counter interned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     pub counter: u32,
     pub kind: RuleKind,

@@ -175,6 +175,52 @@ fn a_gang_gets_the_devices_of_all_its_pods_or_none() {
     assert_eq!(run(&mut cluster), names(&["p0", "p1", "p2"]));
 }
 
+/// A member whose claim for so many devices is made for it from a template.
+fn with_own_claim(cluster: &mut Cluster, name: &str, mut pod: Value, count: usize) {
+    pod["spec"]["resourceClaims"] = json!([{"name": "c", "resourceClaimTemplateName": "t"}]);
+    cluster.create(name, pod);
+    let (pod, made) = ((Kind::Pod, "blue".to_owned(), name.to_owned()), format!("{name}-c"));
+    let uid = cluster.server.objects[&pod]["metadata"]["uid"].clone();
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid,
+        "controller": true});
+    claim(cluster, &made, count);
+    let key = (Kind::DeviceClaim, "blue".to_owned(), made.clone());
+    cluster.server.change(&key, |claim| claim["metadata"]["ownerReferences"] = json!([owner]));
+    let statuses = json!([{"name": "c", "resourceClaimName": made}]);
+    cluster.server.change(&pod, |pod| pod["status"]["resourceClaimStatuses"] = statuses.clone());
+}
+
+/// A node has CPU for all of them, and devices for some: the gang is spread as the devices are.
+#[test]
+fn a_gang_puts_as_many_pods_on_a_node_as_get_devices_there() {
+    let mut cluster = cluster(&[2, 5, 4]);
+    for at in 0..5 {
+        with_own_claim(&mut cluster, &format!("p{at}"), member(1, 5, 5), 2);
+    }
+    assert_eq!(run(&mut cluster).len(), 5, "{:?}", cluster.reports());
+    let mut given: Vec<String> =
+        (0..5).flat_map(|at| devices(&cluster, &format!("p{at}-c"))).collect();
+    given.sort();
+    given.dedup();
+    assert_eq!(given.len(), 10, "each device is given once: {given:?}");
+}
+
+/// A gang grows beside its pods that run: their devices are theirs, and do not count twice.
+#[test]
+fn a_gang_that_grows_counts_the_devices_of_its_pods_once() {
+    let mut cluster = cluster(&[4]);
+    for at in 0..3 {
+        with_own_claim(&mut cluster, &format!("p{at}"), member(1, 2, 5), 1);
+    }
+    assert_eq!(run(&mut cluster), names(&[]), "more members may come");
+    cluster.now_ms += 600_000;
+    assert_eq!(run(&mut cluster), names(&["p0", "p1", "p2"]));
+    for at in 3..5 {
+        with_own_claim(&mut cluster, &format!("p{at}"), member(1, 2, 5), 1);
+    }
+    assert_eq!(run(&mut cluster).len(), 1, "{:?}", cluster.reports());
+}
+
 #[test]
 fn the_next_leader_goes_on_where_the_last_one_stopped() {
     for writes in 1..=2 {

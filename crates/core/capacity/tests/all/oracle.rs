@@ -317,7 +317,7 @@ fn rules_allow(world: &Snapshot, pod: &Requirement, node: &Node) -> bool {
         let values: BTreeSet<&String> =
             world.nodes.iter().filter_map(|node| node.labels.get(&rule.label)).collect();
         let itself = pod.counts_into.contains(&rule.selector);
-        match rule.kind {
+        match &rule.kind {
             RuleKind::AntiAffinity => count(here) == 0,
             RuleKind::Affinity => {
                 count(here) > 0 || (itself && values.iter().all(|value| count(value) == 0))
@@ -325,9 +325,10 @@ fn rules_allow(world: &Snapshot, pod: &Requirement, node: &Node) -> bool {
             RuleKind::Spread { max_skew, .. } => {
                 let least = values.iter().map(|value| count(value)).min();
                 least.is_some_and(|least| {
-                    count(here) + i64::from(itself) - least <= i64::from(max_skew)
+                    count(here) + i64::from(itself) - least <= i64::from(*max_skew)
                 })
             }
+            RuleKind::AtMost { .. } => panic!("worlds of the oracle have no claims"),
         }
     })
 }

@@ -94,7 +94,7 @@ fn random_requirement(draw: &mut Reader<'_>) -> Requirement {
         pod.rules = vec![CounterRule {
             selector: "app".to_owned(),
             label: ["zone", "rack"][draw.below(2) as usize].to_owned(),
-            kind: kinds[draw.below(3) as usize],
+            kind: kinds[draw.below(3) as usize].clone(),
             scope: CounterScope::AllNodes,
             cause: RuleCause::Spread,
         }];

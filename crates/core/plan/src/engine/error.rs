@@ -23,22 +23,22 @@ pub enum EngineError {
     #[error("node {node} is not known: add it before changing it")]
     UnknownNode { node: NodeName },
     /// The job is not known.
-    #[error("job {job:?} is not known: it was never submitted or has already ended")]
+    #[error("job {job} is not known: it was never submitted or has already ended")]
     UnknownJob { job: JobId },
     /// Who is spoken of holds nothing.
-    #[error("{owner:?} holds nothing that could be counted: report what it holds first")]
+    #[error("{owner} holds nothing that could be counted: report what it holds first")]
     NothingHeld {
         /// Of whom the event speaks.
         owner: Owner,
     },
     /// The job does not wait.
-    #[error("job {job:?} does not wait: what it needs cannot change while it runs")]
+    #[error("job {job} does not wait: what it needs cannot change while it runs")]
     NotWaiting { job: JobId },
     /// A pod that its job does not have.
-    #[error("job {} has no pod {pod:?}", .pod.job.0)]
+    #[error("job {} has no pod {pod}", .pod.job)]
     UnknownPod { pod: PodId },
     /// The identity is taken.
-    #[error("job {name} has the identity {job:?}, which another job still has")]
+    #[error("job {name} has the identity {job}, which another job still has")]
     DuplicateJob { job: JobId, name: String },
     /// The job has no pods.
     #[error("job {name} has no pod set with at least one pod: there is nothing to place")]

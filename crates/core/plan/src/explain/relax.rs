@@ -212,6 +212,7 @@ fn relax_pod(pod: &mut Requirement, relaxation: Relaxation) {
         }
         Relaxation::DeviceClaims | Relaxation::Features => {
             pod.node_conditions.retain(|c| of_condition(c.cause) != relaxation);
+            pod.rules.retain(|rule| of_rule(rule.cause) != relaxation);
         }
         Relaxation::Rule | Relaxation::HostPort => {
             pod.rules.retain(|rule| of_rule(rule.cause) != relaxation);
@@ -252,5 +253,6 @@ fn of_rule(cause: RuleCause) -> Relaxation {
         | RuleCause::ExistingAntiAffinity => Relaxation::Rule,
         RuleCause::HostPort => Relaxation::HostPort,
         RuleCause::DiskConflict | RuleCause::ReadWriteOncePod => Relaxation::Volume,
+        RuleCause::DeviceClaims => Relaxation::DeviceClaims,
     }
 }

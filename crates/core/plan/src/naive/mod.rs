@@ -120,7 +120,7 @@ pub(crate) fn obstacle(state: &State, shape: ShapeId, slot: NodeId) -> Cause {
     let free = Free::of(state, slot);
     let broken = |causes: &[RuleCause]| rules::broken(state, requirement, causes, slot);
     let lacks = |cause| !conditions_hold(requirement, free.node, cause);
-    let steps: [&dyn Fn() -> Option<Cause>; 17] = [
+    let steps: [&dyn Fn() -> Option<Cause>; 18] = [
         &|| early_obstacle(requirement, free.node),
         &|| broken(&[RuleCause::HostPort]),
         &|| Some(free.obstacle(state, shape)).filter(|cause| *cause != Cause::None),
@@ -136,6 +136,7 @@ pub(crate) fn obstacle(state: &State, shape: ShapeId, slot: NodeId) -> Cause {
         &|| broken(&[RuleCause::Affinity]),
         &|| broken(&[RuleCause::AntiAffinity]),
         &|| broken(&[RuleCause::ExistingAntiAffinity]),
+        &|| broken(&[RuleCause::DeviceClaims]),
         &|| lacks(ConditionCause::DeviceClaims).then_some(Cause::DeviceClaims),
         &|| lacks(ConditionCause::DeclaredFeatures).then_some(Cause::DeclaredFeatures),
     ];

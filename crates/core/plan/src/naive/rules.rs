@@ -23,13 +23,14 @@ pub(super) fn broken(
 
 /// What a rule is known by: what it asks goes before what it says it comes from.
 fn of_rule(rule: &CounterRule) -> RuleCause {
-    match rule.kind {
+    match &rule.kind {
         RuleKind::Spread { .. } => RuleCause::Spread,
         RuleKind::Affinity => RuleCause::Affinity,
         RuleKind::AntiAffinity => match rule.cause {
             RuleCause::Spread | RuleCause::Affinity => RuleCause::AntiAffinity,
             cause => cause,
         },
+        RuleKind::AtMost { .. } => RuleCause::DeviceClaims,
     }
 }
 
@@ -43,10 +44,15 @@ fn breaks(
     let here = label(&state.nodes.cold(slot).node, &rule.label);
     let count = here.and_then(|here| counts.get(here)).copied().unwrap_or(0);
     let counts_itself = i64::from(requirement.counts_into.contains(&rule.selector));
-    match (rule.kind, here) {
+    match (&rule.kind, here) {
         (RuleKind::AntiAffinity, None) => None,
         (RuleKind::Spread { .. }, None) => Some(Cause::SpreadLabel),
         (RuleKind::Affinity, None) => Some(Cause::Affinity),
+        (RuleKind::AtMost { .. }, None) => Some(Cause::DeviceClaims),
+        (RuleKind::AtMost { most }, Some(here)) => {
+            let most = most.get(here).copied().unwrap_or(0);
+            (count + counts_itself > i64::from(most)).then_some(Cause::DeviceClaims)
+        }
         (RuleKind::AntiAffinity, Some(_)) => (count > 0).then_some(match of_rule(rule) {
             RuleCause::HostPort => Cause::HostPort,
             RuleCause::DiskConflict => Cause::DiskConflict,
@@ -63,7 +69,7 @@ fn breaks(
                 emptiest = 0;
             }
             let skew = count + counts_itself - emptiest;
-            (skew > i64::from(max_skew)).then_some(Cause::Spread)
+            (skew > i64::from(*max_skew)).then_some(Cause::Spread)
         }
     }
 }

@@ -493,6 +493,13 @@ fn preference(choose: &mut Choices<'_>) -> Preference {
     Preference { points, to }
 }
 
+/// So many pods per node or pool; some that exist are not named, and some named ones do not exist.
+fn at_most(choose: &mut Choices<'_>) -> RuleKind {
+    let most = ["n0", "n1", "n2", "n5", "n99", "5", "9"];
+    let most = most.map(|value| (value.to_owned(), choose.among(&[0, 1, 1, 2, 3])));
+    RuleKind::AtMost { most: Arc::new(most.into()) }
+}
+
 fn rule(choose: &mut Choices<'_>) -> CounterRule {
     let label = choose.among(&["zone-label", "rack-label", "pool", "metadata.name"]);
     let own = choose.among(&[SELECTORS[0], SELECTORS[0], SELECTORS[1]]);
@@ -500,7 +507,7 @@ fn rule(choose: &mut Choices<'_>) -> CounterRule {
     let spread = |max_skew| (RuleKind::Spread { max_skew, min_domains }, RuleCause::Spread);
     let none = |cause| (RuleKind::AntiAffinity, cause);
     let (name, cluster) = ("metadata.name", "dovetail.dev/cluster");
-    let ((kind, cause), selector, label) = match choose.below(18) {
+    let ((kind, cause), selector, label) = match choose.below(19) {
         0 | 1 => ((RuleKind::Affinity, RuleCause::Affinity), own, label),
         2 | 12 => (none(RuleCause::AntiAffinity), own, label),
         3 | 13 => (none(RuleCause::ExistingAntiAffinity), own, label),
@@ -509,6 +516,7 @@ fn rule(choose: &mut Choices<'_>) -> CounterRule {
         8 | 14 => (none(RuleCause::HostPort), SELECTORS[2], name),
         9 | 15 | 16 => (none(RuleCause::DiskConflict), SELECTORS[3], name),
         10 | 17 => (none(RuleCause::ReadWriteOncePod), SELECTORS[4], cluster),
+        18 => ((at_most(choose), RuleCause::DeviceClaims), own, choose.among(&[name, "pool"])),
         _ => (spread(1), own, cluster),
     };
     let eligible =

@@ -132,7 +132,7 @@ fn spread_and_affinity_become_rules_over_named_counters() {
                 {"topologyKey": "host", "labelSelector": web}]}}});
     let found = required(spec, &Facts::default()).unwrap();
     let rules: Vec<(&str, &str, RuleKind)> =
-        found.rules.iter().map(|rule| (&*rule.selector, &*rule.label, rule.kind)).collect();
+        found.rules.iter().map(|rule| (&*rule.selector, &*rule.label, rule.kind.clone())).collect();
     let together = "in [everything]: everything and in a,b: app=web";
     let spread = RuleKind::Spread { max_skew: 2, min_domains: Some(3) };
     assert_eq!(

@@ -8,7 +8,7 @@ use dovetail_model::{Job, Requirement, RuleCause};
 use dovetail_plan::{Engine, View};
 
 /// Rules of one kind, and what their owner calls them.
-const KINDS: [(&[RuleCause], &str); 5] = [
+const KINDS: [(&[RuleCause], &str); 6] = [
     (&[RuleCause::AntiAffinity, RuleCause::ExistingAntiAffinity], "their own pod anti-affinity"),
     (&[RuleCause::Affinity], "their own pod affinity"),
     (&[RuleCause::Spread], "their own topology spread constraints"),
@@ -17,6 +17,7 @@ const KINDS: [(&[RuleCause], &str); 5] = [
         &[RuleCause::DiskConflict, RuleCause::ReadWriteOncePod],
         "the volumes that only one of them may use at a time",
     ),
+    (&[RuleCause::DeviceClaims], "the devices that their claims need together"),
 ];
 
 /// The rules of a job's pods about each other without which it would start now: those of one kind

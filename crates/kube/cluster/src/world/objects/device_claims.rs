@@ -31,7 +31,9 @@ pub(crate) struct DeviceClaims {
 /// Which nodes have devices for some claims together.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    pub(crate) fits: Vec<Box<str>>,
+    /// Nodes that have devices, and how many pods with such claims get some there, one after the
+    /// other; 1 where only one is asked for.
+    pub(crate) fits: Vec<(Box<str>, u32)>,
     /// Nodes with devices.
     pub(crate) looked_at: usize,
     /// The node that says best why none does.
@@ -235,17 +237,21 @@ impl DeviceClaims {
         }
     }
 
-    /// What nodes answer to claims, remembered where these have nothing.
+    /// What nodes answer to claims, of which so many pods have `own` ones, remembered where these
+    /// have nothing.
     pub(crate) fn surveyed(
         &self,
-        claims: &[&ResourceClaim],
+        (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
         survey: impl FnOnce() -> Survey,
     ) -> Arc<Survey> {
         if claims.iter().any(|claim| claim.allocation.is_some()) {
             return Arc::new(survey());
         }
-        let asked: Vec<_> = claims.iter().map(|claim| &claim.asked).collect();
-        let asked = format!("{asked:?}");
+        let asked = |claims: &[&ResourceClaim]| {
+            let asked: Vec<_> = claims.iter().map(|claim| &claim.asked).collect();
+            format!("{asked:?}")
+        };
+        let asked = asked(claims) + &asked(own);
         let mut surveys = self.surveys.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(surveys.entry(asked).or_insert_with(|| Arc::new(survey())))
     }

@@ -3,26 +3,34 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use dovetail_devices::{Held, Outcome, Place, RequestLook, allocate};
+use dovetail_devices::{Allotment, Held, Outcome, Place, RequestLook, allocate};
 use dovetail_model::node::NAME_LABEL;
 use dovetail_model::requirement::Operator;
-use dovetail_model::{ConditionCause, NodeCondition, SelectorTerm};
-use dovetail_objects::{Allocation, Pod, ResourceClaim};
+use dovetail_model::{ConditionCause, CounterRule, NodeCondition, SelectorTerm};
+use dovetail_objects::{Allocation, ResourceClaim};
 
 use crate::translate::NotYet;
 use crate::world::objects::Objects;
 use crate::world::objects::device_claims::{MOST_CONSUMERS, Standing, Survey};
+use crate::world::objects::pods::Slot;
+use crate::world::readings::device_copies::{at_most, own_claims};
 
+/// Pods with claims that are counted for a node: more than kubelet's default takes.
+const MOST_COPIES: usize = 128;
 /// States that a search looks at for one node before it is given up undecided.
 const STEPS: u64 = 20_000;
 
-/// What the claims of a pod ask of its node; none if it has no claims.
-pub(crate) fn conditions(objects: &Objects, pod: &Pod) -> Result<Vec<NodeCondition>, NotYet> {
+/// What the claims of a pod ask of its node; nothing if it has no claims.
+pub(crate) fn asked_of_node(
+    objects: &Objects,
+    slot: Slot,
+) -> Result<(Vec<NodeCondition>, Option<CounterRule>), NotYet> {
+    let pod = &*objects.pods.get(slot).pod;
     let claims = objects.device_claims.of_pod(pod)?;
     let (mut conditions, mut to_allocate) = (Vec::new(), Vec::new());
     if !pod.node.is_empty() {
         let has = claims.into_iter().filter_map(|claim| claim.allocation.as_ref());
-        return Ok(has.filter_map(|has| has.nodes.clone()).map(condition).collect());
+        return Ok((has.filter_map(|has| has.nodes.clone()).map(condition).collect(), None));
     }
     for claim in claims {
         match objects.device_claims.standing(claim, pod) {
@@ -42,11 +50,12 @@ pub(crate) fn conditions(objects: &Objects, pod: &Pod) -> Result<Vec<NodeConditi
             }
         }
     }
-    if !to_allocate.is_empty() {
-        let survey = fitting(objects, pod, &to_allocate)?;
-        conditions.push(named(survey.fits.iter().map(|node| &**node)));
+    if to_allocate.is_empty() {
+        return Ok((conditions, None));
     }
-    Ok(conditions)
+    let survey = fitting(objects, slot, &to_allocate)?;
+    conditions.push(named(survey.fits.iter().map(|(node, _)| &**node)));
+    Ok((conditions, at_most(objects, slot, &survey)))
 }
 
 fn condition(any_of: Vec<Vec<SelectorTerm>>) -> NodeCondition {
@@ -60,9 +69,20 @@ fn named<'a>(nodes: impl Iterator<Item = &'a str>) -> NodeCondition {
 }
 
 /// Nodes on which these claims get devices, or have them.
-fn fitting(objects: &Objects, pod: &Pod, claims: &[&ResourceClaim]) -> Result<Arc<Survey>, NotYet> {
+fn fitting(
+    objects: &Objects,
+    slot: Slot,
+    claims: &[&ResourceClaim],
+) -> Result<Arc<Survey>, NotYet> {
+    let entry = objects.pods.get(slot);
+    let pod = &*entry.pod;
+    let own: Vec<&ResourceClaim> = match entry.gang {
+        Some(_) => own_claims(objects, pod).collect(),
+        None => Vec::new(),
+    };
     let held = without(&objects.device_claims.held, claims);
-    let survey = objects.device_claims.surveyed(claims, || survey(objects, &held, claims));
+    let survey =
+        objects.device_claims.surveyed((claims, &own), || survey(objects, &held, (claims, &own)));
     if !survey.fits.is_empty() {
         return Ok(survey);
     }
@@ -91,11 +111,16 @@ fn fitting(objects: &Objects, pod: &Pod, claims: &[&ResourceClaim]) -> Result<Ar
     })
 }
 
-/// Asks every node that has devices.
-fn survey(objects: &Objects, held: &Held, claims: &[&ResourceClaim]) -> Survey {
+/// Asks every node that has devices; also for how many pods with claims like `own`, if any.
+fn survey(
+    objects: &Objects,
+    held: &Held,
+    (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
+) -> Survey {
     let with_devices = objects.device_claims.nodes();
     let mut survey = Survey::default();
     let (mut nearest, mut has_failed) = (None, false);
+    let mut scratch = Cow::Borrowed(held);
     for node in objects.nodes.names() {
         if with_devices.as_ref().is_some_and(|those| !those.contains(node)) {
             continue;
@@ -104,7 +129,13 @@ fn survey(objects: &Objects, held: &Held, claims: &[&ResourceClaim]) -> Survey {
         let place = Place { node, labels: &object.meta.labels };
         survey.looked_at += 1;
         match on_node(objects, held, place, claims) {
-            Outcome::Fits(_) => survey.fits.push(node.into()),
+            Outcome::Fits(given) => {
+                let more = match own.is_empty() {
+                    true => 0,
+                    false => copies(objects, scratch.to_mut(), place, (given, own)),
+                };
+                survey.fits.push((node.into(), 1 + more));
+            }
             Outcome::Undecided => {}
             Outcome::Error(_) if has_failed => {}
             Outcome::Error(_) => (survey.telling, has_failed) = (Some(node.into()), true),
@@ -118,6 +149,27 @@ fn survey(objects: &Objects, held: &Held, claims: &[&ResourceClaim]) -> Survey {
         }
     }
     survey
+}
+
+/// For how many more pods with such claims a node has devices, after one got these: counted in the
+/// order in which they are set aside. `held` is what others have, then as before.
+fn copies(
+    objects: &Objects,
+    held: &mut Held,
+    place: Place<'_>,
+    (first, own): (Vec<Allotment>, &[&ResourceClaim]),
+) -> u32 {
+    let mut given = vec![first];
+    while let Some(last) = given.last().filter(|_| given.len() <= MOST_COPIES) {
+        last.iter().for_each(|allotment| held.add(&allotment.allocation()));
+        match allocate(&objects.device_claims.catalog, held, place, own, STEPS) {
+            Outcome::Fits(next) => given.push(next),
+            _ => break,
+        }
+    }
+    let counted = given.len().min(MOST_COPIES);
+    given[..counted].iter().flatten().for_each(|one| held.remove(&one.allocation()));
+    counted as u32 - 1
 }
 
 /// The requests that lack devices; all where each has enough by itself.

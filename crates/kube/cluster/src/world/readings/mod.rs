@@ -2,6 +2,7 @@
 
 pub(crate) mod decided;
 pub(crate) mod device_claims;
+pub(crate) mod device_copies;
 pub(crate) mod gang;
 pub(crate) mod requirements;
 pub(crate) mod roll;

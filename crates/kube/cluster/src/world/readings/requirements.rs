@@ -41,7 +41,7 @@ impl Requirements {
     /// What a pod that runs would need if it waited, as far as that can be said.
     pub(crate) fn would_need(&mut self, objects: &Objects, slot: Slot) -> Arc<Requirement> {
         let pod = &objects.pods.get(slot).pod;
-        let required = requirement(objects, pod).unwrap_or_else(|_| {
+        let required = requirement(objects, slot).unwrap_or_else(|_| {
             let held = held(pod, &objects.facts, &objects.settings.rules);
             Requirement { resources: held.resources, ..Requirement::default() }
         });

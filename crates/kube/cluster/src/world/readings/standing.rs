@@ -5,7 +5,8 @@ use std::sync::Arc;
 use dovetail_model::{Holding, HoldingId, NodeName, Owner, Phase, PodId, Requirement};
 use dovetail_objects::Pod;
 
-use super::device_claims::conditions;
+use super::device_claims::asked_of_node;
+use super::device_copies::counted_as;
 use crate::translate::{
     NotYet, held, kept_away_by, pod as translated, said_run_time, started_ms, whole_devices,
 };
@@ -78,7 +79,7 @@ fn wish(objects: &Objects, slot: Slot) -> Result<Requirement, NotYet> {
     if entry.gang.is_none() {
         objects.descriptions.may_start_alone(&entry.pod)?;
     }
-    requirement(objects, &entry.pod)
+    requirement(objects, slot)
 }
 
 /// Whether a pod is to have a name in the engine: it waits, or is ours and on a node.
@@ -91,14 +92,18 @@ pub(crate) fn wants_id(objects: &Objects, slot: Slot) -> bool {
 }
 
 /// What a pod of ours needs, with what depends on other pods.
-pub(crate) fn requirement(objects: &Objects, pod: &Pod) -> Result<Requirement, NotYet> {
+pub(crate) fn requirement(objects: &Objects, slot: Slot) -> Result<Requirement, NotYet> {
+    let pod = &*objects.pods.get(slot).pod;
     let (facts, rules) = (&objects.facts, &objects.settings.rules);
     let mut requirement = match pod.has_resource_claims {
         false => translated(pod, facts, rules)?,
         true => {
             let plain = Pod { has_resource_claims: false, ..pod.clone() };
             let mut requirement = translated(&plain, facts, rules)?;
-            requirement.node_conditions.extend(conditions(objects, pod)?);
+            let (conditions, rule) = asked_of_node(objects, slot)?;
+            requirement.node_conditions.extend(conditions);
+            requirement.rules.extend(rule);
+            requirement.counts_into.extend(counted_as(objects, slot));
             requirement
         }
     };
@@ -151,6 +156,7 @@ pub(crate) fn holding(
     let mut counts_into = held.counts_into;
     let counting = objects.registry.counting(pod, objects.namespace_labels(pod));
     counts_into.extend(counting.iter().map(|name| name.to_string()));
+    counts_into.extend(counted_as(objects, slot));
     let memory_bytes = objects.nodes.device_memory_bytes(&node);
     Holding {
         id: HoldingId(0),

@@ -49,7 +49,7 @@ impl<'w> VolumeView<'w> {
     /// gone or cannot be placed as it is.
     pub fn asked_by_volumes(self, pod: PodId) -> Option<Arc<Requirement>> {
         let slot = self.objects.pods.by_id(pod)?;
-        let all = requirement(self.objects, &self.objects.pods.get(slot).pod).ok()?;
+        let all = requirement(self.objects, slot).ok()?;
         let mut node_conditions = all.node_conditions;
         node_conditions.retain(|condition| is_of_volumes_there(condition.cause));
         let tolerations = all.tolerations;
