@@ -67,7 +67,7 @@ struct Entry {
 pub fn read(path: &Path) -> Result<Baseline> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("--baseline {name}: cannot read it"))?;
+        .with_context(|| format!("--baseline {name}: cannot read the file"))?;
     let bad = |problem: String| BadInput(format!("--baseline {name}: {problem}"));
     let file: File = serde_json::from_str(&text).map_err(|error| {
         let told = bad_json(&name, 1, "not an audit report", &error.to_string());

@@ -35,7 +35,7 @@ struct Entry {
 pub fn read(path: &Path) -> Result<SuppressionPolicy> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("--ignore-file {name}: cannot read it"))?;
+        .with_context(|| format!("--ignore-file {name}: cannot read the file"))?;
     parse(&text, &name).map_err(|problem| BadInput(format!("--ignore-file {problem}")).into())
 }
 

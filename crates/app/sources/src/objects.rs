@@ -257,7 +257,8 @@ fn newest(paths: &[PathBuf]) -> Result<u64> {
             };
             let at_ms = match collected_at(&file).map_err(told)? {
                 Some(at_ms) => at_ms,
-                None => written().with_context(|| format!("{}: cannot read it", file.display()))?,
+                None => written()
+                    .with_context(|| format!("{}: cannot read the file", file.display()))?,
             };
             newest_ms = newest_ms.max(at_ms);
         }

@@ -56,7 +56,7 @@ pub struct LedgerFlags {
     /// With --from-ledger: which cluster of the ledger [default: the only one]
     #[arg(long, value_name = "NAME", requires = "from_ledger", conflicts_with = "jobs")]
     cluster: Option<String>,
-    /// With --from-ledger: a file to write the machines to
+    /// With --from-ledger: a file to write the nodes to
     #[arg(long, value_name = "FILE", requires = "from_ledger", conflicts_with = "jobs")]
     to_nodes: Option<PathBuf>,
 }
@@ -304,7 +304,7 @@ impl LedgerExport {
                 format!("{} of the period", duration_of_seconds(3_600.0 * self.hours_never_read)),
             ),
             ("unknown of all", "submission (taken as the start), outcome, priority".to_owned()),
-            ("machines", format!("{}, with {} GPUs", number(self.nodes), whole(self.gpus))),
+            ("nodes", format!("{}, with {} GPUs", number(self.nodes), whole(self.gpus))),
             (
                 "CPU and memory unknown",
                 format!("{}: ample", of(self.nodes_without_cpu_and_memory, self.nodes)),
@@ -314,7 +314,7 @@ impl LedgerExport {
         if self.nodes_without_cpu_and_memory == 0 {
             rows.retain(|(name, _)| *name != "CPU and memory unknown");
         }
-        rows.extend(self.written_nodes.clone().map(|path| ("machines written", path)));
+        rows.extend(self.written_nodes.clone().map(|path| ("nodes written", path)));
         facts(rows)
     }
 }

@@ -30,7 +30,7 @@ pub mod reserve;
 pub mod starts;
 
 pub use dovetail_order::Order;
-pub use dovetail_order::estimate::EstimatesConfig;
+pub use dovetail_order::estimate::{EstimatesConfig, RunTimesError, check as check_run_times};
 pub use dovetail_order::queues::quota::{QueueUse, QuotaBlock};
 pub use dovetail_policy::learn::{
     CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, LearntError, LearntFile, LearntFileError, PodKind,
@@ -42,7 +42,7 @@ pub use dovetail_state::State;
 pub use dovetail_state::cause::{Cause, CauseCounts};
 pub use dovetail_state::shapes::ShapeId;
 pub use dovetail_state::view::View;
-pub use engine::{Batch, Engine, EngineConfig, EngineError, Learned, LearnedError};
+pub use engine::{Batch, Engine, EngineConfig, EngineError, Learned};
 pub use gang::{PlacedPod, UnknownLevel};
 pub use preemption::{PreemptionConfig, SearchEffort};
 pub use reserve::ReserveConfig;

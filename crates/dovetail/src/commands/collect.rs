@@ -42,7 +42,7 @@ pub(crate) fn run(app: &App, flags: &CollectFlags) -> Result<()> {
     if let (Some(report), Some(names)) = (&flags.translate, &flags.names) {
         let names = read_names(names)?;
         let text = fs::read_to_string(report)
-            .with_context(|| format!("{}: cannot read it", report.display()))?;
+            .with_context(|| format!("{}: cannot read the file", report.display()))?;
         return app.print(&names.translate(&text));
     }
     let to = flags.to.as_deref().context("the command line asks for it")?;

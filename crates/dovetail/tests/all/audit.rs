@@ -415,7 +415,7 @@ fn what_cannot_be_audited_is_told() {
         2,
         "context \"prod\" does not exist; pass --context NAME (available: dev)",
     );
-    told("audit --from nothing.json", 1, "cannot read nothing.json: check the path");
+    told("audit --from nothing.json", 1, "nothing.json: cannot read the file: check the path");
     folder.write("cut.json", &folder.read("dump.json")[..500]);
     told("audit --from cut.json", 3, "cut.json:1:500: invalid JSON (EOF while parsing");
     folder.write("empty.json", r#"{"kind": "List", "items": []}"#);

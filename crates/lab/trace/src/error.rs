@@ -80,7 +80,7 @@ pub enum TraceError {
         known: String,
     },
     /// Machines were found where jobs are wanted, or the reverse.
-    #[error("{file}: this is {found}, which holds {holds}; expected {wanted}")]
+    #[error("{file}: expected {wanted}, and the file holds {holds} (format {found})")]
     WrongKind {
         /// Path as given.
         file: String,

@@ -51,7 +51,7 @@ impl FromStr for NodesFlag {
         match nodes {
             _ if gpus > u64::from(MAX_GPUS) => Err(format!("more than {MAX_GPUS} GPUs")),
             0 => Err("no machine: the counts before x sum up to 0".to_owned()),
-            nodes if nodes > MAX_NODES => Err(format!("more than {MAX_NODES} machines")),
+            nodes if nodes > MAX_NODES => Err(format!("more than {MAX_NODES} nodes")),
             _ => Ok(Self::Sizes(sizes)),
         }
     }
@@ -61,11 +61,11 @@ fn size(text: &str) -> Result<(u32, u32), String> {
     let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     let both = text.split_once('x').filter(|(count, gpus)| is_number(count) && is_number(gpus));
     let (count, gpus) = both.ok_or(
-        "expected a CSV file with machines, or COUNTxGPUS such as 8x8, several joined with commas \
+        "expected a CSV file with nodes, or COUNTxGPUS such as 8x8, several joined with commas \
          such as 4x8,2x4",
     )?;
     // What is no u32 is larger than one.
-    let count = count.parse().map_err(|_| format!("more than {MAX_NODES} machines"))?;
+    let count = count.parse().map_err(|_| format!("more than {MAX_NODES} nodes"))?;
     let gpus = gpus.parse().ok().filter(|gpus| *gpus <= MAX_NODE_GPUS);
     Ok((count, gpus.ok_or_else(|| format!("more than {MAX_NODE_GPUS} GPUs in a machine"))?))
 }

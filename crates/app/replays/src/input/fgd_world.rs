@@ -20,7 +20,7 @@ pub struct OrderFlags {
     /// fgd: file with orders of arrival, one line per seed [default: computed from the seed]
     #[arg(long, value_name = "FILE")]
     pub arrivals: Option<PathBuf>,
-    /// fgd: file with tie-break orders of the machines, one line per trace and seed
+    /// fgd: file with tie-break orders of the nodes, one line per trace and seed
     /// [default: computed from the seed]
     #[arg(long, value_name = "FILE")]
     pub node_order: Option<PathBuf>,

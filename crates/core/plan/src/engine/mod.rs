@@ -51,7 +51,7 @@ pub use config::EngineConfig;
 pub use error::EngineError;
 pub(crate) use foreign::Foreign;
 pub(crate) use jobs::{JobRecord, Jobs};
-pub use learned::{Learned, LearnedError};
+pub use learned::Learned;
 pub use listing::{Listing, WaitingBelow};
 pub use placement::WouldGo;
 pub(crate) use placement::{Placement, Search};

@@ -27,7 +27,7 @@ pub(crate) struct BoundsFlags {
     /// What is bounded: arrivals that fit together (fgd), or times (timed)
     #[arg(long, value_enum, value_name = "NAME")]
     protocol: Protocol,
-    /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
     #[arg(long, value_name = "FILE|SIZES")]
     nodes: NodesFlag,
     /// fgd: file with the pods

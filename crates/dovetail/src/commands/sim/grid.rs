@@ -41,7 +41,7 @@ pub(crate) struct GridFlags {
     /// How the traces are replayed
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) protocol: Protocol,
-    /// Machines: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
     #[arg(long, value_name = "FILE|SIZES")]
     pub(crate) nodes: NodesFlag,
     /// fgd: files with pods, one trace each

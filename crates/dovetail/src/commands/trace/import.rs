@@ -21,7 +21,7 @@ use dovetail_replays::input::trace_file::{self, RowFlags};
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ImportFlags {
-    /// File with jobs or machines, plain or gzip
+    /// File with jobs or nodes, plain or gzip
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// File to write
@@ -98,7 +98,7 @@ impl Imported {
     fn text(&self) -> String {
         let mut rows = vec![("read as", self.format.to_string())];
         rows.extend(self.jobs.map(|jobs| ("jobs", whole(jobs as u64))));
-        rows.extend(self.nodes.map(|nodes| ("machines", whole(nodes as u64))));
+        rows.extend(self.nodes.map(|nodes| ("nodes", whole(nodes as u64))));
         rows.push(("bad rows left out", whole(self.skipped_rows as u64)));
         rows.push(("written", self.written.clone()));
         facts(rows)

@@ -1,4 +1,4 @@
-//! `dovetail trace`: files with jobs and machines.
+//! `dovetail trace`: files with jobs and nodes.
 
 mod export;
 mod import;

@@ -104,10 +104,10 @@ impl TraceWritten {
         };
         facts(vec![
             ("seed", self.settings.seed.to_string()),
-            ("machines", format!("{}, with {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
+            ("nodes", format!("{}, with {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
             ("jobs", of(self.jobs as f64, model.expected_jobs)),
             ("GPU-hours", of(self.gpu_hours, model.expected_gpu_hours)),
-            ("machines written", to_nodes.display().to_string()),
+            ("nodes written", to_nodes.display().to_string()),
             ("jobs written", to_jobs.display().to_string()),
         ])
     }

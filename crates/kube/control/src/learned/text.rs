@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use dovetail_model::RunTimeTables;
-use dovetail_plan::{Learned, LearnedError, LearntFile, LearntFileError};
+use dovetail_plan::{Learned, LearntFile, LearntFileError, RunTimesError, check_run_times};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -37,7 +37,7 @@ pub(super) enum BadText {
     #[error("{RUN_TIMES}: format {found}, expected {FORMAT}")]
     Format { found: String },
     #[error("{RUN_TIMES}: {0}")]
-    Number(LearnedError),
+    RunTimes(RunTimesError),
 }
 
 /// What was learned, as data. Of run times, the groups that nothing was added to for longest are
@@ -79,9 +79,9 @@ pub(super) fn read(data: &Data) -> Result<Learned, BadText> {
         if file.format != FORMAT {
             return Err(BadText::Format { found: file.format });
         }
+        check_run_times(&file.run_times).map_err(BadText::RunTimes)?;
         learned.run_times = Some(file.run_times);
     }
-    learned.check().map_err(BadText::Number)?;
     Ok(learned)
 }
 

@@ -45,7 +45,7 @@ pub struct Skipped {
 #[derive(Debug, Error)]
 pub enum DumpError {
     /// A file or folder that cannot be opened or read.
-    #[error("cannot read {}: check the path and its permissions", .path.display())]
+    #[error("{}: cannot read the file: check the path and its permissions", .path.display())]
     Io {
         /// The file.
         path: PathBuf,

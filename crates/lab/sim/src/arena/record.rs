@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_units::place::{Place, bad_json};
+use dovetail_units::place::{CARRIAGE_RETURNS, Place, bad_json};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -150,6 +150,10 @@ pub fn resumed(
     plan: &Plan,
     wanted: &Settings,
 ) -> Result<Resumed, RecordError> {
+    if text.lines().next().is_some_and(|first| first.trim_end().contains('\r')) {
+        let place = Place::line(file, 1);
+        return Err(RecordError::Line(format!("{place}: {CARRIAGE_RETURNS}")));
+    }
     let mut found = Resumed::default();
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     check_cut(file, &text[..whole], &text[whole..], wanted)?;
@@ -332,6 +336,7 @@ mod tests {
         for (file, at, problem) in [
             ("job_id,duration\n".to_owned(), 1, "expected"),
             ("my only notes".to_owned(), 1, "it has no end"),
+            (text.repeat(2).replace('\n', "\r"), 1, "lines end with a carriage return alone"),
             ("{".to_owned() + &text[2..30], 1, "it has no end"),
             (text.clone() + "my notes", 2, "it has no end"),
             (text.clone() + &line(&record("p", 1.0)) + &line(&record("p", 1.0)), 3, "twice"),

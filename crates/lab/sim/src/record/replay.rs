@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind, Read};
 
 use dovetail_model::Action;
 use dovetail_plan::{Batch, Engine};
-use dovetail_units::place::bad_json;
+use dovetail_units::place::{CARRIAGE_RETURNS, bad_json};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -172,6 +172,9 @@ impl<'f, R: BufRead> Lines<'f, R> {
         let mut lines = Self { file, input, line: 0, text: String::new() };
         if !lines.advance()? {
             return Err(lines.problem("the file is empty: expected the header of a recording"));
+        }
+        if lines.text.trim_end().contains('\r') {
+            return Err(lines.problem(CARRIAGE_RETURNS));
         }
         if lines.text.starts_with(HEADER) && !lines.text.ends_with('\n') {
             return Err(lines.cut_off());

@@ -161,7 +161,7 @@ fn notes(comparison: &ArrivalComparison) -> Vec<String> {
         spread,
         limit,
         "Decisions per second count deciding and committing on one core of the machine that ran it; they differ \
-         between machines, everything else does not."
+         between nodes, everything else does not."
             .to_owned(),
     ];
     notes.extend(comparison.policies.iter().filter_map(|policy| {

@@ -120,6 +120,8 @@ fn a_recording_that_was_cut_off_is_told_from_a_whole_one_wherever_it_was_cut() {
             other => panic!("cut at {kept}: {other:?}"),
         }
     }
+    let old_mac = replay("log", text.replace('\n', "\r").as_bytes()).unwrap_err().to_string();
+    assert!(old_mac.starts_with("log:1: lines end with a carriage return alone;"), "{old_mac}");
     let without_a_line = text.replacen(&text[ends[0]..ends[1]], "", 1);
     let longer = format!("{text}{}", &text[ends[1]..ends[2]]);
     for changed in [without_a_line, longer] {

@@ -85,7 +85,7 @@ fn trace_of(mut lines: LineReader, options: &ReadOptions) -> Result<Trace, Trace
         Format::Nodes | Format::OpenbNodes => Err(TraceError::WrongKind {
             file: lines.file().to_owned(),
             found: format,
-            holds: "machines",
+            holds: "nodes",
             wanted: "jobs",
         }),
     }
@@ -100,7 +100,7 @@ fn cluster_of(mut lines: LineReader, options: &ReadOptions) -> Result<Cluster, T
             file: lines.file().to_owned(),
             found: format,
             holds: "jobs",
-            wanted: "machines",
+            wanted: "nodes",
         }),
     }
 }

@@ -35,11 +35,11 @@ pub fn write_trace(trace: &Trace, mut output: impl Write) -> Result<(), TraceErr
 /// # Errors
 /// As [`write_trace`].
 pub fn write_cluster(cluster: &Cluster, mut output: impl Write) -> Result<(), TraceError> {
-    write_header(&mut output, "machines", &NODE_COLUMNS)?;
+    write_header(&mut output, "nodes", &NODE_COLUMNS)?;
     for node in &cluster.nodes {
         node.check().map_err(|violation| unwritable(&node.name, violation))?;
         let name = Some(node.name.clone());
-        let mut line = Line::new(&mut output, "machines");
+        let mut line = Line::new(&mut output, "nodes");
         line.put(checked_text(&node.name, "node_name", &name)?)?;
         line.put(&node.cpu_milli.to_string())?;
         line.put(&node.memory_bytes.to_string())?;
@@ -50,7 +50,7 @@ pub fn write_cluster(cluster: &Cluster, mut output: impl Write) -> Result<(), Tr
         line.put(checked_text(&node.name, "zone", &node.zone)?)?;
         line.end()?;
     }
-    output.flush().map_err(|source| TraceError::Write { what: "machines", source })
+    output.flush().map_err(|source| TraceError::Write { what: "nodes", source })
 }
 
 fn is_known(trace: &Trace, column: &str) -> bool {
