@@ -4,6 +4,7 @@
 //! continued by the next one.
 
 mod document;
+mod latency;
 mod run;
 
 use std::collections::BTreeMap;
@@ -17,11 +18,13 @@ use dovetail_model::MigTable;
 use dovetail_settings::errors::UsageError;
 use dovetail_sharing::guard::left_today;
 use dovetail_sharing::names::RECORD;
+use dovetail_sharing::watch::Watch;
 use dovetail_sharing::{
     Component, GpuNode, Mode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record,
     SharingPolicy, Step, Timing, begin, problems, revert, status_patch,
 };
 use dovetail_sources::kubeconfig::ConnectionFlags;
+use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 use serde_json::Value;
 
 use crate::changes::{NodeChange, changes, present};
@@ -49,6 +52,9 @@ pub struct Options {
     pub poll_ms: u64,
     /// Nothing is written.
     pub is_dry_run: bool,
+    /// Where latency is read, and how it is reached.
+    pub prometheus: ServerChoice,
+    pub way: WayFlags,
 }
 
 struct Apply<'a> {
@@ -92,6 +98,9 @@ pub async fn apply(
     for (policy, problem) in policies.iter().zip(&problems) {
         let next = match problem {
             None => {
+                if this.judge(policy, &objects, &mut document).await? {
+                    objects = this.objects().await?;
+                }
                 let (next, has_changed) = this.follow(policy, &objects, &mut document).await?;
                 if has_changed {
                     objects = this.objects().await?;
@@ -260,11 +269,14 @@ impl<'a> Apply<'a> {
         let selected = selected(objects, &policy.spec);
         let records: Vec<Record> = selected.iter().filter_map(|(_, seen)| record(seen)).collect();
         let percent = policy.spec.budget.percent_per_day;
-        let mut left = left_today(selected.len(), percent, records.iter(), now_ms());
+        let (share, why) = self.step(policy, &selected);
+        let left_today = left_today(selected.len(), percent, records.iter(), now_ms());
+        let mut left = left_today.min(share);
         while let Some(change) = planned.next() {
             let held_back = match (self.options.is_dry_run, policy.spec.apply, left) {
                 (true, ..) => Some("planned"),
                 (_, false, _) => Some("planned: the policy does not set `apply: true`"),
+                (.., 0) if left_today >= share => why.as_deref(),
                 (.., 0) => Some("planned: the policy's budget for today is used up"),
                 _ => None,
             };
@@ -280,7 +292,8 @@ impl<'a> Apply<'a> {
                 document.nodes.extend(planned.map(row));
                 return Ok((Some(next), has_changed));
             }
-            let row = self.change(&change, self.table(&objects.nodes[&change.node])).await?;
+            let table = self.table(&objects.nodes[&change.node]);
+            let row = self.change(policy, &change, table).await?;
             left -= usize::from(row.is_changed);
             // Also what was undone, or refused, leaves the node otherwise than it was read.
             has_changed = true;
@@ -289,7 +302,12 @@ impl<'a> Apply<'a> {
         Ok((None, has_changed))
     }
 
-    async fn change(&self, change: &NodeChange, table: Option<&MigTable>) -> Result<NodeRow> {
+    async fn change(
+        &self,
+        policy: &SharingPolicy,
+        change: &NodeChange,
+        table: Option<&MigTable>,
+    ) -> Result<NodeRow> {
         let (node, by) = (&change.node, change.by);
         self.check(by)?;
         let (layouts, _) = self.server.layouts(by).await?;
@@ -304,7 +322,8 @@ impl<'a> Apply<'a> {
             }
             _ => {}
         }
-        let write = match begin(&seen, by, from, change.to.clone(), now_ms()) {
+        let watch = Watch::of(policy);
+        let write = match begin(&seen, by, from, change.to.clone(), watch, now_ms()) {
             Ok(write) => write,
             Err(refused) => return Ok(NodeRow::refused(change, &refused.to_string())),
         };
@@ -351,6 +370,7 @@ impl<'a> Apply<'a> {
             seconds: record.seconds(),
             to: record.to.words(),
             problem: record.problem.clone(),
+            latency: record.watch.as_ref().map(Watch::words).unwrap_or_default(),
         };
         let receipts: Vec<Receipt> = records.map(receipt).collect();
         let is_stuck = receipts.iter().any(|one| one.outcome == Step::Stuck.word());
@@ -358,7 +378,7 @@ impl<'a> Apply<'a> {
             nodes: selected.len(),
             layouts: layouts.into_iter().map(words).collect(),
             next,
-            step: if is_stuck { "Stuck" } else { "Idle" }.to_owned(),
+            step: if is_stuck { "Stuck" } else { self.step_word(policy, &selected) }.to_owned(),
             receipts,
             warnings: warnings(objects, &policy.spec),
         };

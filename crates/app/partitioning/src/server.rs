@@ -143,11 +143,9 @@ impl Server {
         // The pods are read after the node: a pod that is missed was bound after the node was read.
         let object = self.get(format!("/api/v1/nodes/{node}")).await?;
         let object = object.with_context(|| format!("node {node} does not exist any more"))?;
-        let path = format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}");
-        let list = self.get(path).await?.unwrap_or_default();
-        let items = list["items"].as_array().into_iter().flatten();
-        let pods: Vec<Pod> = items
-            .map(|pod| serde_json::from_value(pod.clone()))
+        let pods = self.pods_of(node).await?.into_iter();
+        let pods: Vec<Pod> = pods
+            .map(serde_json::from_value)
             .collect::<Result<_, _>>()
             .with_context(|| format!("node {node}: a pod on it cannot be read"))?;
         let seen = Seen::read(&object, &pods, table)
@@ -161,12 +159,33 @@ impl Server {
         }
     }
 
+    /// The pods of a node as they are.
+    pub(crate) async fn pods_of(&self, node: &str) -> Result<Vec<Value>> {
+        let path = format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}");
+        let list = self.get(path).await?.unwrap_or_default();
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// The owner of a ReplicaSet; empty if there is none.
+    pub(crate) async fn owner_uid(&self, namespace: &str, replica_set: &str) -> Result<String> {
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{replica_set}");
+        let object = self.get(path).await?.unwrap_or_default();
+        let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        let owner = owners.into_iter().find(|owner| owner["controller"] == true);
+        Ok(owner.and_then(|owner| owner["uid"].as_str()).unwrap_or_default().to_owned())
+    }
+
+    /// Creates an event; one of its name says the same.
+    pub(crate) async fn create_event(&self, event: &Value) -> Result<()> {
+        let namespace = event["metadata"]["namespace"].as_str().unwrap_or("default");
+        let path = format!("/api/v1/namespaces/{namespace}/events");
+        self.send(Method::Post, path, Some((JSON, event))).await.map(drop)
+    }
+
     /// Sends a write to a node, its event first; `false` if the node has changed in between.
     pub(crate) async fn write(&self, node: &str, write: &Write) -> Result<bool> {
         if let Some(event) = &write.event {
-            // One that is there already says the same.
-            let path = "/api/v1/namespaces/default/events".to_owned();
-            self.send(Method::Post, path, Some((JSON, event))).await?;
+            self.create_event(event).await?;
         }
         let path = format!("/api/v1/nodes/{node}");
         let (code, _) = self.send(Method::Patch, path, Some((MERGE, &write.patch))).await?;

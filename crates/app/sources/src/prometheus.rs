@@ -30,7 +30,7 @@ use crate::period::PeriodFlag;
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
 /// Flags as written: how a server is reached.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct WayFlags {
     /// File with a bearer token for the server of --prometheus
     #[arg(long, value_name = "FILE")]
@@ -227,6 +227,27 @@ impl WayFlags {
         let asker =
             client.map(|client| Asker { client, period, begins_ms: None, step_ms, runtime });
         Ok(Chosen { asker, told })
+    }
+
+    /// A client of the chosen server, from within a runtime; none where there is no server. With it
+    /// comes what looking for it brought to light.
+    ///
+    /// # Errors
+    /// As [`Self::chosen`].
+    pub async fn reach(
+        &self,
+        choice: &ServerChoice,
+        cluster: &ConnectionFlags,
+    ) -> Result<(Option<AnyClient>, Vec<String>)> {
+        match choice {
+            ServerChoice::None => Ok((None, Vec::new())),
+            ServerChoice::At(url) => Ok((Some(self.client(url)?), Vec::new())),
+            ServerChoice::Auto => {
+                let Finding { connection, told } = find(cluster).await?;
+                let client = connection.map(|way| PrometheusClient::new(way, Limits::default()));
+                Ok((client, told))
+            }
+        }
     }
 
     fn client(&self, url: &str) -> Result<AnyClient> {

@@ -18,6 +18,7 @@ use dovetail_sharing::{PolicySpec, Timing};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::objects::ObjectFlags;
 use dovetail_sources::prices::PriceFlags;
+use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 use dovetail_units::duration::parse_duration;
 
 /// How often a node that changes is read.
@@ -90,6 +91,12 @@ pub(crate) struct ApplyFlags {
     /// How long a pod must have been pending to be planned for
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     pending_for: u64,
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, for policies with a
+    /// guard; `auto` looks for one in the cluster, `none` uses none
+    #[arg(long, value_name = "URL", default_value = "auto")]
+    prometheus: ServerChoice,
+    #[command(flatten)]
+    way: WayFlags,
 }
 
 #[derive(Debug, Args)]
@@ -223,6 +230,8 @@ impl ChangeFlags {
             young_ms: cluster::YOUNG_MS,
             poll_ms: POLL_MS,
             is_dry_run: self.dry_run,
+            prometheus: ServerChoice::None,
+            way: WayFlags::default(),
         }
     }
 }
@@ -232,7 +241,12 @@ impl ApplyFlags {
         let output = app.output("partition apply")?;
         let tables = tables(app);
         let policy = self.policy.as_deref().map(|path| policy::read(path, &tables)).transpose()?;
-        let options = apply::Options { young_ms: self.pending_for, ..self.change.options() };
+        let options = apply::Options {
+            young_ms: self.pending_for,
+            prometheus: self.prometheus.clone(),
+            way: self.way.clone(),
+            ..self.change.options()
+        };
         let applied = apply::apply(app, &options, policy, &tables);
         told(app, output, &connection_runtime()?.block_on(applied)?)
     }

@@ -49,6 +49,7 @@ mod live_starts;
 mod numbers;
 mod partition;
 mod partition_apply;
+mod partition_guard;
 mod partition_replicas;
 mod patches;
 mod program;

@@ -7,6 +7,7 @@
 //! | [`job`] | what the devices, hosts and containers of one job did |
 //! | [`kube_state`] | what kube-state-metrics keeps of objects |
 //! | [`serving`] | requests and tokens that inference servers count |
+//! | [`latency`] | histograms of how long requests take, block of time by block of time |
 //! | [`prometheus`] | whatever answers Prometheus' query API |
 //! | [`scrape`] | exporters asked directly |
 //! | `selector` | names of objects in a question |
@@ -18,6 +19,7 @@ pub mod exporter;
 pub mod file;
 pub mod job;
 pub mod kube_state;
+pub mod latency;
 pub mod prometheus;
 pub mod scrape;
 mod selector;

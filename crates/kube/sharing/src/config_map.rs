@@ -174,6 +174,7 @@ mod tests {
             from: Side { config: NO_MIG.to_owned(), ..Side::of(from) },
             to: Side::of(to),
             problem: String::new(),
+            watch: None,
         };
         assert_eq!(layouts.ready_ms(&record, 120_000), None);
         assert!(layouts.add_both(&record, 5_000) && !layouts.add_both(&record, 6_000));

@@ -94,6 +94,7 @@ mod tests {
             from: side("all-disabled"),
             to: side("dovetail-1"),
             problem: String::new(),
+            watch: None,
         }
     }
 

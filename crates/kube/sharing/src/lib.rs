@@ -11,6 +11,9 @@
 //! | `config_map` | the ConfigMaps that they read |
 //! | `mixed` | pods that should not share a GPU |
 //! | `guard` | nodes whose GPUs belong to another system, and nodes that must rest |
+//! | `watch` | latency after a change: until when it is watched, what came of it |
+//! | `latency_query` | PromQL for the latency of a workload |
+//! | `workload` | the owners of the pods on a node |
 //! | `node_state` | what is read of a node before each step |
 //! | `record` | how far the change of a node is, in its annotation |
 //! | `step` | what to write next |
@@ -23,6 +26,7 @@ mod component;
 pub mod config_map;
 mod definition;
 pub mod guard;
+pub mod latency_query;
 mod layout;
 mod mixed;
 pub mod names;
@@ -35,17 +39,20 @@ mod side;
 mod status;
 mod step;
 mod verdict;
+pub mod watch;
+mod workload;
 
 pub use component::Component;
 pub use definition::definition;
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
 pub use node_state::{Seen, uses_gpus};
-pub use node_write::Write;
-pub use policy::{Budget, Mode, Moves, PolicySpec, SharingPolicy};
+pub use node_write::{Write, event_about};
+pub use policy::{Budget, Guard, Mode, Moves, PolicySpec, SharingPolicy};
 pub use record::{Record, Step};
 pub use replicas::{Method, Replicas, shared_resource};
 pub use side::Side;
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
-pub use step::{Next, Refused, Timing, begin, next, revert};
+pub use step::{Next, Refused, Timing, begin, give_back, next, revert};
 pub use verdict::{GpuNode, Problem, of_spec, problems};
+pub use workload::{ObjectName, Workload, workloads};

@@ -10,6 +10,7 @@ use crate::names::{RECORD, TAINT};
 use crate::node_state::Seen;
 use crate::record::Record;
 use crate::status::time;
+use crate::workload::ObjectName;
 
 /// Longest message of an event, in characters.
 const MOST_LETTERS: usize = 900;
@@ -73,16 +74,45 @@ fn event(
 ) -> Value {
     let Record { started_ms, attempt, step, .. } = record;
     let said = format!("{} {started_ms} {reason} {attempt} {}", seen.uid, step.word());
+    let node = ObjectName {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        namespace: String::new(),
+        name: seen.node.clone(),
+        uid: seen.uid.clone(),
+    };
+    event_about(&node, (reason, &message, is_warning), &said, now_ms)
+}
+
+/// An event about an object: reason, message and whether it is a warning. `said`: what makes it
+/// another event than the last one; the same event has the same name.
+pub fn event_about(
+    about: &ObjectName,
+    (reason, message, is_warning): (&'static str, &str, bool),
+    said: &str,
+    now_ms: u64,
+) -> Value {
     let digest = Sha256::digest(said.as_bytes());
     let number: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let name: String = seen.node.chars().take(MOST_NAME).collect();
-    let message: String = harmless(&message).to_string().chars().take(MOST_LETTERS).collect();
+    let name: String = about.name.chars().take(MOST_NAME).collect();
+    let message: String = harmless(message).to_string().chars().take(MOST_LETTERS).collect();
     let at = time(now_ms);
+    let namespace = if about.namespace.is_empty() { "default" } else { &about.namespace };
+    let mut object =
+        json!({"apiVersion": about.api_version, "kind": about.kind, "name": about.name});
+    for (key, value) in [("uid", &about.uid), ("namespace", &about.namespace)] {
+        if !value.is_empty() {
+            object[key] = json!(value);
+        }
+    }
     json!({
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": format!("{}.{number}", name.trim_end_matches(['.', '-'])), "namespace": "default"},
-        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": seen.node, "uid": seen.uid},
+        "metadata": {
+            "name": format!("{}.{number}", name.trim_end_matches(['.', '-'])),
+            "namespace": namespace,
+        },
+        "involvedObject": object,
         "reason": reason,
         "message": message,
         "type": if is_warning { "Warning" } else { "Normal" },

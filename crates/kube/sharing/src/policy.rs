@@ -95,7 +95,7 @@ pub struct PolicySpec {
     /// How much may change in a day.
     #[serde(default)]
     pub budget: Budget,
-    /// Latency to watch before and after a change. Not applied yet.
+    /// Latency to compare before and after a change. A change that makes it worse is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Guard>,
     /// Whether `dovetail partition apply` changes the nodes. Otherwise it only reports.
@@ -104,15 +104,27 @@ pub struct PolicySpec {
     pub apply: bool,
 }
 
-/// Latency that a change must not worsen.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+/// Latency that a change must not worsen: one node changes first, and each further step waits until
+/// the latency of the workloads on the changed nodes was compared with the same hours before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(transform = open)]
 pub struct Guard {
-    /// PromQL query of a latency histogram.
-    #[serde(default)]
+    /// PromQL of the buckets of a latency histogram, with `le`. $window, $namespace, $workload and
+    /// $pods (a regular expression) are filled in. Without it the histograms of vLLM, TGI, Knative
+    /// and Istio are tried.
+    #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 4_096))]
     pub query: String,
+    /// How many hours after a change are compared with the same hours before it.
+    #[schemars(with = "i32", range(min = 2, max = 24), extend("default" = 6))]
+    pub hours: u32,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self { query: String::new(), hours: 6 }
+    }
 }
 
 /// The server drops fields that it does not know; a file with one is refused.
@@ -146,8 +158,7 @@ impl PolicySpec {
 
     /// The first field whose value is understood but not applied.
     pub fn not_applied(&self) -> Option<&'static str> {
-        let set = [(self.moves != Moves::Never, "moves"), (self.guard.is_some(), "guard")];
-        set.into_iter().find_map(|(is_set, field)| is_set.then_some(field))
+        (self.moves != Moves::Never).then_some("moves")
     }
 }
 

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::component::Component;
 use crate::side::Side;
+use crate::watch::Watch;
 
 /// Where a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
+    /// The node is tainted until the pods on its GPUs have finished.
+    Emptying,
     /// The node is tainted; nothing has been asked for yet.
     Tainted,
     /// The new layout was asked for.
@@ -33,6 +36,7 @@ impl Step {
     /// The step as a word for people.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Emptying => "Emptying",
             Self::Tainted => "Tainted",
             Self::Applying => "Applying",
             Self::Reverting => "Reverting",
@@ -65,6 +69,9 @@ pub struct Record {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub problem: String,
+    /// The watch over latency after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
 }
 
 impl Record {

@@ -21,7 +21,8 @@ pub(crate) struct Status {
     /// The change that comes next.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<NextChange>,
-    /// What happens now: Idle, Changing or Stuck.
+    /// What happens now: Idle, Changing, Stuck, Watching (latency after a change is watched) or
+    /// Stopped (latency got worse, or is unknown).
     step: String,
     /// The last change of each node.
     receipts: Vec<Receipt>,
@@ -66,6 +67,9 @@ pub struct Receipt {
     /// What went wrong, if anything did.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub problem: String,
+    /// What became of latency after the change: waiting, better, same, worse or unknown, and why.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub latency: String,
 }
 
 #[derive(JsonSchema, Serialize)]

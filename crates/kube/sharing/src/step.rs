@@ -6,7 +6,8 @@
 //!             ▼           └──── Done ◄──┘               ▼
 //!           Undone ◄────────────────────────────────  Undone
 //! ```
-//! From every unfinished step the way leads to Abandoned when another system takes the node. What
+//! A change that made latency worse goes back through Emptying, which precedes Tainted, and ends
+//! when no pod uses the GPUs of the node. From every unfinished step the way leads to Abandoned when another system takes the node. What
 //! to write next follows from the node as it is read now, its annotation included; each write
 //! changes taint, label and annotation together.
 
@@ -19,6 +20,7 @@ use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
 use crate::record::{Record, Step};
 use crate::side::Side;
+use crate::watch::{Outcome, Watch};
 
 /// How often the new layout is asked for.
 const MOST_ATTEMPTS: u32 = 2;
@@ -85,6 +87,7 @@ pub fn begin(
     by: Component,
     from: Side,
     to: Side,
+    watch: Option<Watch>,
     now_ms: u64,
 ) -> Result<Write, Refused> {
     let label = |key: &str| seen.state.as_deref().filter(|_| key == NVIDIA_MIG_STATE);
@@ -95,7 +98,12 @@ pub fn begin(
         let (offers, planned) = (words(&seen.offers), words(&from.offers()));
         return Err(Refused::Changed { node: seen.node.clone(), offers, planned });
     }
-    taint(seen, by, from, to, now_ms)
+    if let Some(why) = seen.other_master.clone() {
+        return Err(Refused::OtherMaster { node: seen.node.clone(), why });
+    }
+    in_use(seen, by)?;
+    let record = fresh(seen, by, from, to, now_ms);
+    Ok(taint(seen, Record { watch, ..record }, now_ms))
 }
 
 /// Goes back to the layout before the last change. A finished change is undone by the same steps;
@@ -110,13 +118,17 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
         return Err(Refused::OtherMaster { node: seen.node.clone(), why });
     }
     match record.step {
-        Step::Done => taint(seen, record.by, record.to.clone(), record.from.clone(), now_ms),
+        Step::Done => {
+            in_use(seen, record.by)?;
+            let (from, to) = (record.to.clone(), record.from.clone());
+            Ok(taint(seen, fresh(seen, record.by, from, to, now_ms), now_ms))
+        }
         Step::Tainted => Ok(end(seen, record, Step::Undone, "rolled back on request", now_ms)),
         Step::Applying | Step::Stuck => {
             in_use(seen, record.by)?;
             Ok(ask(seen, record, Step::Reverting, "rolled back on request", now_ms))
         }
-        Step::Reverting | Step::Undone | Step::Abandoned => Err(nothing()),
+        Step::Emptying | Step::Reverting | Step::Undone | Step::Abandoned => Err(nothing()),
     }
 }
 
@@ -130,14 +142,41 @@ fn in_use(seen: &Seen, by: Component) -> Result<(), Refused> {
     Err(Refused::InUse { node, pods, component: by.words() })
 }
 
-fn taint(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Result<Write, Refused> {
-    let node = seen.node.clone();
-    if let Some(why) = seen.other_master.clone() {
-        return Err(Refused::OtherMaster { node, why });
+/// Goes back to the layout before a change that made latency worse, by the same steps. Pods on the
+/// GPUs of the node finish by themselves first; the taint keeps others away.
+///
+/// `None` if the node has no such change, or is on its way back.
+pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
+    let record = seen.record.as_ref()?;
+    let watch = record.watch.as_ref().filter(|watch| watch.outcome == Outcome::Worse)?;
+    let (from, to) = match (record.step, watch.is_return) {
+        (Step::Done, false) => (&record.to, &record.from),
+        // The way back was called off, because a pod came in between.
+        (Step::Undone, true) => (&record.from, &record.to),
+        _ => return None,
+    };
+    if seen.other_master.is_some() {
+        return None;
     }
-    in_use(seen, by)?;
-    let message = format!("layout changes from {} to {}", from.words(), to.words());
-    let record = Record {
+    let record = fresh(seen, record.by, from.clone(), to.clone(), now_ms);
+    let watch = Some(Watch { is_return: true, ..watch.clone() });
+    let step = if seen.gpu_pods.is_empty() { Step::Tainted } else { Step::Emptying };
+    let problem = match step {
+        Step::Emptying => waits_for(seen),
+        _ => String::new(),
+    };
+    Some(taint(seen, Record { step, watch, problem, ..record }, now_ms))
+}
+
+fn waits_for(seen: &Seen) -> String {
+    format!(
+        "waiting until {} finish on its GPUs: restart them to move them",
+        seen.gpu_pods.join(", ")
+    )
+}
+
+fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Record {
+    Record {
         step: Step::Tainted,
         since_ms: now_ms,
         started_ms: now_ms,
@@ -147,10 +186,33 @@ fn taint(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Resul
         from,
         to,
         problem: String::new(),
+        watch: None,
+    }
+}
+
+/// The first write of a change: the taint.
+fn taint(seen: &Seen, record: Record, now_ms: u64) -> Write {
+    let why = match &record.watch {
+        Some(watch) if watch.is_return => format!("; latency is {}", watch.words()),
+        _ => String::new(),
     };
+    let wait = if record.problem.is_empty() { "" } else { "; " };
+    let (from, to) = (record.from.words(), record.to.words());
+    let message = format!("layout changes from {from} to {to}{why}{wait}{}", record.problem);
     let event = Some(("RepartitionStarted", message, false));
     let changed = Changed { is_tainted: true, asked: None, event };
-    Ok(Write::new(seen, record, changed, now_ms))
+    Write::new(seen, record, changed, now_ms)
+}
+
+/// Pods on the GPUs finish; then the change goes on as any other.
+fn emptying(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
+    if !seen.gpu_pods.is_empty() {
+        return Next::Wait { until_ms: now_ms + timing.limit_ms, why: waits_for(seen) };
+    }
+    let next =
+        Record { step: Step::Tainted, since_ms: now_ms, problem: String::new(), ..record.clone() };
+    let changed = Changed { is_tainted: true, asked: None, event: None };
+    Next::Write(Box::new(Write::new(seen, next, changed, now_ms)))
 }
 
 /// What comes next on a node as it is now.
@@ -167,6 +229,7 @@ pub fn next(seen: &Seen, timing: &Timing, now_ms: u64) -> Next {
         return write(Write::new(seen, record.clone(), changed, now_ms));
     }
     match record.step {
+        Step::Emptying => emptying(seen, record, timing, now_ms),
         Step::Tainted => tainted(seen, record, timing, now_ms),
         Step::Applying | Step::Reverting => asked(seen, record, timing, now_ms),
         _ => Next::Over,

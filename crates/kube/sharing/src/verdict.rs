@@ -5,6 +5,7 @@ use dovetail_model::MigTable;
 use dovetail_objects::Labels;
 use thiserror::Error;
 
+use crate::latency_query;
 use crate::policy::{Mode, PolicySpec, SharingPolicy};
 
 /// A node with GPUs.
@@ -108,6 +109,14 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
     if spec.mode != Mode::Mig && !spec.profiles.is_empty() {
         return wrong("profiles", format!("mode {mode} has no profiles: remove it"));
     }
+    if let Some(guard) = &spec.guard {
+        if !(2..=24).contains(&guard.hours) {
+            return wrong("guard.hours", format!("{} is not within 2 to 24", guard.hours));
+        }
+        if let Some(problem) = latency_query::problem(&guard.query) {
+            return wrong("guard.query", problem);
+        }
+    }
     for (place, profile) in spec.profiles.iter().enumerate() {
         if tables.iter().all(|table| table.profile(profile).is_none()) {
             return Some(Problem::UnknownProfile { place, profile: profile.clone() });
@@ -192,6 +201,10 @@ mod tests {
             "spec.profiles: mode time-slicing has no",
         );
         wrong(json!({"mode": "mig", "moves": "restartable"}), "spec.moves: this version");
+        let guarded = |guard: Value| json!({"mode": "mig", "guard": guard});
+        wrong(guarded(json!({"hours": 48})), "spec.guard.hours: 48 is not within 2 to 24");
+        wrong(guarded(json!({"query": "up"})), "spec.guard.query: it has no $window");
+        assert_eq!(told(&[("x", guarded(json!({})))]), [""]);
         let twice = json!({"mode": "mig", "profiles": ["1g.10gb", "1g.10gb"]});
         wrong(twice, "spec.profiles[1]: 1g.10gb is listed twice");
         assert_eq!(told(&[("x", json!({"mode": "time-slicing", "replicas": 4}))]), [""]);

@@ -14,6 +14,17 @@ use crate::changes::NodeChange;
 pub struct Document {
     pub policies: Vec<PolicyRow>,
     pub nodes: Vec<NodeRow>,
+    /// Verdicts on latency after changes.
+    pub verdicts: Vec<VerdictRow>,
+}
+
+/// Latency after the change of a node.
+#[derive(Clone, Debug, Serialize)]
+pub struct VerdictRow {
+    pub node: String,
+    /// better, same, worse, unknown; waiting: the window is not over, or could not be read.
+    pub verdict: String,
+    pub why: String,
 }
 
 /// A policy.
@@ -48,7 +59,8 @@ pub struct NodeRow {
     pub to: String,
     /// Pods served by profile.
     pub served: BTreeMap<String, u64>,
-    /// Done, Undone, Abandoned or Stuck; planned, refused; stays: it should change and cannot now.
+    /// Done, Undone, Abandoned or Stuck; Emptying: pods have to finish first; planned, refused;
+    /// stays: it should change and cannot now.
     pub outcome: String,
     pub problem: String,
     pub seconds: u64,
@@ -136,6 +148,10 @@ pub fn text(document: &Document) -> String {
     }
     for row in document.nodes.iter().filter(|row| !row.problem.is_empty()) {
         text += &wrapped(&format!("node {}: {}", row.node, plain(&row.problem)), 0);
+    }
+    for row in &document.verdicts {
+        let (node, verdict, why) = (&row.node, &row.verdict, plain(&row.why));
+        text += &wrapped(&format!("latency on node {node}: {verdict}: {why}"), 0);
     }
     for row in &document.policies {
         if let Some(problem) = &row.problem {

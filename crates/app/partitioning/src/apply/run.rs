@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dovetail_console::clock::now_ms;
 use dovetail_model::MigTable;
-use dovetail_sharing::{Next, Record, next};
+use dovetail_sharing::{Next, Record, Step, next};
 
 use super::Apply;
 
 impl Apply<'_> {
-    /// Goes on until the change of a node is over.
+    /// Goes on until the change of a node is over, or waits for pods to finish by themselves.
     pub(super) async fn run_to_end(&self, node: &str, table: Option<&MigTable>) -> Result<Record> {
         let run = self.run(node, table).await;
         run.with_context(|| {
@@ -35,6 +35,7 @@ impl Apply<'_> {
                         self.told(node, &write.record);
                     }
                 }
+                Next::Wait { .. } if record.step == Step::Emptying => return Ok(record.clone()),
                 Next::Wait { until_ms, why } => {
                     if why != told {
                         self.app.note(&format!("node {node}: waiting {why}"));

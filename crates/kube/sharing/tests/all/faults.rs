@@ -76,7 +76,9 @@ fn play(case: &Case, seed: u64) -> (Step, usize) {
         let dies = chance.percent(plan.dies_percent);
         let now_ms = world.now_ms;
         if !began {
-            if let Ok(write) = begin(&seen, case.by, case.from.clone(), case.to.clone(), now_ms) {
+            if let Ok(write) =
+                begin(&seen, case.by, case.from.clone(), case.to.clone(), None, now_ms)
+            {
                 began = world.take(&write, dies);
             }
             world.pass(1_000 + chance.below(5_000));
@@ -209,7 +211,7 @@ fn a_finished_change_is_rolled_back_by_the_same_steps() {
 fn rolls_back(case: &Case) {
     let mut world = World::new(case.clone(), 0);
     let again = |world: &World| {
-        begin(&world.seen(), case.by, case.from.clone(), case.to.clone(), world.now_ms)
+        begin(&world.seen(), case.by, case.from.clone(), case.to.clone(), None, world.now_ms)
     };
     let write = again(&world).expect("a change");
     assert!(world.take(&write, false));

@@ -2,4 +2,5 @@
 
 mod definition;
 mod faults;
+mod latency;
 mod world;

@@ -41,7 +41,7 @@ pub(crate) struct Case {
     pub(crate) from: Side,
     pub(crate) to: Side,
     /// What pods ask for.
-    resource: &'static str,
+    pub(crate) resource: &'static str,
     /// Another layout of the ConfigMap.
     foreign: &'static str,
 }

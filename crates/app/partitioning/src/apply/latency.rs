@@ -1,0 +1,325 @@
+//! Latency after changes: verdicts that are due, and what follows from them.
+
+use anyhow::Result;
+use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
+use dovetail_guard::{Judgement, Load, QuantileVerdict, Unknown, Verdict, judge};
+use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
+use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
+use dovetail_sharing::watch::{
+    Gate, Outcome, Period, Watch, after, before, conclude, gate, is_due, is_warning, reason,
+};
+use dovetail_sharing::{
+    ObjectName, PolicySpec, Record, SharingPolicy, Step, Workload, event_about, give_back,
+    workloads,
+};
+use dovetail_sources::prometheus::AnyClient;
+
+use super::document::VerdictRow;
+use super::{Apply, Document, NodeRow, record, selected};
+use crate::objects::{Objects, SeenNode};
+
+/// A verdict on a node, with the ones on its workloads.
+struct NodeVerdict {
+    outcome: Outcome,
+    why: String,
+    workloads: Vec<(Workload, Outcome, String)>,
+}
+
+impl Apply<'_> {
+    /// Judges the nodes of a policy whose watch is over, and sends nodes that got worse back;
+    /// whether a node was written.
+    pub(super) async fn judge(
+        &self,
+        policy: &SharingPolicy,
+        objects: &Objects,
+        document: &mut Document,
+    ) -> Result<bool> {
+        if policy.spec.guard.is_none() || !policy.spec.apply {
+            return Ok(false);
+        }
+        let (mut has_changed, mut client) = (false, None);
+        for (node, seen) in selected(objects, &policy.spec) {
+            let Some(record) = record(seen).filter(|record| record.watch.is_some()) else {
+                continue;
+            };
+            if is_due(&record, now_ms()) {
+                if client.is_none() {
+                    client = Some(self.prometheus().await);
+                }
+                let client = client.as_mut().expect("it was set");
+                let verdict = self.verdict(policy, node, &record, client).await?;
+                let row = VerdictRow {
+                    node: node.clone(),
+                    verdict: verdict.outcome.word().to_owned(),
+                    why: plain(&verdict.why).to_string(),
+                };
+                document.verdicts.push(row);
+                if verdict.outcome == Outcome::Waiting || self.options.is_dry_run {
+                    continue;
+                }
+                has_changed |= self.conclude(policy, node, seen, &verdict).await?;
+            }
+            has_changed |= self.send_back(node, seen, document).await?;
+        }
+        Ok(has_changed)
+    }
+
+    /// A server that has latency, or why there is none.
+    async fn prometheus(&self) -> Result<AnyClient, String> {
+        let (choice, cluster) = (&self.options.prometheus, &self.options.connection);
+        let none = "no Prometheus was found: name one with --prometheus URL";
+        match self.options.way.reach(choice, cluster).await {
+            Ok((client, told)) => {
+                told.iter().for_each(|line| self.app.note(line));
+                client.ok_or_else(|| none.to_owned())
+            }
+            Err(error) => Err(format!("{error:#}")),
+        }
+    }
+
+    async fn verdict(
+        &self,
+        policy: &SharingPolicy,
+        node: &str,
+        record: &Record,
+        client: &mut Result<AnyClient, String>,
+    ) -> Result<NodeVerdict> {
+        let none = |outcome: Outcome, why: &str| {
+            Ok(NodeVerdict { outcome, why: why.to_owned(), workloads: Vec::new() })
+        };
+        // Nothing is known of what a server that does not answer has: the next call asks again.
+        let client = match client {
+            Ok(client) => client,
+            Err(problem) => return none(Outcome::Waiting, problem),
+        };
+        let Some(watch) = &record.watch else { return none(Outcome::Waiting, "") };
+        let found = workloads(&self.server.pods_of(node).await?);
+        if found.is_empty() {
+            return none(Outcome::Unknown, "no pod uses its GPUs");
+        }
+        let mut judged = Vec::new();
+        for workload in found {
+            let measured = measure(&policy.spec, &workload, record, watch, client).await;
+            let (outcome, why) = match measured {
+                Ok((source, judgement)) => words(&workload, source, &judgement),
+                Err(LatencyError::Query(error)) => {
+                    return none(Outcome::Waiting, &error.to_string());
+                }
+                Err(error) => (Outcome::Unknown, format!("{}: {error}", named(&workload))),
+            };
+            judged.push((workload, outcome, why));
+        }
+        let order = [Outcome::Worse, Outcome::Unknown, Outcome::Better, Outcome::Same];
+        let first = order.into_iter().find_map(|outcome| {
+            judged
+                .iter()
+                .find(|(_, of, _)| *of == outcome)
+                .map(|(_, _, why)| (outcome, why.clone()))
+        });
+        let (outcome, why) = first.unwrap_or((Outcome::Unknown, String::new()));
+        Ok(NodeVerdict { outcome, why, workloads: judged })
+    }
+
+    /// Writes a verdict into the record of its node, with events on node, owners and policy;
+    /// whether it was written.
+    async fn conclude(
+        &self,
+        policy: &SharingPolicy,
+        node: &str,
+        seen: &SeenNode,
+        verdict: &NodeVerdict,
+    ) -> Result<bool> {
+        let now = self.server.seen(node, self.table(seen), &self.options.timing).await?;
+        let Some(write) = conclude(&now, verdict.outcome, &verdict.why, now_ms()) else {
+            return Ok(false);
+        };
+        let started_ms = write.record.started_ms;
+        for (workload, outcome, why) in &verdict.workloads {
+            let mut owner = workload.owner.clone();
+            if let Some(replica_set) = &workload.replica_set {
+                let uid = self.server.owner_uid(&owner.namespace, replica_set).await;
+                owner.uid = uid.unwrap_or_default();
+            }
+            let advice = match outcome {
+                Outcome::Worse => "; the node goes back: restart the pods there to move them",
+                _ => "",
+            };
+            let message = format!("latency on node {node} since its layout changed: {why}{advice}");
+            self.receipt(&owner, *outcome, &message, node, started_ms).await?;
+        }
+        let of_policy = ObjectName {
+            api_version: "dovetail.dev/v1alpha1".to_owned(),
+            kind: "SharingPolicy".to_owned(),
+            namespace: String::new(),
+            name: policy.name.clone(),
+            uid: policy.uid.clone(),
+        };
+        let message =
+            format!("latency on node {node}: {}: {}", verdict.outcome.word(), verdict.why);
+        self.receipt(&of_policy, verdict.outcome, &message, node, started_ms).await?;
+        self.server.write(node, &write).await
+    }
+
+    async fn receipt(
+        &self,
+        about: &ObjectName,
+        outcome: Outcome,
+        message: &str,
+        node: &str,
+        started_ms: u64,
+    ) -> Result<()> {
+        let said = format!("{} {node} {started_ms} {}", about.uid, reason(outcome));
+        let what = (reason(outcome), message, is_warning(outcome));
+        self.server.create_event(&event_about(about, what, &said, now_ms())).await
+    }
+
+    /// Sends a node whose latency got worse back to its former layout; whether it was written.
+    async fn send_back(
+        &self,
+        node: &str,
+        seen: &SeenNode,
+        document: &mut Document,
+    ) -> Result<bool> {
+        if self.options.is_dry_run {
+            return Ok(false);
+        }
+        let table = self.table(seen);
+        let now = self.server.seen(node, table, &self.options.timing).await?;
+        let Some(write) = give_back(&now, now_ms()) else { return Ok(false) };
+        self.check(write.record.by)?;
+        if !self.server.write(node, &write).await? {
+            return Ok(false);
+        }
+        self.told(node, &write.record);
+        let record = self.run_to_end(node, table).await?;
+        document.nodes.push(NodeRow::ended(node, &record));
+        Ok(true)
+    }
+
+    /// How many nodes may change in this step, and why no more.
+    pub(super) fn step(
+        &self,
+        policy: &SharingPolicy,
+        selected: &[(&String, &SeenNode)],
+    ) -> (usize, Option<String>) {
+        match gate_of(policy, selected) {
+            Gate::Open => (usize::MAX, None),
+            Gate::Canary => {
+                let why = "planned: the first node is tried; its latency decides about the others";
+                (1, Some(why.to_owned()))
+            }
+            Gate::Waits { node, .. } => {
+                let why = format!("planned: latency on node {node} is watched first");
+                (0, Some(why))
+            }
+            Gate::Stopped { node, outcome, why } => {
+                let word = outcome.word();
+                let why = format!(
+                    "planned: latency on node {node} is {word} ({why}): change the policy to go on"
+                );
+                (0, Some(why))
+            }
+        }
+    }
+
+    /// What happens under a policy now, in a word.
+    pub(super) fn step_word(
+        &self,
+        policy: &SharingPolicy,
+        selected: &[(&String, &SeenNode)],
+    ) -> &'static str {
+        let is_emptying = |(_, seen): &(&String, &SeenNode)| {
+            record(seen).is_some_and(|record| record.step == Step::Emptying)
+        };
+        match gate_of(policy, selected) {
+            _ if selected.iter().any(is_emptying) => "Changing",
+            Gate::Waits { .. } => "Watching",
+            Gate::Stopped { .. } => "Stopped",
+            Gate::Open | Gate::Canary => "Idle",
+        }
+    }
+}
+
+fn gate_of(policy: &SharingPolicy, selected: &[(&String, &SeenNode)]) -> Gate {
+    let records: Vec<(&str, Record)> =
+        selected.iter().filter_map(|(node, seen)| Some((&***node, record(seen)?))).collect();
+    gate(policy, records.iter().map(|(node, record)| (*node, record)))
+}
+
+/// Latency of a workload: of its pods on the node after the change, of all its pods in the same
+/// hours before. The first histogram that has series decides.
+async fn measure(
+    spec: &PolicySpec,
+    workload: &Workload,
+    record: &Record,
+    watch: &Watch,
+    client: &mut AnyClient,
+) -> Result<(String, Judgement), LatencyError> {
+    let own = spec.guard.as_ref().map(|guard| &*guard.query).filter(|query| !query.is_empty());
+    let queries = match own {
+        Some(query) => vec![("spec.guard.query", query)],
+        None => BUILT_IN.to_vec(),
+    };
+    let unknown =
+        |unknown: Unknown| Judgement { verdict: Verdict::Unknown(unknown), quantiles: Vec::new() };
+    let [before, after] = [before(record, watch), after(record, watch)].map(blocks);
+    for (source, query) in queries {
+        let ask = |pods: &str| {
+            let asked = Asked {
+                namespace: &workload.owner.namespace,
+                workload: &workload.owner.name,
+                pods,
+                window_ms: after.block_ms,
+            };
+            fill(query, &asked)
+        };
+        let earlier = read(client, &ask(&workload.all_pods), before).await?;
+        let there = read(client, &ask(&workload.pods), after).await?;
+        let (earlier, there) = match (earlier, there) {
+            (None, None) => continue,
+            (Some(earlier), Some(there)) => (earlier, there),
+            _ => return Ok((source.to_owned(), unknown(Unknown::NoSeries))),
+        };
+        let all = read(client, &ask(&workload.all_pods), after).await?;
+        let load = Load::of(&earlier, all.as_ref().unwrap_or(&there));
+        return Ok((source.to_owned(), judge(&earlier, &there, load)));
+    }
+    Ok((String::new(), unknown(Unknown::NoSeries)))
+}
+
+fn blocks(period: Period) -> Blocks {
+    let length_ms = period.to_ms - period.from_ms;
+    Blocks { from_ms: period.from_ms, block_ms: length_ms / BLOCKS as u64 }
+}
+
+fn named(workload: &Workload) -> String {
+    format!("{}/{}", workload.owner.namespace, workload.owner.name)
+}
+
+/// A judgement in words, for events.
+fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome, String) {
+    let outcome = match judgement.verdict {
+        Verdict::Better => Outcome::Better,
+        Verdict::Same => Outcome::Same,
+        Verdict::Worse => Outcome::Worse,
+        Verdict::Unknown(_) => Outcome::Unknown,
+    };
+    let of = |one: &QuantileVerdict| {
+        let name = format!("p{:.0}", one.quantile * 100.0);
+        match &one.change {
+            Ok(change) => {
+                let [estimate, low] = [change.estimate, change.low].map(|part| part * 100.0);
+                format!("{name} {estimate:+.1} % (at least {low:+.1} %)")
+            }
+            Err(unknown) => format!("{name} unknown ({unknown})"),
+        }
+    };
+    let quantiles: Vec<String> = judgement.quantiles.iter().map(of).collect();
+    let what = match (&judgement.verdict, quantiles.is_empty()) {
+        (Verdict::Unknown(unknown), true) => unknown.to_string(),
+        _ => quantiles.join(", "),
+    };
+    let source = if source.is_empty() { source } else { format!(" ({source})") };
+    (outcome, format!("{}{source}: {what}", named(workload)))
+}

@@ -1,0 +1,4 @@
+//! The guard on histories by seed.
+
+mod history;
+mod rates;

@@ -1,0 +1,223 @@
+//! `dovetail partition apply` under a policy with a guard, on a real API server, beside a GPU
+//! Operator that is played, with latency histograms in a real Prometheus.
+
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use dovetail_testkit::PrometheusServer;
+use serde_json::{Value, json};
+
+use crate::partition_apply::{Setting, policy, tainted};
+
+/// Bounds of `vllm:e2e_request_latency_seconds` up to which the requests of this test reach.
+const BOUNDS: [f64; 16] =
+    [0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0];
+const PER_MINUTE: f64 = 40.0;
+const HOURS: u64 = 6;
+const HOUR_MS: u64 = 3_600_000;
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock");
+    now.as_millis() as u64
+}
+
+/// Share of requests not slower than a bound, if half take less than `median` seconds. Logistic in
+/// the logarithm of latency, not normal.
+fn share(bound: f64, median: f64) -> f64 {
+    1.0 / (1.0 + (median / bound).powf(2.2))
+}
+
+/// The counters of one pod, sample by sample.
+fn samples(lines: &mut Vec<String>, pod: &str, median: f64, from_ms: u64) {
+    for (le, share) in BOUNDS
+        .iter()
+        .map(|bound| (bound.to_string(), share(*bound, median)))
+        .chain([("+Inf".to_owned(), 1.0)])
+    {
+        for minute in 0..=(HOURS + 1) * 60 {
+            let count = minute as f64 * PER_MINUTE * share;
+            let at_s = from_ms / 1_000 + minute * 60;
+            lines.push(format!(
+                "vllm:e2e_request_latency_seconds_bucket{{namespace=\"default\",pod=\"{pod}\",le=\"{le}\"}} {count} \
+                 {at_s}"
+            ));
+        }
+    }
+}
+
+/// Two services before and after `changed_ms`: one stays as fast, one is 12 % slower.
+fn prometheus(setting: &Setting, changed_ms: u64) -> PrometheusServer {
+    let mut lines = vec!["# TYPE vllm:e2e_request_latency_seconds_bucket gauge".to_owned()];
+    for (name, slower) in [("chat", 1.0), ("slow", 1.12)] {
+        samples(&mut lines, &format!("{name}-4e-zzzzz"), 6.0, changed_ms - 24 * HOUR_MS);
+        samples(&mut lines, &format!("{name}-5f-aaaaa"), 6.0 * slower, changed_ms);
+    }
+    lines.push("# EOF\n".to_owned());
+    setting.folder.write("history.txt", &lines.join("\n"));
+    let folder = setting.folder.path(".");
+    PrometheusServer::write_blocks(&folder, &setting.folder.path("history.txt"));
+    PrometheusServer::start(&folder, "scrape_configs: []\n")
+}
+
+/// A pod of a Deployment that has a replica of a GPU of a node.
+fn run(setting: &Setting, deployment: &str, node: &str) {
+    let labels = json!({"app": deployment, "pod-template-hash": "5f"});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [
+        {"name": "c", "image": "i"}]}});
+    let owner = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment,
+        "uid": format!("uid-of-{deployment}"), "controller": true});
+    let replica_set = format!("{deployment}-5f");
+    setting.create(&json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": replica_set, "namespace": "default", "ownerReferences": [owner]},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}}));
+    let made = setting.get(&["replicaset", &replica_set]);
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": replica_set,
+        "uid": made["metadata"]["uid"], "controller": true});
+    let name = format!("{replica_set}-aaaaa");
+    setting.create(&json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels,
+            "ownerReferences": [owner]},
+        "spec": {"schedulerName": "none", "containers": [{"name": "c", "image": "i",
+            "resources": {"limits": {"nvidia.com/gpu.shared": "1"}}}]}}));
+    setting.bind(&name, node);
+}
+
+/// The node as if it had changed at a time.
+fn change_at(setting: &Setting, node: &str, changed_ms: u64) {
+    let seen = setting.get(&["node", node]);
+    let text =
+        seen["metadata"]["annotations"]["dovetail.dev/partition"].as_str().expect("a record");
+    let mut record: Value = serde_json::from_str(text).expect("JSON");
+    record["sinceMs"] = json!(changed_ms);
+    record["startedMs"] = json!(changed_ms - 60_000);
+    let patch =
+        json!({"metadata": {"annotations": {"dovetail.dev/partition": record.to_string()}}});
+    setting.kubectl(&["patch", "node", node, "--type=merge", "-p", &patch.to_string()]);
+}
+
+fn outcomes(applied: &Value) -> Vec<(&str, &str)> {
+    let rows = applied["nodes"].as_array().expect("nodes").iter();
+    rows.map(|row| {
+        (row["node"].as_str().unwrap_or_default(), row["outcome"].as_str().unwrap_or_default())
+    })
+    .collect()
+}
+
+fn problem<'v>(applied: &'v Value, node: &str) -> &'v str {
+    let rows = applied["nodes"].as_array().expect("nodes").iter();
+    let row = rows.into_iter().find(|row| row["node"] == node).expect("a row");
+    row["problem"].as_str().unwrap_or_default()
+}
+
+/// Reason and message of the events about an object.
+fn events(setting: &Setting, kind: &str, name: &str) -> BTreeSet<(String, String)> {
+    let events = setting.get(&["events", "-n", "default"]);
+    let events = events["items"].as_array().expect("events").iter().filter(|event| {
+        event["involvedObject"]["kind"] == kind && event["involvedObject"]["name"] == name
+    });
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    events.map(|event| (text(&event["reason"]), text(&event["message"]))).collect()
+}
+
+fn has(events: &BTreeSet<(String, String)>, reason: &str, words: &str) -> bool {
+    events.iter().any(|(of, message)| of == reason && message.contains(words))
+}
+
+fn step(setting: &Setting) -> String {
+    let shared = setting.get(&["sharingpolicy", "shared"]);
+    shared["status"]["step"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
+    if !PrometheusServer::is_there() {
+        return;
+    }
+    let setting = Setting::new(&["n0", "n1", "n2"]);
+    setting.set_up();
+    malformed_guards_are_refused(&setting);
+    let spec = json!({"mode": "time-slicing", "replicas": 4, "apply": true, "classes": ["inference"],
+        "budget": {"percentPerDay": 100}, "guard": {}});
+    setting.create(&policy("shared", spec));
+
+    let canary = setting.apply("--prometheus none");
+    assert_eq!(outcomes(&canary), [("n0", "Done"), ("n1", "planned"), ("n2", "planned")]);
+    assert!(problem(&canary, "n1").contains("the first node is tried"), "{canary}");
+    assert_eq!(step(&setting), "Watching");
+    let waiting = setting.apply("--prometheus none");
+    assert!(problem(&waiting, "n1").contains("latency on node n0 is watched first"), "{waiting}");
+
+    let changed_ms = now_ms() / 60_000 * 60_000 - (HOURS + 2) * HOUR_MS;
+    let server = prometheus(&setting, changed_ms);
+    let flag = format!("--prometheus {}", server.url);
+    run(&setting, "chat", "n0");
+    change_at(&setting, "n0", changed_ms);
+    without_a_server_nothing_is_decided(&setting);
+    let passed = setting.apply(&flag);
+    assert_eq!(passed["verdicts"][0]["verdict"], "same", "{passed}");
+    assert_eq!(outcomes(&passed), [("n1", "Done"), ("n2", "Done")], "{passed}");
+    assert!(has(&events(&setting, "Node", "n0"), "LatencySame", "default/chat (vLLM): p50"));
+
+    run(&setting, "slow", "n1");
+    run(&setting, "mute", "n2");
+    change_at(&setting, "n1", changed_ms);
+    change_at(&setting, "n2", changed_ms);
+    let worse = setting.apply(&flag);
+    slower_and_unmeasured(&setting, &worse);
+    goes_back_when_its_pod_has_finished(&setting, &flag);
+    assert_eq!(setting.refused(), BTreeSet::new());
+}
+
+fn malformed_guards_are_refused(setting: &Setting) {
+    let spec = json!({"mode": "time-slicing", "replicas": 4, "apply": true,
+        "guard": {"query": "rate(a_bucket[5m])"}});
+    setting.create(&policy("shared", spec));
+    let refused = setting.apply("");
+    assert_eq!(outcomes(&refused), [], "{refused}");
+    let shared = setting.get(&["sharingpolicy", "shared"]);
+    let ready = &shared["status"]["conditions"][0];
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("WrongField")));
+    let message = ready["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("spec.guard.query: it has no $window"), "{message}");
+    setting.kubectl(&["delete", "sharingpolicy", "shared"]);
+}
+
+fn without_a_server_nothing_is_decided(setting: &Setting) {
+    for flag in ["--prometheus none", "--prometheus http://127.0.0.1:1"] {
+        let waiting = setting.apply(flag);
+        assert_eq!(waiting["verdicts"][0]["verdict"], "waiting", "{waiting}");
+        assert!(outcomes(&waiting).iter().all(|(_, outcome)| *outcome == "planned"), "{waiting}");
+    }
+}
+
+/// The slower node waits for its pod; the one without series stays as it is.
+fn slower_and_unmeasured(setting: &Setting, worse: &Value) {
+    let verdicts: Vec<&Value> =
+        worse["verdicts"].as_array().expect("verdicts").iter().map(|row| &row["verdict"]).collect();
+    assert_eq!(verdicts, ["worse", "unknown"], "{worse}");
+    assert_eq!(outcomes(worse)[0], ("n1", "Emptying"), "{worse}");
+    assert!(tainted(&setting.get(&["node", "n1"])) && !tainted(&setting.get(&["node", "n2"])));
+    let p50 = "default/slow (vLLM): p50 +1";
+    assert!(has(&events(setting, "Node", "n1"), "LatencyWorse", p50));
+    assert!(has(&events(setting, "Deployment", "slow"), "LatencyWorse", "restart the pods"));
+    let of_policy = events(setting, "SharingPolicy", "shared");
+    assert!(has(&of_policy, "LatencyWorse", p50), "{of_policy:?}");
+    assert!(has(&of_policy, "LatencyUnknown", "no series of a latency histogram"));
+    let shared = setting.get(&["sharingpolicy", "shared"]);
+    let receipts = shared["status"]["receipts"].as_array().expect("receipts");
+    let latency: Vec<&str> = receipts.iter().filter_map(|one| one["latency"].as_str()).collect();
+    assert!(latency[0].starts_with("same: ") && latency[1].starts_with("worse: "), "{latency:?}");
+    assert!(latency[2].starts_with("unknown: "), "{latency:?}");
+}
+
+fn goes_back_when_its_pod_has_finished(setting: &Setting, flag: &str) {
+    setting.kubectl(&["delete", "pod", "slow-5f-aaaaa", "--force", "--grace-period=0"]);
+    let back = setting.apply(flag);
+    assert_eq!(outcomes(&back)[0], ("n1", "Done"), "{back}");
+    let node = setting.get(&["node", "n1"]);
+    assert!(!tainted(&node) && node["status"]["allocatable"]["nvidia.com/gpu"] == "2", "{node}");
+    assert_eq!(step(setting), "Stopped");
+    // It does not change again until people change the policy.
+    let stopped = setting.apply(flag);
+    assert!(outcomes(&stopped).iter().all(|(_, outcome)| *outcome != "Done"), "{stopped}");
+}

@@ -1,0 +1,202 @@
+//! The watch over latency after the change of a node: when it is over, what came of it, and what
+//! may change meanwhile.
+//!
+//! It is part of the node's record, so that any process can go on with it.
+
+use dovetail_objects::harmless;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::node_state::Seen;
+use crate::node_write::{Changed, Write};
+use crate::policy::SharingPolicy;
+use crate::record::{Record, Step};
+
+/// Pods start and warm up for so long after a change; requests of this time are not judged.
+const WARM_UP_MS: u64 = 10 * 60_000;
+/// Metrics may arrive this late.
+const LATE_MS: u64 = 2 * 60_000;
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// What came of a watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Nothing yet.
+    #[default]
+    Waiting,
+    Better,
+    Same,
+    /// The node goes back to its former layout.
+    Worse,
+    /// The node stays as it is, and no other node changes.
+    Unknown,
+}
+
+impl Outcome {
+    /// The outcome in a sentence.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Better => "better",
+            Self::Same => "same",
+            Self::Worse => "worse",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The watch over a change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Watch {
+    /// The policy that the node changed under.
+    pub policy: String,
+    /// Its `spec`, as a number: a changed policy starts again with one node.
+    pub spec: String,
+    /// How long requests are watched.
+    pub hours: u32,
+    #[serde(default)]
+    pub outcome: Outcome,
+    /// What it rests on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The recorded change is the way back from the one that was watched.
+    #[serde(default)]
+    pub is_return: bool,
+}
+
+/// A stretch of time, in milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub from_ms: u64,
+    pub to_ms: u64,
+}
+
+/// Whether nodes of a policy may change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// As many as the budget allows.
+    Open,
+    /// One, to try it.
+    Canary,
+    /// None until the watch over a node is over.
+    Waits { node: String, until_ms: u64 },
+    /// None until people change the policy.
+    Stopped { node: String, outcome: Outcome, why: String },
+}
+
+impl Watch {
+    /// The watch over a change under a policy; `None` if the policy has no guard.
+    pub fn of(policy: &SharingPolicy) -> Option<Self> {
+        let guard = policy.spec.guard.as_ref()?;
+        Some(Self {
+            policy: policy.name.clone(),
+            spec: number(policy),
+            hours: guard.hours,
+            outcome: Outcome::Waiting,
+            why: String::new(),
+            is_return: false,
+        })
+    }
+
+    /// The outcome with what it rests on, for people.
+    pub fn words(&self) -> String {
+        match &*self.why {
+            "" => self.outcome.word().to_owned(),
+            why => format!("{}: {why}", self.outcome.word()),
+        }
+    }
+}
+
+fn number(policy: &SharingPolicy) -> String {
+    let text = serde_json::to_string(&policy.spec).unwrap_or_default();
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The period after a change whose requests are judged.
+pub fn after(record: &Record, watch: &Watch) -> Period {
+    let from_ms = record.since_ms + WARM_UP_MS;
+    Period { from_ms, to_ms: from_ms + u64::from(watch.hours) * HOUR_MS }
+}
+
+/// The same hours on the last day on which they were over before the change began.
+pub fn before(record: &Record, watch: &Watch) -> Period {
+    let after = after(record, watch);
+    let days = after.to_ms.saturating_sub(record.started_ms).div_ceil(DAY_MS).max(1);
+    let earlier = |at_ms: u64| at_ms.saturating_sub(days * DAY_MS);
+    Period { from_ms: earlier(after.from_ms), to_ms: earlier(after.to_ms) }
+}
+
+/// Whether the verdict on a change is due: its requests are measured, and none was given.
+pub fn is_due(record: &Record, now_ms: u64) -> bool {
+    is_watched(record).is_some_and(|watch| now_ms >= after(record, watch).to_ms + LATE_MS)
+}
+
+/// The watch of a record whose verdict is to come.
+fn is_watched(record: &Record) -> Option<&Watch> {
+    let watch = record.watch.as_ref()?;
+    let waits = watch.outcome == Outcome::Waiting && !watch.is_return;
+    (waits && record.step == Step::Done).then_some(watch)
+}
+
+/// Whether nodes of a policy may change, by the records of its nodes.
+pub fn gate<'r>(
+    policy: &SharingPolicy,
+    records: impl Iterator<Item = (&'r str, &'r Record)>,
+) -> Gate {
+    if policy.spec.guard.is_none() {
+        return Gate::Open;
+    }
+    let spec = number(policy);
+    let (mut waits, mut has_passed) = (None, false);
+    for (node, record) in records {
+        let Some(watch) = &record.watch else { continue };
+        if watch.policy != policy.name || watch.spec != spec {
+            continue;
+        }
+        let node = node.to_owned();
+        match watch.outcome {
+            outcome @ (Outcome::Worse | Outcome::Unknown) => {
+                return Gate::Stopped { node, outcome, why: watch.why.clone() };
+            }
+            Outcome::Better | Outcome::Same => has_passed = true,
+            Outcome::Waiting if is_watched(record).is_some() => {
+                let until_ms = after(record, watch).to_ms + LATE_MS;
+                waits = Some(Gate::Waits { node, until_ms });
+            }
+            // The change failed: there is nothing to judge.
+            Outcome::Waiting => {}
+        }
+    }
+    waits.unwrap_or(if has_passed { Gate::Open } else { Gate::Canary })
+}
+
+/// Records a verdict, with an event on the node. `None` if no verdict is to come.
+pub fn conclude(seen: &Seen, outcome: Outcome, why: &str, now_ms: u64) -> Option<Write> {
+    let record = seen.record.as_ref()?;
+    let why = harmless(why).to_string();
+    let watch = Watch { outcome, why, ..is_watched(record)?.clone() };
+    let message = format!("latency after the change to {}: {}", record.to.words(), watch.words());
+    let event = Some((reason(outcome), message, is_warning(outcome)));
+    let next = Record { watch: Some(watch), ..record.clone() };
+    let changed = Changed { is_tainted: seen.is_tainted(), asked: None, event };
+    Some(Write::new(seen, next, changed, now_ms))
+}
+
+/// The reason of events about an outcome.
+pub fn reason(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Waiting => "LatencyWatched",
+        Outcome::Better => "LatencyBetter",
+        Outcome::Same => "LatencySame",
+        Outcome::Worse => "LatencyWorse",
+        Outcome::Unknown => "LatencyUnknown",
+    }
+}
+
+/// Whether people should look at it.
+pub fn is_warning(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Worse | Outcome::Unknown)
+}

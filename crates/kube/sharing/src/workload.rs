@@ -1,0 +1,132 @@
+//! The workload that a pod belongs to, and the names of its pods.
+
+use dovetail_objects::Pod;
+use serde_json::Value;
+
+use crate::latency_query::exactly;
+use crate::node_state::uses_gpus;
+
+/// Label of pods of a ReplicaSet that a Deployment made.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// An object that events can be about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectName {
+    pub api_version: String,
+    pub kind: String,
+    /// Empty for objects of the whole cluster.
+    pub namespace: String,
+    pub name: String,
+    /// Empty if it is not known.
+    pub uid: String,
+}
+
+/// The pods of one owner on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    pub owner: ObjectName,
+    /// The ReplicaSet between a Deployment and its pods.
+    pub replica_set: Option<String>,
+    /// Regular expression of the names of all of its pods, also of those that are gone.
+    pub all_pods: String,
+    /// Regular expression of the names of its pods on the node.
+    pub pods: String,
+}
+
+/// The workloads with pods that use GPUs, out of the pods of a node as the API server has them.
+pub fn workloads(pods: &[Value]) -> Vec<Workload> {
+    let mut found: Vec<Workload> = Vec::new();
+    for object in pods {
+        let is_user =
+            serde_json::from_value::<Pod>(object.clone()).is_ok_and(|pod| uses_gpus(&pod));
+        if !is_user {
+            continue;
+        }
+        let workload = of(object);
+        match found.iter_mut().find(|known| known.owner == workload.owner) {
+            None => found.push(workload),
+            Some(known) => {
+                known.pods = format!("{}|{}", known.pods, workload.pods);
+            }
+        }
+    }
+    found.sort_by(|one, other| one.owner.cmp(&other.owner));
+    found
+}
+
+fn of(pod: &Value) -> Workload {
+    let metadata = &pod["metadata"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
+    let owner = owners.into_iter().find(|owner| owner["controller"] == true);
+    let namespace = text(&metadata["namespace"]);
+    let pods = exactly(&text(&metadata["name"]));
+    let Some(owner) = owner else {
+        let owner = ObjectName {
+            api_version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            namespace,
+            name: text(&metadata["name"]),
+            uid: text(&metadata["uid"]),
+        };
+        return Workload { owner, replica_set: None, all_pods: pods.clone(), pods };
+    };
+    let mut named = ObjectName {
+        api_version: text(&owner["apiVersion"]),
+        kind: text(&owner["kind"]),
+        namespace,
+        name: text(&owner["name"]),
+        uid: text(&owner["uid"]),
+    };
+    let hash = metadata["labels"][TEMPLATE_HASH].as_str().unwrap_or_default();
+    let deployment = (named.kind == "ReplicaSet" && !hash.is_empty())
+        .then(|| named.name.strip_suffix(hash)?.strip_suffix('-').map(str::to_owned))
+        .flatten();
+    let Some(deployment) = deployment else {
+        // A number, a random ending, or both, such as those of StatefulSets and indexed Jobs.
+        let all_pods = format!("{}(-[0-9]+)*(-[a-z0-9]{{5}})?", exactly(&named.name));
+        return Workload { owner: named, replica_set: None, all_pods, pods };
+    };
+    let all_pods = format!("{}-[a-z0-9]{{1,10}}-[a-z0-9]{{5}}", exactly(&deployment));
+    let replica_set = Some(std::mem::replace(&mut named.name, deployment));
+    "Deployment".clone_into(&mut named.kind);
+    named.uid.clear();
+    Workload { owner: named, replica_set, all_pods, pods }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_of_one_deployment_are_one_workload_and_others_are_their_owners() {
+        let pod = |name: &str, kind: &str, owner: &str, hash: &str, gpus: u32| {
+            json!({"metadata": {"name": name, "namespace": "prod",
+                    "labels": {"pod-template-hash": hash},
+                    "ownerReferences": [{"kind": kind, "name": owner, "uid": "u",
+                        "apiVersion": "apps/v1", "controller": true}]},
+                "spec": {"nodeName": "n", "containers": [{"name": "c", "resources":
+                    {"limits": {"nvidia.com/gpu": gpus.to_string()}}}]},
+                "status": {"phase": "Running"}})
+        };
+        let found = workloads(&[
+            pod("chat-5f-abcde", "ReplicaSet", "chat-5f", "5f", 1),
+            pod("chat-5f-fghij", "ReplicaSet", "chat-5f", "5f", 1),
+            pod("llm-0", "StatefulSet", "llm", "", 1),
+            pod("proxy-5f-abcde", "ReplicaSet", "proxy-5f", "5f", 0),
+        ]);
+        let names: Vec<(&str, &str, &str)> =
+            found.iter().map(|one| (&*one.owner.kind, &*one.owner.name, &*one.pods)).collect();
+        assert_eq!(
+            names,
+            [
+                ("Deployment", "chat", "chat-5f-abcde|chat-5f-fghij"),
+                ("StatefulSet", "llm", "llm-0")
+            ]
+        );
+        assert_eq!(found[0].replica_set.as_deref(), Some("chat-5f"));
+        assert_eq!(found[0].all_pods, "chat-[a-z0-9]{1,10}-[a-z0-9]{5}");
+    }
+}

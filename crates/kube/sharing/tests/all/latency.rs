@@ -1,0 +1,149 @@
+//! A node whose latency got worse after a change goes back, once its pods have finished.
+
+use dovetail_sharing::watch::{Gate, Outcome, after, before, conclude, gate, is_due};
+use dovetail_sharing::{Next, Record, SharingPolicy, Step, begin, give_back, next};
+use serde_json::json;
+
+use crate::world::{Case, TIMING, World};
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+fn policy(hours: u32) -> SharingPolicy {
+    let spec = json!({"mode": "mig", "apply": true, "guard": {"hours": hours}});
+    let object = json!({"metadata": {"name": "shared"}, "spec": spec});
+    serde_json::from_value(object).expect("a policy")
+}
+
+fn record(world: &World) -> Record {
+    world.seen().record.expect("a record")
+}
+
+/// Goes on until the change is over or waits for pods.
+fn run(world: &mut World) -> Record {
+    for _ in 0..4_000 {
+        let seen = world.seen();
+        match next(&seen, &TIMING, world.now_ms) {
+            Next::Over => return record(world),
+            Next::Wait { .. } if record(world).step == Step::Emptying => return record(world),
+            Next::Wait { .. } => world.pass(5_000),
+            Next::WriteConfig => {
+                let mut layouts = world.layouts.clone();
+                layouts.add_both(&record(world), world.now_ms);
+                world.write_layouts(layouts);
+            }
+            Next::Write(write) => {
+                world.take(&write, false);
+            }
+        }
+    }
+    panic!("the change does not end: {:?}", record(world));
+}
+
+/// A world whose node has changed under a policy.
+fn changed(case: Case) -> World {
+    let mut world = World::new(case.clone(), 0);
+    let watch = dovetail_sharing::watch::Watch::of(&policy(6));
+    let write = begin(&world.seen(), case.by, case.from, case.to, watch, world.now_ms);
+    world.take(&write.expect("a start"), false);
+    assert_eq!(run(&mut world).step, Step::Done);
+    world
+}
+
+fn judge(world: &mut World, outcome: Outcome) {
+    let write = conclude(&world.seen(), outcome, "p95 of prod/chat +12 %", world.now_ms);
+    assert!(world.take(&write.expect("a verdict"), false));
+}
+
+fn gate_of(world: &World, policy: &SharingPolicy) -> Gate {
+    let record = world.seen().record;
+    gate(policy, record.iter().map(|record| ("n", record)))
+}
+
+#[test]
+fn the_same_hours_before_are_over_when_the_change_begins() {
+    let world = changed(Case::mig());
+    for hours in [2, 6, 24] {
+        let mut record = record(&world);
+        let watch = record.watch.as_mut().expect("a watch");
+        watch.hours = hours;
+        let watch = watch.clone();
+        record.started_ms += 10 * DAY_MS;
+        record.since_ms += 10 * DAY_MS;
+        let (early, late) = (before(&record, &watch), after(&record, &watch));
+        assert_eq!((late.from_ms - early.from_ms) % DAY_MS, 0);
+        assert!(early.to_ms <= record.started_ms && early.to_ms + DAY_MS > record.started_ms);
+        assert_eq!(early.to_ms - early.from_ms, u64::from(hours) * HOUR_MS);
+    }
+    let record = record(&world);
+    assert!(!is_due(&record, world.now_ms) && is_due(&record, world.now_ms + 7 * HOUR_MS));
+}
+
+#[test]
+fn one_node_is_tried_and_others_wait_for_its_verdict() {
+    let guarded = policy(6);
+    assert_eq!(gate(&guarded, [].into_iter()), Gate::Canary);
+    let waits = |gate: &Gate| matches!(gate, Gate::Waits { node, .. } if node == "n");
+    let world = || changed(Case::mig());
+    assert!(waits(&gate_of(&world(), &guarded)));
+    for (outcome, is_open) in [
+        (Outcome::Same, true),
+        (Outcome::Better, true),
+        (Outcome::Unknown, false),
+        (Outcome::Worse, false),
+    ] {
+        let mut world = world();
+        judge(&mut world, outcome);
+        let gate = gate_of(&world, &guarded);
+        assert_eq!(gate == Gate::Open, is_open, "{outcome:?}");
+        assert_eq!(matches!(gate, Gate::Stopped { .. }), !is_open, "{outcome:?}");
+        // One verdict for each change.
+        assert_eq!(conclude(&world.seen(), Outcome::Same, "", world.now_ms), None);
+        // Unknown rolls nothing back.
+        let returns = give_back(&world.seen(), world.now_ms).is_some();
+        assert_eq!(returns, outcome == Outcome::Worse);
+        // A changed policy starts again.
+        assert_eq!(gate_of(&world, &policy(8)), Gate::Canary);
+    }
+}
+
+#[test]
+fn a_worse_node_goes_back_when_its_pods_have_finished_even_if_a_pod_comes_in_between() {
+    for case in [Case::mig(), Case::time_slicing()] {
+        let mut world = changed(case.clone());
+        let resource = match &*world.case.to.offers().into_iter().next().expect("an offer").0 {
+            "nvidia.com/gpu.shared" => "nvidia.com/gpu.shared",
+            _ => "nvidia.com/mig-1g.10gb",
+        };
+        world.case.resource = resource;
+        world.bind_whatever(60_000);
+        judge(&mut world, Outcome::Worse);
+        let write = give_back(&world.seen(), world.now_ms).expect("a way back");
+        world.take(&write, false);
+        let waiting = run(&mut world);
+        assert_eq!(waiting.step, Step::Emptying, "{waiting:?}");
+        assert!(world.is_tainted());
+        world.pass(120_000);
+        // The node is empty; a pod that tolerates every taint comes before the old layout is
+        // asked for.
+        let Next::Write(write) = next(&world.seen(), &TIMING, world.now_ms) else {
+            panic!("nothing follows: {waiting:?}");
+        };
+        world.take(&write, false);
+        world.bind_whatever(60_000);
+        assert_eq!(run(&mut world).step, Step::Undone);
+        assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
+        world.pass(120_000);
+        let write = give_back(&world.seen(), world.now_ms).expect("another way back");
+        world.take(&write, false);
+        let back = run(&mut world);
+        assert_eq!(back.step, Step::Done, "{back:?}");
+        assert_eq!(world.mig.instances(), case.from.offers());
+        assert!(!world.is_tainted());
+        assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
+        assert_eq!(give_back(&world.seen(), world.now_ms), None);
+        let events = world.events.values().filter_map(|event| event["reason"].as_str());
+        let events: Vec<&str> = events.collect();
+        assert!(events.contains(&"LatencyWorse"), "{events:?}");
+    }
+}
