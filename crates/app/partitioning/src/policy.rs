@@ -11,7 +11,7 @@ use dovetail_units::place::bad_json;
 use serde::Deserialize;
 
 /// The version of the API that is read.
-const VERSION: &str = "dovetail.dev/v1alpha1";
+pub(crate) const VERSION: &str = "dovetail.dev/v1alpha1";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -159,7 +159,7 @@ impl Server {
         }
     }
 
-    /// The pods of a node as they are.
+    /// Pods that are bound to a node, with every field that the server has.
     pub(crate) async fn pods_of(&self, node: &str) -> Result<Vec<Value>> {
         let path = format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{node}");
         let list = self.get(path).await?.unwrap_or_default();

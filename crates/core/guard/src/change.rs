@@ -33,10 +33,11 @@ impl Change {
 /// are too coarse.
 ///
 /// The error follows from the shares of the blocks (delta method): what a block adds to the change
-/// is linear in its two shares, so the sum over blocks has the variance of its terms. Latency drifts:
-/// a slow quarter of an hour is followed by another, and terms are alike. So the variance of their
-/// sum is taken from their slowest waves (equal-weighted cosines; Lazarus, Lewis, Stock and Watson,
-/// Journal of Business & Economic Statistics 36, 2018), with as many degrees of freedom as waves.
+/// is linear in its two shares, so the sum over blocks has the variance of its terms. Latency
+/// drifts: a slow quarter of an hour is followed by another, and terms are alike. So the variance
+/// of their sum is taken from their slowest waves (equal-weighted cosines; Lazarus, Lewis, Stock
+/// and Watson, Journal of Business & Economic Statistics 36, 2018), with as many degrees of freedom
+/// as waves.
 /// The error is never below the one of independent requests.
 pub(crate) fn log_change(p: f64, bounds: &[f64], pair: &Pair) -> Option<(f64, f64)> {
     let of = |side: &Side| quantile(p, bounds, &side.shares, side.requests);

@@ -14,7 +14,6 @@ pub(crate) struct Side {
     pub(crate) shares: Vec<f64>,
     /// Requests of each block.
     pub(crate) totals: Vec<f64>,
-    /// All requests.
     pub(crate) requests: f64,
 }
 

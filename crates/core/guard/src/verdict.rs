@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use dovetail_units::amount::rounded_percent;
+
 use crate::change::{Change, FREEDOM, log_change};
 use crate::normal::student_quantile;
 use crate::shares::Pair;
@@ -105,12 +107,12 @@ impl fmt::Display for Unknown {
         match self {
             Self::NoSeries => write!(out, "no series of a latency histogram"),
             Self::OtherBuckets => write!(out, "the buckets of the histogram changed"),
-            Self::OtherLoad { change } => write!(
-                out,
-                "the request rate changed by {:+.0} %, more than ±{:.0} %",
-                change * 100.0,
-                MOST_LOAD_CHANGE * 100.0
-            ),
+            Self::OtherLoad { change } => {
+                let most = rounded_percent(MOST_LOAD_CHANGE);
+                let word = if *change > 0.0 { "grew" } else { "fell" };
+                let change = rounded_percent(change.abs());
+                write!(out, "the request rate {word} by {change}, more than {most}")
+            }
             Self::TooFewRequests { requests } => write!(out, "too few requests ({requests:.0})"),
             Self::TooFewBlocks { blocks } => write!(
                 out,

@@ -13,7 +13,7 @@ macro_rules! by_pod {
 /// Histograms that are known, in the order in which they are tried: the model server's own, then
 /// those of proxies before it.
 ///
-/// vLLM: `vllm/v1/metrics/loggers.py`; TGI: `docs/source/reference/metrics.md`; Knative: the
+/// vLLM: vllm/v1/metrics/loggers.py; TGI: the page Metrics of its documentation; Knative: the
 /// queue-proxy's request metrics, of OpenTelemetry and of OpenCensus before; Istio: standard
 /// metrics, reported by the destination.
 pub const BUILT_IN: [(&str, &str); 5] = [

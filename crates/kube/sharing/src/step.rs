@@ -6,10 +6,10 @@
 //!             ▼           └──── Done ◄──┘               ▼
 //!           Undone ◄────────────────────────────────  Undone
 //! ```
-//! A change that made latency worse goes back through Emptying, which precedes Tainted, and ends
-//! when no pod uses the GPUs of the node. From every unfinished step the way leads to Abandoned when another system takes the node. What
-//! to write next follows from the node as it is read now, its annotation included; each write
-//! changes taint, label and annotation together.
+//! A change that made latency worse goes back through Emptying, which precedes Tainted and ends
+//! when no pod uses the GPUs of the node. From every unfinished step the way leads to Abandoned
+//! when another system takes the node. What to write next follows from the node as it is read now,
+//! its annotation included; each write changes taint, label and annotation together.
 
 use dovetail_model::labels::NVIDIA_MIG_STATE;
 use thiserror::Error;

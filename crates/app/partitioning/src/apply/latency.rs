@@ -14,10 +14,12 @@ use dovetail_sharing::{
     workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
+use dovetail_units::amount::percent;
 
 use super::document::VerdictRow;
 use super::{Apply, Document, NodeRow, record, selected};
 use crate::objects::{Objects, SeenNode};
+use crate::policy::VERSION;
 
 /// A verdict on a node, with the ones on its workloads.
 struct NodeVerdict {
@@ -149,7 +151,7 @@ impl Apply<'_> {
             self.receipt(&owner, *outcome, &message, node, started_ms).await?;
         }
         let of_policy = ObjectName {
-            api_version: "dovetail.dev/v1alpha1".to_owned(),
+            api_version: VERSION.to_owned(),
             kind: "SharingPolicy".to_owned(),
             namespace: String::new(),
             name: policy.name.clone(),
@@ -297,6 +299,11 @@ fn named(workload: &Workload) -> String {
     format!("{}/{}", workload.owner.namespace, workload.owner.name)
 }
 
+fn signed(share: f64) -> String {
+    let sign = if share < 0.0 { '-' } else { '+' };
+    format!("{sign}{}", percent(share.abs()))
+}
+
 /// A judgement in words, for events.
 fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome, String) {
     let outcome = match judgement.verdict {
@@ -309,8 +316,8 @@ fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome
         let name = format!("p{:.0}", one.quantile * 100.0);
         match &one.change {
             Ok(change) => {
-                let [estimate, low] = [change.estimate, change.low].map(|part| part * 100.0);
-                format!("{name} {estimate:+.1} % (at least {low:+.1} %)")
+                let [estimate, low] = [change.estimate, change.low].map(signed);
+                format!("{name} {estimate} (at least {low})")
             }
             Err(unknown) => format!("{name} unknown ({unknown})"),
         }
