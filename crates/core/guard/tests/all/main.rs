@@ -1,4 +1,5 @@
 //! The guard on histories by seed.
 
+mod edges;
 mod history;
 mod rates;
