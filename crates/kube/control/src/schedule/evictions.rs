@@ -192,11 +192,11 @@ impl Preempting {
     /// A job has started: no pod is evicted for it. What is left of gangs that lost pods by that
     /// and cannot go on is evicted.
     pub(super) fn preemptor_runs(&mut self, known: &mut Known, job: JobId) {
-        let room = self.rooms.get(&job).map(|room| (room.gangs.clone(), room.beside.clone()));
-        let (gangs, beside) = room.unwrap_or_default();
+        let Some(room) = self.rooms.get(&job) else { return };
+        let (gangs, beside, has_begun) = (room.gangs.clone(), room.beside.clone(), room.has_begun);
         let mut victims = self.forget_preemption(known, job);
         victims.extend(beside);
-        let left = known.world.preemption().left_of_preempted(&victims, &gangs);
+        let left = known.world.preemption().left_of_preempted(&victims, &gangs, has_begun);
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
         self.evict_what_is_left(known, preemptor, &left);
     }

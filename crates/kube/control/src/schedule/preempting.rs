@@ -36,6 +36,8 @@ pub(super) struct Room {
     pub(super) gangs: BTreeSet<GangName>,
     /// Pods of these gangs that are evicted by decisions of their own: an earlier leader had begun.
     pub(super) beside: Vec<PodId>,
+    /// Whether an earlier leader had evicted others of these gangs, which cannot go on without.
+    pub(super) has_begun: bool,
     /// The decision to evict them; `None` if none is left to be evicted.
     pub(super) evictions: Option<EvictionDecision>,
     pub(super) budget_violations: u64,
@@ -102,6 +104,7 @@ impl Preempting {
             victims: victims_of,
             gangs,
             beside: Vec::new(),
+            has_begun: false,
             evictions,
             budget_violations,
             reason,
@@ -139,6 +142,7 @@ impl Preempting {
             self.call_off_evictions(known, job);
         }
         self.rooms.clear();
+        let cannot_go_on = known.world.preemption().left_by_the_last_leader(&BTreeSet::new());
         for claim in claims {
             let pods = claim.places.iter().filter_map(|place| known.world.pods().pod_of(place.pod));
             let victims = claim.awaited.iter().filter_map(|owner| match owner {
@@ -151,11 +155,13 @@ impl Preempting {
             let (evictions, budget_violations, lost_gpu_milli_ms) = (None, 0, 0);
             let reason = marked_for(&known.world, &victims);
             let gangs = known.world.preemption().gangs(&victims);
+            let has_begun = victims.iter().any(|pod| cannot_go_on.contains(pod));
             let room = Room {
                 nominated,
                 victims,
                 gangs,
                 beside: Vec::new(),
+                has_begun,
                 evictions,
                 budget_violations,
                 reason,

@@ -149,12 +149,18 @@ impl<'w> PreemptionView<'w> {
     }
 
     /// The pods left of the gangs of these victims, some of which have been preempted, where too
-    /// few are left to go on. The victims may be gone, so that their gangs are named.
-    pub fn left_of_preempted(self, victims: &[PodId], gangs: &BTreeSet<GangName>) -> Vec<PodId> {
+    /// few are left to go on. The victims may be gone, so that their gangs are named; `has_begun`
+    /// says that others, evicted by an earlier leader, are.
+    pub fn left_of_preempted(
+        self,
+        victims: &[PodId],
+        gangs: &BTreeSet<GangName>,
+        has_begun: bool,
+    ) -> Vec<PodId> {
         let pods = &self.objects().pods;
         let is_going = |slot: Slot| pods.get(slot).pod.meta.is_deleting();
         let is_begun = |pod: &PodId| pods.by_id(*pod).is_none_or(is_going);
-        if !victims.iter().any(is_begun) {
+        if !has_begun && !victims.iter().any(is_begun) {
             return Vec::new();
         }
         let none = BTreeSet::new();
