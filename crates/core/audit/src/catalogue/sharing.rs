@@ -1,6 +1,6 @@
 //! Several pods on one GPU.
 
-use super::reach::{IDLE, LAYOUT_REST};
+use super::reach::{IDLE, LAYOUT_REST, UNAVAILABLE};
 use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -116,6 +116,35 @@ pub(super) const CHECKS: &[Check] = &[
         layer: Layer::Share,
         worth: Worth::Risk,
         is_inferred: false,
+        reach: Reach::Nothing,
+    },
+    Check {
+        id: "SHR-09",
+        severity: Severity::Error,
+        title: "GPUs in MIG mode have no instances",
+        explanation: "The other GPUs of the node are cut into MIG instances. On these, no instance exists, or the device plugin has \
+                      lost them: it offers nothing there, neither a whole GPU nor a slice. You pay for them and no \
+                      pod can request them.",
+        evidence: "GPUs without instances on each node, requested layout",
+        fix: FixKind::NodePool,
+        fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}  # a layout with instances on every GPU; or dovetail partition plan",
+        layer: Layer::Share,
+        worth: Worth::Capacity,
+        is_inferred: false,
+        reach: Reach::Nodes(UNAVAILABLE),
+    },
+    Check {
+        id: "SHR-10",
+        severity: Severity::Info,
+        title: "different kinds of work share GPUs by time-slicing",
+        explanation: "Time-slicing gives each pod the whole GPU in turn. Beside training, a notebook waits for the turn of each \
+                      step, and training is slower by each cell that runs. Work of one kind on a node disturbs itself least.",
+        evidence: "kinds of work, with an owner of each, and their node",
+        fix: FixKind::NodePool,
+        fix_example: "kind: SharingPolicy  # one for each kind of work, with spec.classes: [interactive]",
+        layer: Layer::Share,
+        worth: Worth::Risk,
+        is_inferred: true,
         reach: Reach::Nothing,
     },
 ];

@@ -3,6 +3,7 @@
 use dovetail_account::device_time::DeviceState;
 use dovetail_model::Condition;
 
+use super::sharing::lacks_instances;
 use super::{Run, View, claims_on, node_ref, spare};
 use crate::catalogue::Check;
 use crate::facts::Node;
@@ -58,7 +59,8 @@ fn not_ready(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
 
 fn not_counted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
     let is_up = |node: &&Node| node.node.condition != Condition::NotReady;
-    for node in view.facts.nodes.iter().filter(is_up).filter(|node| node.uncounted_gpus > 0) {
+    let is_meant = |node: &&Node| node.uncounted_gpus > 0 && !lacks_instances(node);
+    for node in view.facts.nodes.iter().filter(is_up).filter(is_meant) {
         let missing = format!("{} on {}", node.uncounted_gpus, node.node.name);
         let mut finding = Finding::new(check, &node.pool)
             .with("GPUs that the label counts and no plugin does", missing)

@@ -1,13 +1,15 @@
 //! SHR: several pods on one GPU.
 
+use std::collections::BTreeMap;
+
 use dovetail_account::device_time::DeviceState;
-use dovetail_model::FreeCause;
 use dovetail_model::labels;
+use dovetail_model::{Condition, FreeCause};
 use dovetail_units::amount::gpu_count;
 
 use super::{Run, View, claims_on, measured, mend, node_ref, pods_of, shapes};
 use crate::catalogue::Check;
-use crate::facts::{Class, Node};
+use crate::facts::{Class, Node, ObjectRef};
 use crate::finding::Finding;
 
 pub(super) const RUNS: &[Run] = &[
@@ -19,6 +21,8 @@ pub(super) const RUNS: &[Run] = &[
     ("SHR-06", training_on_parts),
     ("SHR-07", left_over_by_layout),
     ("SHR-08", shapes::instances_of_no_layout),
+    ("SHR-09", without_instances),
+    ("SHR-10", mixed_classes),
 ];
 
 /// Labels of NVIDIA's GPU feature discovery and MIG manager.
@@ -100,6 +104,68 @@ fn left_over_by_layout(view: &View<'_>, check: &'static Check, found: &mut Vec<F
         let states = [DeviceState::Free(Some(FreeCause::LayoutRest))];
         finding.claims = claims_on(node, None, &states, view.facts.period);
         found.push(finding);
+    }
+}
+
+/// GPUs of a node that is cut into MIG instances of which no instance is offered.
+fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    let is_up = |node: &&Node| node.node.condition != Condition::NotReady;
+    for node in view.facts.nodes.iter().filter(is_up).filter(|node| lacks_instances(node)) {
+        let config = node.node.labels.get(MIG_CONFIG).map_or("unknown", String::as_str);
+        let mut finding = Finding::new(check, &node.pool)
+            .with(
+                "GPUs without instances",
+                format!("{} on {}", node.uncounted_gpus, node.node.name),
+            )
+            .with("layout asked for", config)
+            .affecting([node_ref(node)]);
+        finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
+        found.push(finding);
+    }
+}
+
+/// Whether GPUs that a node has and no plugin offers are missing beside MIG instances: these GPUs
+/// are in MIG mode, too, as far as its resources say.
+pub(super) fn lacks_instances(node: &Node) -> bool {
+    let has_instances = node.gpus.keys().any(|name| name.starts_with(labels::NVIDIA_MIG));
+    node.uncounted_gpus > 0 && has_instances
+}
+
+fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    type OfNode<'f> = (&'f Node, BTreeMap<Class, &'f str>, Vec<ObjectRef>);
+    let mut by_node: BTreeMap<&str, OfNode<'_>> = BTreeMap::new();
+    for workload in view.gpu_workloads() {
+        let Some(class) = workload.class else { continue };
+        for (pod, node) in view.pods_on_gpu_nodes(workload) {
+            if node.time_slices <= 1 {
+                continue;
+            }
+            let of_node = by_node.entry(&node.node.name);
+            let (_, classes, pods) = of_node.or_insert((node, BTreeMap::new(), Vec::new()));
+            classes.entry(class).or_insert(&workload.owner.name);
+            pods.push(pod);
+        }
+    }
+    for (name, (node, classes, pods)) in by_node {
+        // Inference on time slices is a finding of its own, whatever is beside it.
+        if classes.len() < 2 || classes.contains_key(&Class::Inference) {
+            continue;
+        }
+        let mixed: Vec<String> =
+            classes.iter().map(|(class, owner)| format!("{} ({owner})", named(*class))).collect();
+        let finding = Finding::new(check, &node.pool)
+            .with("kinds of work", format!("{} on {name}", mixed.join(", ")))
+            .affecting(pods);
+        found.push(finding);
+    }
+}
+
+fn named(class: Class) -> &'static str {
+    match class {
+        Class::Training => "training",
+        Class::Inference => "inference",
+        Class::Interactive => "interactive",
+        Class::Batch => "batch",
     }
 }
 

@@ -569,6 +569,14 @@ fn offered_as(facts: &mut Facts, resource: &str) {
     }
 }
 
+/// Two workloads of these kinds whose pods share GPUs in turns.
+fn time_sliced(facts: &mut Facts, classes: [Class; 2]) {
+    facts.nodes.iter_mut().for_each(|node| node.time_slices = 4);
+    offered_as(facts, "nvidia.com/gpu.shared");
+    facts.workloads[SERVE].class = Some(classes[0]);
+    facts.workloads[TRAIN].class = Some(classes[1]);
+}
+
 /// A notebook on a GPU with so much memory.
 fn notebook(facts: &mut Facts, gpu_memory_mib: &str) {
     facts.workloads[SERVE].class = Some(Class::Interactive);
@@ -587,7 +595,7 @@ fn crowded(facts: &mut Facts, mib: u64) {
     }
 }
 
-const SHARING: [Case; 7] = [
+const SHARING: [Case; 9] = [
     (
         "SHR-01",
         |f| {
@@ -634,6 +642,19 @@ const SHARING: [Case; 7] = [
         },
     ),
     ("SHR-07", |f| f.nodes[0].layout_rest_milli = 143, |f| f.nodes[0].layout_rest_milli = 0),
+    (
+        "SHR-09",
+        |f| {
+            f.nodes[0].gpus.insert("nvidia.com/mig-1g.10gb".into(), Gpus::default());
+            f.nodes[0].uncounted_gpus = 1;
+        },
+        |f| _ = f.nodes[0].gpus.insert("nvidia.com/mig-1g.10gb".into(), Gpus::default()),
+    ),
+    (
+        "SHR-10",
+        |f| time_sliced(f, [Class::Interactive, Class::Batch]),
+        |f| time_sliced(f, [Class::Batch, Class::Batch]),
+    ),
 ];
 
 const SPOT: [Case; 4] = [
