@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use dovetail_account::signal::Signal;
 
-use super::{Case, EXPORTER, HOUR_MS, SERVE, main_of, map, offered_as, used};
+use super::sharing::offered_as;
+use super::{Case, EXPORTER, HOUR_MS, SERVE, main_of, map, used};
 use crate::facts::{Advice, Facts, ObjectRef, Recommended};
 
 /// A recommender that has seen what the servers need of a resource: nearly always, and at most.

@@ -6,10 +6,8 @@ use dovetail_account::signal::Signal;
 
 use super::models::{asked, cheaper, hung, sized};
 use super::seen::{advised, misplaced_for, seen_by, throttled};
-use super::{
-    GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, crowded, healthy, held, ids, notebook, owned, small, still,
-    used,
-};
+use super::sharing::{crowded, notebook};
+use super::{GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, healthy, held, ids, owned, small, still, used};
 use crate::checks::audit;
 use crate::facts::{Class, Facts};
 use crate::patch::Change;

@@ -1,0 +1,109 @@
+//! Sharing GPUs: the worlds of its checks.
+
+use std::collections::BTreeSet;
+
+use super::{Case, GIB, GPU, HOUR_MS, SERVE, TRAIN, label, main_of, requests, taint, used};
+use crate::facts::{Class, Facts, Gpus};
+
+/// Offers the GPUs of the first node as parts of another name.
+pub(super) fn offered_as(facts: &mut Facts, resource: &str) {
+    let gpus = facts.nodes[0].gpus.remove(GPU).unwrap();
+    facts.nodes[0].gpus.insert(resource.into(), gpus);
+    facts.nodes[0].node.taints = vec![taint(resource)];
+    for workload in [TRAIN, SERVE] {
+        let container = main_of(facts, workload);
+        let count = container.limits.remove(GPU).unwrap();
+        container.limits.insert(resource.into(), count);
+    }
+    for namespace in &mut facts.namespaces {
+        namespace.quota_resources = Some(BTreeSet::from([format!("requests.{resource}")]));
+    }
+}
+
+/// Two workloads of these kinds whose pods share GPUs in turns.
+pub(super) fn time_sliced(facts: &mut Facts, classes: [Class; 2]) {
+    facts.nodes.iter_mut().for_each(|node| node.time_slices = 4);
+    offered_as(facts, "nvidia.com/gpu.shared");
+    facts.workloads[SERVE].class = Some(classes[0]);
+    facts.workloads[TRAIN].class = Some(classes[1]);
+}
+
+/// A notebook on a GPU with so much memory.
+pub(super) fn notebook(facts: &mut Facts, gpu_memory_mib: &str) {
+    facts.workloads[SERVE].class = Some(Class::Interactive);
+    label(facts, "nvidia.com/gpu.memory", gpu_memory_mib);
+}
+
+/// Two servers that share a GPU of 16,000 MiB and have used so much of it each.
+pub(super) fn crowded(facts: &mut Facts, mib: u64) {
+    label(facts, "nvidia.com/gpu.replicas", "4");
+    label(facts, "nvidia.com/gpu.memory", "16000");
+    offered_as(facts, "nvidia.com/gpu.shared");
+    (facts.workloads[SERVE].class, facts.workloads[TRAIN].class) = (None, None);
+    used(facts, SERVE, &[20 * HOUR_MS]);
+    for pod in &mut facts.workloads[SERVE].pods {
+        pod.uses[0].memory_peak_bytes = Some(mib << 20);
+    }
+}
+
+pub(super) const SHARING: [Case; 9] = [
+    (
+        "SHR-01",
+        |f| {
+            f.nodes.iter_mut().for_each(|node| node.time_slices = 4);
+            offered_as(f, "nvidia.com/gpu.shared");
+            f.workloads[TRAIN].class = None;
+        },
+        |f| {
+            f.nodes.iter_mut().for_each(|node| node.time_slices = 1);
+            offered_as(f, "nvidia.com/gpu.shared");
+            f.workloads[TRAIN].class = None;
+        },
+    ),
+    ("SHR-02", |f| notebook(f, "40000"), |f| notebook(f, "39999")),
+    (
+        "SHR-03",
+        |f| {
+            label(f, "nvidia.com/gpu.replicas", "4");
+            f.workloads[SERVE].class = None;
+        },
+        |f| {
+            label(f, "nvidia.com/gpu.replicas", "4");
+            offered_as(f, "nvidia.com/gpu.shared");
+            (f.workloads[SERVE].class, f.workloads[TRAIN].class) = (None, None);
+        },
+    ),
+    (
+        "SHR-04",
+        |f| label(f, "nvidia.com/mig.config.state", "failed"),
+        |f| label(f, "nvidia.com/mig.config.state", "pending"),
+    ),
+    ("SHR-05", |f| crowded(f, 6_801), |f| crowded(f, 6_800)),
+    (
+        "SHR-06",
+        |f| offered_as(f, "nvidia.com/mig-1g.10gb"),
+        |f| {
+            offered_as(f, "nvidia.com/mig-1g.10gb");
+            let train = &mut f.workloads[TRAIN];
+            (train.replicas, train.is_gang) = (1, false);
+            train.pods.truncate(1);
+            main_of(f, TRAIN).limits.insert("nvidia.com/mig-1g.10gb".into(), 1);
+            requests(f, TRAIN, "cpu", 4_000);
+            requests(f, TRAIN, "memory", 32 * GIB);
+        },
+    ),
+    ("SHR-07", |f| f.nodes[0].layout_rest_milli = 143, |f| f.nodes[0].layout_rest_milli = 0),
+    (
+        "SHR-09",
+        |f| {
+            f.nodes[0].gpus.insert("nvidia.com/mig-1g.10gb".into(), Gpus::default());
+            f.nodes[0].uncounted_gpus = 1;
+        },
+        |f| _ = f.nodes[0].gpus.insert("nvidia.com/mig-1g.10gb".into(), Gpus::default()),
+    ),
+    (
+        "SHR-10",
+        |f| time_sliced(f, [Class::Interactive, Class::Batch]),
+        |f| time_sliced(f, [Class::Batch, Class::Batch]),
+    ),
+];
