@@ -147,7 +147,7 @@ pub async fn rollback(
             document.nodes.push(NodeRow::of(node, &write.record, "planned"));
             continue;
         }
-        if !this.server.write(node, &write).await? {
+        if !this.write(node, &write).await? {
             bail!("node {node} changed while it was read: run the command again");
         }
         let record = this.run_to_end(node, table).await?;
@@ -329,7 +329,7 @@ impl<'a> Apply<'a> {
         };
         // Rights that are missing show before the node is tainted.
         self.write_layouts(&write.record).await?;
-        if !self.server.write(node, &write).await? {
+        if !self.write(node, &write).await? {
             let why = "the node changed while it was read: the next call tries again";
             return Ok(NodeRow::refused(change, why));
         }

@@ -37,6 +37,17 @@ struct Metadata {
 /// # Errors
 /// A file that cannot be read, or a field with the rule it breaks.
 pub fn read(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
+    let policy = read_any(path, tables)?;
+    if policy.name.is_empty() {
+        let problem = "field `metadata.name`: it is missing: name the policy, as in \
+                       {\"metadata\": {\"name\": \"shared\"}}; nodes record it with each change";
+        return Err(BadInput(format!("{}: {problem}", plain(&path.display().to_string()))).into());
+    }
+    Ok(policy)
+}
+
+/// A policy that may have no name.
+fn read_any(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{}: cannot be read", path.display()))?;
     let name = path.display().to_string();
@@ -61,7 +72,7 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
 /// # Errors
 /// As [`read`]; a policy of another mode.
 pub fn read_mig(path: &Path, tables: &[MigTable]) -> Result<PolicySpec> {
-    let spec = read(path, tables)?.spec;
+    let spec = read_any(path, tables)?.spec;
     if spec.mode != Mode::Mig {
         let problem = format!(
             "{}: field `spec.mode`: `{}`: layouts are planned for mode `mig`; `dovetail partition apply --dry-run \
@@ -87,4 +98,29 @@ fn policy(object: Object, tables: &[MigTable]) -> Result<SharingPolicy, String> 
     }
     let (name, uid) = (object.metadata.name, String::new());
     Ok(SharingPolicy { name, uid, spec, status: serde_json::Value::Null })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_to_apply_has_a_name_and_one_to_plan_with_needs_none() {
+        let folder = std::env::temp_dir().join(format!("dovetail-policy-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("policy.json");
+        let object = |metadata: &str| {
+            format!(
+                "{{\"apiVersion\": \"{VERSION}\", \"kind\": \"SharingPolicy\", \
+                 \"metadata\": {metadata}, \"spec\": {{\"mode\": \"mig\"}}}}"
+            )
+        };
+        std::fs::write(&file, object("{}")).expect("a file");
+        let refused = read(&file, &[]).expect_err("no name").to_string();
+        assert!(refused.contains("field `metadata.name`: it is missing"), "{refused}");
+        assert!(read_mig(&file, &[]).is_ok());
+        std::fs::write(&file, object("{\"name\": \"shared\"}")).expect("a file");
+        assert_eq!(read(&file, &[]).expect("a policy").name, "shared");
+        std::fs::remove_dir_all(&folder).expect("it is there");
+    }
 }

@@ -182,11 +182,8 @@ impl Server {
         self.send(Method::Post, path, Some((JSON, event))).await.map(drop)
     }
 
-    /// Sends a write to a node, its event first; `false` if the node has changed in between.
+    /// Sends a write to a node, without its event; `false` if the node has changed in between.
     pub(crate) async fn write(&self, node: &str, write: &Write) -> Result<bool> {
-        if let Some(event) = &write.event {
-            self.create_event(event).await?;
-        }
         let path = format!("/api/v1/nodes/{node}");
         let (code, _) = self.send(Method::Patch, path, Some((MERGE, &write.patch))).await?;
         Ok(code == 200)

@@ -136,6 +136,7 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     let setting = Setting::new(&["n0", "n1", "n2"]);
     setting.set_up();
     malformed_guards_are_refused(&setting);
+    refuse_events_about(&setting, "chat");
     let spec = json!({"mode": "time-slicing", "replicas": 4, "apply": true, "classes": ["inference"],
         "budget": {"percentPerDay": 100}, "guard": {}});
     setting.create(&policy("shared", spec));
@@ -157,6 +158,8 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     assert_eq!(passed["verdicts"][0]["verdict"], "same", "{passed}");
     assert_eq!(outcomes(&passed), [("n1", "Done"), ("n2", "Done")], "{passed}");
     assert!(has(&events(&setting, "Node", "n0"), "LatencySame", "default/chat (vLLM): p50"));
+    // A refused event stops nothing.
+    assert_eq!(events(&setting, "Deployment", "chat"), BTreeSet::new());
 
     run(&setting, "slow", "n1");
     run(&setting, "mute", "n2");
@@ -180,6 +183,20 @@ fn malformed_guards_are_refused(setting: &Setting) {
     let message = ready["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("spec.guard.query: it has no $window"), "{message}");
     setting.kubectl(&["delete", "sharingpolicy", "shared"]);
+}
+
+/// The server refuses events about objects of a name.
+fn refuse_events_about(setting: &Setting, name: &str) {
+    let version = "admissionregistration.k8s.io/v1";
+    let expression = format!("object.involvedObject.name != '{name}'");
+    setting.create(&json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "events"},
+        "spec": {"validations": [{"expression": expression}], "matchConstraints":
+            {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["events"]}]}}}));
+    setting.create(&json!({"apiVersion": version, "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "events"},
+        "spec": {"policyName": "events", "validationActions": ["Deny"]}}));
 }
 
 fn without_a_server_nothing_is_decided(setting: &Setting) {

@@ -94,7 +94,7 @@ pub fn event_about(
 ) -> Value {
     let digest = Sha256::digest(said.as_bytes());
     let number: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let name: String = about.name.chars().take(MOST_NAME).collect();
+    let name = subdomain(&about.name);
     let message: String = harmless(message).to_string().chars().take(MOST_LETTERS).collect();
     let at = time(now_ms);
     let namespace = if about.namespace.is_empty() { "default" } else { &about.namespace };
@@ -109,7 +109,7 @@ pub fn event_about(
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": format!("{}.{number}", name.trim_end_matches(['.', '-'])),
+            "name": format!("{name}.{number}"),
             "namespace": namespace,
         },
         "involvedObject": object,
@@ -122,4 +122,47 @@ pub fn event_about(
         "firstTimestamp": at,
         "lastTimestamp": at,
     })
+}
+
+/// A name that events can begin with: a DNS subdomain in lower case.
+fn subdomain(name: &str) -> String {
+    let plain = |letter: char| match letter.to_ascii_lowercase() {
+        letter @ ('a'..='z' | '0'..='9' | '.') => letter,
+        _ => '-',
+    };
+    let name: String = name.chars().take(MOST_NAME).map(plain).collect();
+    let parts = name.split('.').map(|part| part.trim_matches('-')).filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts.collect();
+    if parts.is_empty() { "unnamed".to_owned() } else { parts.join(".") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_about_any_name_have_a_valid_one() {
+        let long = "a".repeat(199) + ".b";
+        for (name, start) in [
+            ("chat", "chat"),
+            ("Chat_Server:v1", "chat-server-v1"),
+            ("-a..b-.-.c.", "a.b.c"),
+            ("\u{e9}\u{e9}", "unnamed"),
+            ("", "unnamed"),
+            (&*long, &long[..199]),
+        ] {
+            let about = ObjectName {
+                api_version: "v1".to_owned(),
+                kind: "Pod".to_owned(),
+                namespace: String::new(),
+                name: name.to_owned(),
+                uid: String::new(),
+            };
+            let event = event_about(&about, ("LatencySame", "", false), "", 0);
+            let named = event["metadata"]["name"].as_str().expect("a name");
+            let (first, number) = named.rsplit_once('.').expect("a number");
+            assert_eq!((first, number.len()), (start, 16), "{name}");
+            assert_eq!(event["involvedObject"]["name"], name);
+        }
+    }
 }

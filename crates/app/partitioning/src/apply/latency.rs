@@ -136,6 +136,9 @@ impl Apply<'_> {
         let Some(write) = conclude(&now, verdict.outcome, &verdict.why, now_ms()) else {
             return Ok(false);
         };
+        if !self.write(node, &write).await? {
+            return Ok(false);
+        }
         let started_ms = write.record.started_ms;
         for (workload, outcome, why) in &verdict.workloads {
             let mut owner = workload.owner.clone();
@@ -148,7 +151,7 @@ impl Apply<'_> {
                 _ => "",
             };
             let message = format!("latency on node {node} since its layout changed: {why}{advice}");
-            self.receipt(&owner, *outcome, &message, node, started_ms).await?;
+            self.receipt(&owner, *outcome, &message, node, started_ms).await;
         }
         let of_policy = ObjectName {
             api_version: VERSION.to_owned(),
@@ -159,8 +162,8 @@ impl Apply<'_> {
         };
         let message =
             format!("latency on node {node}: {}: {}", verdict.outcome.word(), verdict.why);
-        self.receipt(&of_policy, verdict.outcome, &message, node, started_ms).await?;
-        self.server.write(node, &write).await
+        self.receipt(&of_policy, verdict.outcome, &message, node, started_ms).await;
+        Ok(true)
     }
 
     async fn receipt(
@@ -170,10 +173,10 @@ impl Apply<'_> {
         message: &str,
         node: &str,
         started_ms: u64,
-    ) -> Result<()> {
+    ) {
         let said = format!("{} {node} {started_ms} {}", about.uid, reason(outcome));
         let what = (reason(outcome), message, is_warning(outcome));
-        self.server.create_event(&event_about(about, what, &said, now_ms())).await
+        self.tell(&event_about(about, what, &said, now_ms())).await;
     }
 
     /// Sends a node whose latency got worse back to its former layout; whether it was written.
@@ -190,7 +193,7 @@ impl Apply<'_> {
         let now = self.server.seen(node, table, &self.options.timing).await?;
         let Some(write) = give_back(&now, now_ms()) else { return Ok(false) };
         self.check(write.record.by)?;
-        if !self.server.write(node, &write).await? {
+        if !self.write(node, &write).await? {
             return Ok(false);
         }
         self.told(node, &write.record);

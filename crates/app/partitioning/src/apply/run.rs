@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
-use dovetail_sharing::{Next, Record, Step, next};
+use dovetail_sharing::{Next, Record, Step, Write, next};
+use serde_json::Value;
 
 use super::Apply;
 
@@ -31,7 +33,7 @@ impl Apply<'_> {
                 Next::Over => return Ok(record.clone()),
                 Next::WriteConfig => self.write_layouts(record).await?,
                 Next::Write(write) => {
-                    if self.server.write(node, &write).await? {
+                    if self.write(node, &write).await? {
                         self.told(node, &write.record);
                     }
                 }
@@ -58,6 +60,26 @@ impl Apply<'_> {
             {
                 return Ok(());
             }
+        }
+    }
+
+    /// Sends a write to a node, its event first; `false` if the node has changed in between.
+    pub(super) async fn write(&self, node: &str, write: &Write) -> Result<bool> {
+        if let Some(event) = &write.event {
+            self.tell(event).await;
+        }
+        self.server.write(node, write).await
+    }
+
+    /// Creates an event. One that is refused is only noted: nodes change all the same.
+    pub(super) async fn tell(&self, event: &Value) {
+        if let Err(error) = self.server.create_event(event).await {
+            let object = &event["involvedObject"];
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (kind, name, reason) =
+                (text(&object["kind"]), text(&object["name"]), text(&event["reason"]));
+            let about = plain(&format!("{kind} {name}")).to_string();
+            self.app.note(&format!("event {reason} about {about} was not created: {error:#}"));
         }
     }
 
