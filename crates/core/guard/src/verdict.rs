@@ -16,6 +16,10 @@ pub const WORSE_BY: f64 = 0.05;
 /// The request rate may change by at most this, up or down.
 pub const MOST_LOAD_CHANGE: f64 = 0.25;
 
+/// Load whose growth explains nothing: bursts alone make as much. What grew beyond it may itself be
+/// why latency grew by as much, since queues make latency grow with load.
+const LOAD_BY_CHANCE: f64 = 0.05;
+
 /// The probability of a wrong bound, over all quantiles together.
 const WRONG: f64 = 0.01;
 /// Fewer requests in a window tell nothing.
@@ -44,6 +48,11 @@ impl Load {
         };
         both.fold(Self { before: 0.0, after: 0.0 }, add)
     }
+
+    /// Relative change.
+    fn change(self) -> f64 {
+        self.after / self.before - 1.0
+    }
 }
 
 /// Why nothing can be said.
@@ -58,7 +67,18 @@ pub enum Unknown {
         /// Relative change.
         change: f64,
     },
-    /// A window has too few requests, or too few requests lie beyond a quantile.
+    /// Latency grew by no more than the request rate may explain.
+    LoadGrew {
+        /// Relative change of the request rate.
+        load: f64,
+    },
+    /// A quantile of which the bounds are too far apart, with the requests there are.
+    TooUncertain {
+        quantile: f64,
+        /// Distance of its bound from the estimate, relative.
+        within: f64,
+    },
+    /// A window has too few requests.
     TooFewRequests {
         /// In the window that has fewer.
         requests: f64,
@@ -114,10 +134,22 @@ impl fmt::Display for Unknown {
                 write!(out, "the request rate {word} by {change}, more than {most}")
             }
             Self::TooFewRequests { requests } => write!(out, "too few requests ({requests:.0})"),
+            Self::LoadGrew { load } => write!(
+                out,
+                "the request rate grew by {}, which may be why latency grew",
+                rounded_percent(*load)
+            ),
+            Self::TooUncertain { quantile, within } => write!(
+                out,
+                "with these requests p{:.0} is known to within {} only, and {} is needed",
+                quantile * 100.0,
+                rounded_percent(*within),
+                rounded_percent(WIDEST)
+            ),
             Self::TooFewBlocks { blocks } => write!(
                 out,
-                "only {blocks} parts of the time have requests before and after, of at least \
-                 {LEAST_BLOCKS}"
+                "only {blocks} blocks of time have requests before and after, and {LEAST_BLOCKS} \
+                 are needed"
             ),
             Self::TooCoarse => write!(out, "the buckets of the histogram are too coarse"),
         }
@@ -129,6 +161,11 @@ impl Change {
         self.estimate > WORSE_BY && self.low > 0.0
     }
 
+    /// Whether it certainly grew by more than load that grew so much explains.
+    fn is_beyond(self, load: f64) -> bool {
+        self.low > load - LOAD_BY_CHANCE
+    }
+
     fn is_better(self) -> bool {
         self.estimate < -WORSE_BY && self.high < 0.0
     }
@@ -138,7 +175,8 @@ impl Change {
 /// other.
 ///
 /// A quantile is worse if its estimate grew by more than 5 % and the one-sided bound of its change
-/// is above zero. The bounds of the three quantiles hold together with 99 % (Bonferroni), by
+/// is above zero, and above what load grew by beyond 5 %.
+/// The bounds of the three quantiles hold together with 99 % (Bonferroni), by
 /// Student's t.
 pub fn judge(before: &Window, after: &Window, load: Load) -> Judgement {
     let quantiles = match measured(before, after, load) {
@@ -147,14 +185,16 @@ pub fn judge(before: &Window, after: &Window, load: Load) -> Judgement {
             return Judgement { verdict: Verdict::Unknown(unknown), quantiles: Vec::new() };
         }
     };
-    let any = |holds: fn(Change) -> bool| {
+    let any = |holds: &dyn Fn(Change) -> bool| {
         quantiles.iter().filter_map(|one| one.change.as_ref().ok()).any(|change| holds(*change))
     };
+    let load = load.change();
     let unknown = quantiles.iter().find_map(|one| one.change.clone().err());
     let verdict = match unknown {
-        _ if any(Change::is_worse) => Verdict::Worse,
+        _ if any(&|change| change.is_worse() && change.is_beyond(load)) => Verdict::Worse,
+        _ if any(&Change::is_worse) => Verdict::Unknown(Unknown::LoadGrew { load }),
         Some(unknown) => Verdict::Unknown(unknown),
-        None if any(Change::is_better) => Verdict::Better,
+        None if any(&Change::is_better) => Verdict::Better,
         None => Verdict::Same,
     };
     Judgement { verdict, quantiles }
@@ -171,7 +211,7 @@ fn measured(before: &Window, after: &Window, load: Load) -> Result<Vec<QuantileV
     if requests < LEAST_REQUESTS || load.before <= 0.0 {
         return Err(Unknown::TooFewRequests { requests });
     }
-    let change = load.after / load.before - 1.0;
+    let change = load.change();
     if change.is_nan() || change.abs() > MOST_LOAD_CHANGE {
         return Err(Unknown::OtherLoad { change });
     }
@@ -184,10 +224,10 @@ fn measured(before: &Window, after: &Window, load: Load) -> Result<Vec<QuantileV
     let of = |quantile: f64| {
         let change = match log_change(quantile, before.bounds(), &pair) {
             None => Err(Unknown::TooCoarse),
-            Some((_, error)) if libm::expm1(errors * error) > WIDEST => {
-                Err(Unknown::TooFewRequests { requests })
-            }
-            Some((log, error)) => Ok(Change::of(log, error, errors)),
+            Some((log, error)) => match libm::expm1(errors * error) {
+                within if within <= WIDEST => Ok(Change::of(log, error, errors)),
+                within => Err(Unknown::TooUncertain { quantile, within }),
+            },
         };
         QuantileVerdict { quantile, change }
     };

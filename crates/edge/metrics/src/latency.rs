@@ -73,7 +73,7 @@ pub async fn read<T: Transport>(
 /// Series that are no histogram.
 pub fn window(series: &[Series], blocks: Blocks) -> Result<Option<Window>, LatencyError> {
     // By bound; floats of buckets are positive or infinite, so their bits are in order.
-    let mut counts: BTreeMap<u64, [f64; BLOCKS]> = BTreeMap::new();
+    let mut counts: BTreeMap<u64, [Option<f64>; BLOCKS]> = BTreeMap::new();
     let mut totals: [Option<f64>; BLOCKS] = [None; BLOCKS];
     for Series { labels, samples } in series {
         let text = labels.get("le").map_or("", String::as_str);
@@ -89,7 +89,8 @@ pub fn window(series: &[Series], blocks: Blocks) -> Result<Option<Window>, Laten
             match bound {
                 f64::INFINITY => *totals[block].get_or_insert(0.0) += sample.value,
                 bound if bound > 0.0 => {
-                    counts.entry(bound.to_bits()).or_insert([0.0; BLOCKS])[block] += sample.value;
+                    let of_bound = counts.entry(bound.to_bits()).or_insert([None; BLOCKS]);
+                    *of_bound[block].get_or_insert(0.0) += sample.value;
                 }
                 // No request takes less than no time.
                 _ => {}
@@ -104,8 +105,9 @@ pub fn window(series: &[Series], blocks: Blocks) -> Result<Option<Window>, Laten
     }
     let bounds = counts.keys().map(|bits| f64::from_bits(*bits)).collect();
     let block = |(block, total): (usize, Option<f64>)| {
-        let below = counts.values().map(|counts| counts[block]).collect();
-        total.map(|total| Block { below, total })
+        // A bucket without a count is unknown, not empty.
+        let below: Option<Vec<f64>> = counts.values().map(|counts| counts[block]).collect();
+        below.zip(total).map(|(below, total)| Block { below, total })
     };
     let blocks = totals.into_iter().enumerate().map(block).collect();
     Ok(Some(Window::new(bounds, blocks)?))
@@ -135,9 +137,9 @@ mod tests {
         let read = |series: &[Series]| window(series, blocks).expect("a histogram");
         assert_eq!(read(&[]), None);
         let found = read(&[
-            series("+Inf", &[(1_100, 9.0), (1_300, 4.0), (9_000, 1.0)]),
-            series("10.0", &[(1_100, 8.0)]),
-            series("2.5", &[(1_100, 2.0), (1_200, f64::NAN)]),
+            series("+Inf", &[(1_100, 9.0), (1_300, 4.0), (1_400, 5.0), (9_000, 1.0)]),
+            series("10.0", &[(1_100, 8.0), (1_300, 3.0), (1_400, 3.0)]),
+            series("2.5", &[(1_100, 2.0), (1_200, f64::NAN), (1_300, 0.0)]),
             series("2.5", &[(1_100, 1.0)]),
         ]);
         let found = found.expect("a window");
@@ -145,6 +147,8 @@ mod tests {
         assert_eq!(found.blocks().len(), BLOCKS);
         assert_eq!(found.blocks()[0], Some(Block { below: vec![3.0, 8.0], total: 9.0 }));
         assert_eq!(found.blocks()[1], None);
+        assert_eq!(found.blocks()[2], Some(Block { below: vec![0.0, 3.0], total: 4.0 }));
+        assert_eq!(found.blocks()[3], None, "a bucket that was not scraped is not empty");
         assert_eq!(found.requests(), 13.0);
         let gauge = window(&[series("", &[(1_100, 1.0)])], blocks).expect_err("no bucket");
         assert!(gauge.to_string().contains("le=``"), "{gauge}");

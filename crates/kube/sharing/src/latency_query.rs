@@ -49,7 +49,7 @@ pub fn fill(query: &str, asked: &Asked<'_>) -> String {
         .replace(WINDOW, &format!("{}ms", asked.window_ms.max(1)))
         .replace("$namespace", &harmless(asked.namespace))
         .replace("$workload", &harmless(asked.workload))
-        .replace("$pods", asked.pods)
+        .replace("$pods", &format!("(?:{})", asked.pods))
 }
 
 /// What is wrong with a query of a policy; `None` if nothing is that shows without a server.
@@ -74,7 +74,7 @@ pub fn problem(query: &str) -> Option<String> {
         (!is_known).then_some(name)
     });
     if let Some(name) = unknown {
-        return Some(format!("it has {name}: use {}", PLACEHOLDERS.join(", ")));
+        return Some(format!("unknown placeholder {name}: use {}", PLACEHOLDERS.join(", ")));
     }
     balance(query)
 }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(
             fill(vllm, &asked),
             "sum by (le) (increase(vllm:e2e_request_latency_seconds_bucket{namespace=\"prod\",\
-             pod=~\"chat-.+\"}[900000ms]))"
+             pod=~\"(?:chat-.+)\"}[900000ms]))"
         );
         for (name, query) in BUILT_IN {
             assert_eq!(problem(query), None, "{name}");
@@ -141,7 +141,7 @@ mod tests {
             assert!(problem.contains(words), "{query}: {problem}");
         };
         says("rate(a_bucket[5m])", "it has no $window");
-        says("increase(a_bucket{job=\"$job\"}[$window])", "it has $job: use $window");
+        says("increase(a_bucket{job=\"$job\"}[$window])", "unknown placeholder $job: use $window");
         says("sum(increase(a_bucket[$window])", "its `(` is not closed");
         says("increase(a_bucket{job=\"x}[$window])", "a quote is not closed");
         says("increase(a_bucket[$window)]", "its `)` closes nothing");

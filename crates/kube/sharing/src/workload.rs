@@ -9,6 +9,12 @@ use crate::node_state::uses_gpus;
 /// Label of pods of a ReplicaSet that a Deployment made.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
+/// What Kubernetes makes random endings of, which have no vowels
+/// (`k8s.io/apimachinery/pkg/util/rand`).
+const RANDOM: &str = "[b-df-hj-np-tv-xz24-9]";
+/// Longer names are cut before they get a random ending (`maxGeneratedNameLength`).
+const MOST_BEFORE_RANDOM: usize = 58;
+
 /// An object that events can be about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectName {
@@ -83,15 +89,41 @@ fn of(pod: &Value) -> Workload {
         .then(|| named.name.strip_suffix(hash)?.strip_suffix('-').map(str::to_owned))
         .flatten();
     let Some(deployment) = deployment else {
-        // A number, a random ending, or both, such as those of StatefulSets and indexed Jobs.
-        let all_pods = format!("{}(-[0-9]+)*(-[a-z0-9]{{5}})?", exactly(&named.name));
+        let all_pods = pods_of(&named.kind, &named.name);
         return Workload { owner: named, replica_set: None, all_pods, pods };
     };
-    let all_pods = format!("{}-[a-z0-9]{{1,10}}-[a-z0-9]{{5}}", exactly(&deployment));
+    let all_pods = pods_of_deployment(&deployment);
     let replica_set = Some(std::mem::replace(&mut named.name, deployment));
     "Deployment".clone_into(&mut named.kind);
     named.uid.clear();
     Workload { owner: named, replica_set, all_pods, pods }
+}
+
+/// A regular expression of the names of the pods of an owner.
+fn pods_of(kind: &str, name: &str) -> String {
+    let (whole, cut) = (exactly(name), before_random(&format!("{name}-")));
+    match kind {
+        "StatefulSet" => format!("{whole}-[0-9]+"),
+        "DaemonSet" | "ReplicaSet" | "ReplicationController" => format!("{cut}{RANDOM}{{5}}"),
+        // An indexed Job has the number before the random ending.
+        "Job" => format!("{cut}([0-9]+-)?{RANDOM}{{5}}"),
+        // A number, a random ending, or both.
+        _ => format!("{whole}(-[0-9]+)*(-{RANDOM}{{5}})?"),
+    }
+}
+
+/// The same of a Deployment, whose ReplicaSets have a hash.
+fn pods_of_deployment(name: &str) -> String {
+    // What is left of the longest hash, if names of pods are cut within it.
+    match name.len() + "-1234567890-".len() <= MOST_BEFORE_RANDOM {
+        true => format!("{}-{RANDOM}{{1,10}}-{RANDOM}{{5}}", exactly(name)),
+        false => format!("{}(-?{RANDOM})*", before_random(name)),
+    }
+}
+
+/// A name as it is cut before a random ending.
+fn before_random(name: &str) -> String {
+    exactly(name.get(..MOST_BEFORE_RANDOM).unwrap_or(name))
 }
 
 #[cfg(test)]
@@ -127,6 +159,36 @@ mod tests {
             ]
         );
         assert_eq!(found[0].replica_set.as_deref(), Some("chat-5f"));
-        assert_eq!(found[0].all_pods, "chat-[a-z0-9]{1,10}-[a-z0-9]{5}");
+        assert_eq!(found[0].all_pods, format!("chat-{RANDOM}{{1,10}}-{RANDOM}{{5}}"));
+    }
+
+    /// As Prometheus does it, which matches whole values.
+    fn matches(pattern: &str, name: &str) -> bool {
+        regex::Regex::new(&format!("^(?:{pattern})$")).expect("a pattern").is_match(name)
+    }
+
+    #[test]
+    fn names_of_pods_are_those_of_their_owner_and_of_none_with_a_longer_name() {
+        for (kind, owner, own, others) in [
+            ("StatefulSet", "qwen-2", ["qwen-2-5", "qwen-2-11"], ["qwen-2-5-0", "qwen-2-small"]),
+            ("DaemonSet", "agent", ["agent-x7k2b", "agent-zz4d9"], ["agent-gpu-x7k2b", "agent-0"]),
+            ("Job", "train", ["train-x7k2b", "train-3-x7k2b"], ["train-big-x7k2b", "train-3"]),
+            ("LeaderWorkerSet", "llm", ["llm-0-3", "llm-1"], ["llm-big-0", "llms-0"]),
+        ] {
+            let pattern = pods_of(kind, owner);
+            own.iter().for_each(|name| assert!(matches(&pattern, name), "{pattern}: {name}"));
+            others.iter().for_each(|name| assert!(!matches(&pattern, name), "{pattern}: {name}"));
+        }
+        let chat = pods_of_deployment("chat");
+        assert!(matches(&chat, "chat-7c9f8d6b5-x7k2b") && !matches(&chat, "chat-blue-x7k2b"));
+        // Cut at 58 characters, within the hash.
+        let long = "a-model-with-a-very-long-name-predictor-00001-deployment";
+        let cut = format!("{long}-7x7k2b");
+        assert_eq!((cut.len(), MOST_BEFORE_RANDOM), (63, 58));
+        assert!(matches(&pods_of_deployment(long), &cut));
+        assert!(!matches(
+            &pods_of_deployment(long),
+            "a-model-with-a-very-long-name-predictor-00002"
+        ));
     }
 }

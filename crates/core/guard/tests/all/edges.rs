@@ -42,6 +42,22 @@ fn a_change_of_less_than_five_percent_is_none_however_sure_it_is() {
     }
 }
 
+/// Load grew by a fifth, within what may be compared: latency that grew by less is not blamed on
+/// the change of the node, and more is.
+#[test]
+fn what_more_load_may_explain_is_not_blamed_on_the_change() {
+    let of = |median: f64, requests: f64| window(&VLLM_BOUNDS, median, 0.8, requests);
+    let before = of(6.0, 1e6);
+    let grew = verdict(&before, &of(6.0 * 1.15, 1.2e6));
+    assert!(
+        matches!(grew, Verdict::Unknown(Unknown::LoadGrew { load }) if load > 0.19),
+        "{grew:?}"
+    );
+    assert_eq!(verdict(&before, &of(6.0 * 1.3, 1.2e6)), Verdict::Worse);
+    assert_eq!(verdict(&before, &of(6.0 * 1.15, 1.04e6)), Verdict::Worse);
+    assert_eq!(verdict(&before, &of(6.0, 1.2e6)), Verdict::Same);
+}
+
 #[test]
 fn what_cannot_be_measured_is_unknown() {
     let fine = |requests: f64| window(&VLLM_BOUNDS, 6.0, 0.8, requests);
@@ -53,7 +69,7 @@ fn what_cannot_be_measured_is_unknown() {
     assert!(matches!(few, Unknown::TooFewRequests { requests } if requests < 1_000.0), "{few:?}");
     // Enough for p50 and p95, not for p99.
     let few = unknown(&fine(1_500.0), &fine(1_500.0));
-    assert!(matches!(few, Unknown::TooFewRequests { .. } | Unknown::TooCoarse), "{few:?}");
+    assert!(matches!(few, Unknown::TooUncertain { .. } | Unknown::TooCoarse), "{few:?}");
     // All requests are in one bucket, or in the first.
     for median in [7.0, 0.1] {
         let narrow = window(&VLLM_BOUNDS, median, 0.02, 1e5);
