@@ -5,6 +5,7 @@
 
 mod document;
 mod latency;
+mod room;
 mod run;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,6 @@ use dovetail_console::plain::plain;
 use dovetail_gpus::node_gpus;
 use dovetail_model::MigTable;
 use dovetail_settings::errors::UsageError;
-use dovetail_sharing::guard::left_today;
 use dovetail_sharing::names::RECORD;
 use dovetail_sharing::watch::Watch;
 use dovetail_sharing::{
@@ -38,6 +38,7 @@ use crate::setup;
 
 pub use document::{Document, text};
 use document::{NodeRow, PolicyRow};
+use room::Room;
 
 /// What a change is made with.
 #[derive(Debug)]
@@ -96,19 +97,20 @@ pub async fn apply(
     }
     let problems = problems(&policies, &this.gpu_nodes(&objects), tables);
     for (policy, problem) in policies.iter().zip(&problems) {
-        let next = match problem {
-            None => {
-                if this.judge(policy, &objects, &mut document).await? {
-                    objects = this.objects().await?;
-                }
-                let (next, has_changed) = this.follow(policy, &objects, &mut document).await?;
-                if has_changed {
-                    objects = this.objects().await?;
-                }
-                next
+        let mut problem = problem.clone();
+        let mut next = None;
+        if problem.is_none() {
+            problem = this.judge(policy, &objects, &mut document).await?;
+            // Verdicts decide about the nodes that follow.
+            if policy.spec.guard.is_some() {
+                objects = this.objects().await?;
             }
-            Some(_) => None,
-        };
+            let (left, has_changed) = this.follow(policy, &objects, &mut document).await?;
+            next = left;
+            if has_changed {
+                objects = this.objects().await?;
+            }
+        }
         document.policies.push(PolicyRow {
             policy: policy.name.clone(),
             is_ready: problem.is_none(),
@@ -266,18 +268,19 @@ impl<'a> Apply<'a> {
         let stays = wanted.stays.into_iter().map(|(node, why)| NodeRow::stays(node, why));
         document.nodes.extend(stays);
         let mut planned = wanted.changes.into_iter();
-        let selected = selected(objects, &policy.spec);
-        let records: Vec<Record> = selected.iter().filter_map(|(_, seen)| record(seen)).collect();
-        let percent = policy.spec.budget.percent_per_day;
-        let (share, why) = self.step(policy, &selected);
-        let left_today = left_today(selected.len(), percent, records.iter(), now_ms());
-        let mut left = left_today.min(share);
+        let mut room = Room::of(policy, objects);
+        if self.options.is_dry_run {
+            document.nodes.extend(would_change(planned, &room));
+            return Ok((None, false));
+        }
         while let Some(change) = planned.next() {
-            let held_back = match (self.options.is_dry_run, policy.spec.apply, left) {
-                (true, ..) => Some("planned"),
-                (_, false, _) => Some("planned: the policy does not set `apply: true`"),
-                (.., 0) if left_today >= share => why.as_deref(),
-                (.., 0) => Some("planned: the policy's budget for today is used up"),
+            if policy.spec.apply && room.left > 0 {
+                // Others may have changed nodes in the meantime.
+                room = room.with(Room::of(policy, &self.objects().await?));
+            }
+            let held_back = match (policy.spec.apply, room.left) {
+                (false, _) => Some("planned: the policy does not set `apply: true`"),
+                (_, 0) => Some(&*room.why),
                 _ => None,
             };
             if let Some(why) = held_back {
@@ -294,7 +297,7 @@ impl<'a> Apply<'a> {
             }
             let table = self.table(&objects.nodes[&change.node]);
             let row = self.change(policy, &change, table).await?;
-            left -= usize::from(row.is_changed);
+            room = room.after(&row);
             // Also what was undone, or refused, leaves the node otherwise than it was read.
             has_changed = true;
             document.nodes.push(row);
@@ -325,13 +328,17 @@ impl<'a> Apply<'a> {
         let watch = Watch::of(policy);
         let write = match begin(&seen, by, from, change.to.clone(), watch, now_ms()) {
             Ok(write) => write,
-            Err(refused) => return Ok(NodeRow::refused(change, &refused.to_string())),
+            Err(refused) => {
+                let is_conflict = seen.record.is_some_and(|record| !record.step.is_over());
+                let row = NodeRow::refused(change, &refused.to_string());
+                return Ok(NodeRow { is_conflict, ..row });
+            }
         };
         // Rights that are missing show before the node is tainted.
         self.write_layouts(&write.record).await?;
         if !self.write(node, &write).await? {
             let why = "the node changed while it was read: the next call tries again";
-            return Ok(NodeRow::refused(change, why));
+            return Ok(NodeRow { is_conflict: true, ..NodeRow::refused(change, why) });
         }
         self.told(node, &write.record);
         let record = self.run_to_end(node, table).await?;
@@ -378,7 +385,7 @@ impl<'a> Apply<'a> {
             nodes: selected.len(),
             layouts: layouts.into_iter().map(words).collect(),
             next,
-            step: if is_stuck { "Stuck" } else { self.step_word(policy, &selected) }.to_owned(),
+            step: if is_stuck { "Stuck" } else { latency::step_word(policy, objects) }.to_owned(),
             receipts,
             warnings: warnings(objects, &policy.spec),
         };
@@ -387,6 +394,17 @@ impl<'a> Apply<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// What a call that is no dry run would do.
+fn would_change(
+    changes: impl Iterator<Item = NodeChange>,
+    room: &Room,
+) -> impl Iterator<Item = NodeRow> {
+    changes.enumerate().map(|(place, change)| match place < room.left || !room.is_guarded {
+        true => NodeRow::planned(change, "planned"),
+        false => NodeRow::planned(change, &room.why),
+    })
 }
 
 fn record(seen: &SeenNode) -> Option<Record> {

@@ -143,8 +143,10 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
 
     let canary = setting.apply("--prometheus none");
     assert_eq!(outcomes(&canary), [("n0", "Done"), ("n1", "planned"), ("n2", "planned")]);
-    assert!(problem(&canary, "n1").contains("the first node is tried"), "{canary}");
+    assert!(problem(&canary, "n1").contains("one node changes first; the others wait"), "{canary}");
     assert_eq!(step(&setting), "Watching");
+    let dry = setting.apply("--prometheus none --dry-run");
+    assert!(problem(&dry, "n1").contains("latency on node n0 is watched first"), "{dry}");
     let waiting = setting.apply("--prometheus none");
     assert!(problem(&waiting, "n1").contains("latency on node n0 is watched first"), "{waiting}");
 
@@ -154,6 +156,7 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     run(&setting, "chat", "n0");
     change_at(&setting, "n0", changed_ms);
     without_a_server_nothing_is_decided(&setting);
+    a_refused_query_is_reported(&setting, &flag);
     let passed = setting.apply(&flag);
     assert_eq!(passed["verdicts"][0]["verdict"], "same", "{passed}");
     assert_eq!(outcomes(&passed), [("n1", "Done"), ("n2", "Done")], "{passed}");
@@ -205,6 +208,38 @@ fn without_a_server_nothing_is_decided(setting: &Setting) {
         assert_eq!(waiting["verdicts"][0]["verdict"], "waiting", "{waiting}");
         assert!(outcomes(&waiting).iter().all(|(_, outcome)| *outcome == "planned"), "{waiting}");
     }
+}
+
+/// A query that Prometheus refuses is in the status of its policy and in an event.
+fn a_refused_query_is_reported(setting: &Setting, flag: &str) {
+    let record = || {
+        let node = setting.get(&["node", "n0"]);
+        let text = node["metadata"]["annotations"]["dovetail.dev/partition"].clone();
+        text.as_str().expect("a record").to_owned()
+    };
+    let ask = |query: &str, wrong: &str| {
+        let spec = json!({"spec": {"guard": {"query": query}}});
+        let patch = ["patch", "sharingpolicy", "shared", "--type=merge", "-p"];
+        setting.kubectl(&[&patch[..], &[&spec.to_string()]].concat());
+        let mut record: Value = serde_json::from_str(&record()).expect("JSON");
+        record["watch"]["query"] = json!(wrong);
+        let patch =
+            json!({"metadata": {"annotations": {"dovetail.dev/partition": record.to_string()}}});
+        setting.kubectl(&["patch", "node", "n0", "--type=merge", "-p", &patch.to_string()]);
+    };
+    let wrong = "increases(a_bucket{pod=~\"$pods\"}[$window])";
+    ask(wrong, wrong);
+    let refused = setting.apply(flag);
+    assert_eq!(refused["verdicts"][0]["verdict"], "waiting", "{refused}");
+    let told = "spec.guard.query: Prometheus refuses it: ";
+    let shared = setting.get(&["sharingpolicy", "shared"]);
+    let ready = &shared["status"]["conditions"][0];
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("WrongField")));
+    let message = ready["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with(told) && message.contains("increases"), "{message}");
+    assert!(has(&events(setting, "SharingPolicy", "shared"), "LatencyQueryRefused", told));
+    // Without a query of its own it uses the known histograms; the watch still has the wrong one.
+    ask("", wrong);
 }
 
 /// The slower node waits for its pod; the one without series stays as it is.

@@ -52,12 +52,17 @@ pub fn rests<'l>(
         if !record.step.is_over() {
             return Some("its layout is changing".to_owned());
         }
-        if record.has_changed() && now_ms < record.since_ms + DWELL_MS {
+        if dwells(record, now_ms) {
             return Some("its layout changed less than 30 minutes ago".to_owned());
         }
     }
     let state = label(NVIDIA_MIG_STATE).filter(|state| *state != "success")?;
     Some(format!("mig-manager reports `{state}` ({NVIDIA_MIG_STATE})"))
+}
+
+/// Whether a node has changed a short time ago.
+pub(crate) fn dwells(record: &Record, now_ms: u64) -> bool {
+    record.has_changed() && now_ms < record.since_ms + DWELL_MS
 }
 
 /// How many more of so many nodes may change today.

@@ -7,7 +7,8 @@
 //!           Undone ◄────────────────────────────────  Undone
 //! ```
 //! A change that made latency worse goes back through Emptying, which precedes Tainted and ends
-//! when no pod uses the GPUs of the node. From every unfinished step the way leads to Abandoned
+//! when no pod uses the GPUs of the node; a pod that slips in leads from Tainted to Emptying again.
+//! A return that fails is tried again after a rest; the third failure is Stuck. From every unfinished step the way leads to Abandoned
 //! when another system takes the node. What to write next follows from the node as it is read now,
 //! its annotation included; each write changes taint, label and annotation together.
 
@@ -15,7 +16,7 @@ use dovetail_model::labels::NVIDIA_MIG_STATE;
 use thiserror::Error;
 
 use crate::component::Component;
-use crate::guard::rests;
+use crate::guard::{dwells, rests};
 use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
 use crate::record::{Record, Step};
@@ -24,6 +25,8 @@ use crate::watch::{Outcome, Watch};
 
 /// How often the new layout is asked for.
 const MOST_ATTEMPTS: u32 = 2;
+/// How often a node whose latency got worse is sent back.
+const MOST_RETURNS: u32 = 3;
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +110,8 @@ pub fn begin(
 }
 
 /// Goes back to the layout before the last change. A finished change is undone by the same steps;
-/// one that is under way or stuck asks for the old layout at once.
+/// one that is under way or stuck asks for the old layout at once. A return that waits for pods is
+/// called off: the node keeps the layout that it has.
 ///
 /// # Errors
 /// Why the node must not change now.
@@ -117,20 +121,32 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
     if let Some(why) = seen.other_master.clone() {
         return Err(Refused::OtherMaster { node: seen.node.clone(), why });
     }
+    // What people roll back stops the roll-out of its policy.
+    let watch = record.watch.as_ref().map(|watch| match record.step {
+        Step::Done => watch.rolled_back(),
+        _ if watch.is_return => watch.called_off(),
+        _ => watch.rolled_back(),
+    });
+    let returns = record.watch.as_ref().is_some_and(Watch::returns);
+    let next = Record { watch, ..record.clone() };
     match record.step {
         Step::Done => {
             in_use(seen, record.by)?;
-            let (from, to) = (record.to.clone(), record.from.clone());
-            Ok(taint(seen, fresh(seen, record.by, from, to, now_ms), now_ms))
+            let back = fresh(seen, record.by, record.to.clone(), record.from.clone(), now_ms);
+            Ok(taint(seen, Record { watch: next.watch, ..back }, now_ms))
         }
-        Step::Tainted => Ok(end(seen, record, Step::Undone, "rolled back on request", now_ms)),
+        Step::Tainted => Ok(end(seen, &next, Step::Undone, "rolled back on request", now_ms)),
+        Step::Emptying => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
+        Step::Undone if returns => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
         Step::Applying | Step::Stuck => {
             in_use(seen, record.by)?;
-            Ok(ask(seen, record, Step::Reverting, "rolled back on request", now_ms))
+            Ok(ask(seen, &next, Step::Reverting, "rolled back on request", now_ms))
         }
-        Step::Emptying | Step::Reverting | Step::Undone | Step::Abandoned => Err(nothing()),
+        Step::Reverting | Step::Undone | Step::Abandoned => Err(nothing()),
     }
 }
+
+const CALLED_OFF: &str = "its return was called off on request";
 
 /// # Errors
 /// The pods that use the GPUs of a node.
@@ -145,14 +161,14 @@ fn in_use(seen: &Seen, by: Component) -> Result<(), Refused> {
 /// Goes back to the layout before a change that made latency worse, by the same steps. Pods on the
 /// GPUs of the node finish by themselves first; the taint keeps others away.
 ///
-/// `None` if the node has no such change, or is on its way back.
+/// `None` if the node has no such change, is on its way back, or rests after a return that failed.
 pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
     let record = seen.record.as_ref()?;
     let watch = record.watch.as_ref().filter(|watch| watch.outcome == Outcome::Worse)?;
     let (from, to) = match (record.step, watch.is_return) {
         (Step::Done, false) => (&record.to, &record.from),
-        // The way back was called off, because a pod came in between.
-        (Step::Undone, true) => (&record.from, &record.to),
+        // The way back failed.
+        (Step::Undone, true) if !dwells(record, now_ms) => (&record.from, &record.to),
         _ => return None,
     };
     if seen.other_master.is_some() {
@@ -169,10 +185,11 @@ pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
 }
 
 fn waits_for(seen: &Seen) -> String {
-    format!(
-        "waiting until {} finish on its GPUs: restart them to move them",
-        seen.gpu_pods.join(", ")
-    )
+    let (gpus, pods) = match &*seen.gpu_pods {
+        [_] => ("its GPUs", "the pod to move it"),
+        _ => ("their GPUs", "the pods to move them"),
+    };
+    format!("waiting for {} to release {gpus}: restart {pods}", seen.gpu_pods.join(", "))
 }
 
 fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Record {
@@ -236,9 +253,20 @@ pub fn next(seen: &Seen, timing: &Timing, now_ms: u64) -> Next {
     }
 }
 
+/// A pod slipped in during a return: the taint stays, and the node waits for its pods again.
+fn empty_again(seen: &Seen, record: &Record, now_ms: u64) -> Write {
+    let why = waits_for(seen);
+    let event = Some(("RepartitionWaiting", why.clone(), true));
+    let next = Record { step: Step::Emptying, since_ms: now_ms, problem: why, ..record.clone() };
+    Write::new(seen, next, Changed { is_tainted: true, asked: None, event }, now_ms)
+}
+
 fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     let wait = |until_ms: u64, why: &str| Next::Wait { until_ms, why: why.to_owned() };
     if !seen.gpu_pods.is_empty() {
+        if record.watch.as_ref().is_some_and(|watch| watch.is_return) {
+            return Next::Write(Box::new(empty_again(seen, record, now_ms)));
+        }
         let problem =
             format!("{} started before schedulers saw the taint", seen.gpu_pods.join(", "));
         return Next::Write(Box::new(end(seen, record, Step::Undone, &problem, now_ms)));
@@ -355,17 +383,35 @@ fn ask(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> 
     Write::new(seen, next, Changed { is_tainted: true, asked: Some(asked), event }, now_ms)
 }
 
+/// The last step of a change, and its watch: a return that failed too often is Stuck.
+fn returned(record: &Record, step: Step) -> (Step, Option<Watch>) {
+    let Some(watch) = record.watch.clone() else { return (step, None) };
+    if step != Step::Undone || !watch.returns() {
+        return (step, Some(watch));
+    }
+    let failed_returns = watch.failed_returns + 1;
+    let step = if failed_returns < MOST_RETURNS { step } else { Step::Stuck };
+    (step, Some(Watch { failed_returns, ..watch }))
+}
+
 /// Ends a change.
 fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> Write {
-    let next = Record { step, since_ms: now_ms, problem: problem.to_owned(), ..record.clone() };
-    let seconds = next.seconds();
+    let (step, watch) = returned(record, step);
+    let failed = watch.as_ref().map_or(0, |watch| watch.failed_returns);
+    let problem = problem.to_owned();
+    let next = Record { step, since_ms: now_ms, problem, watch, ..record.clone() };
+    let (seconds, problem) = (next.seconds(), &next.problem);
     let (reason, message, is_warning) = match step {
         Step::Done => ("Repartitioned", format!("{} after {seconds} s", record.to.words()), false),
         Step::Stuck => (
             "RepartitionStuck",
             format!(
-                "neither the new nor the old layout came: {problem}. The node stays tainted: repair it, \
+                "{}: {problem}. The node stays tainted: repair it, \
                  then run `dovetail partition rollback --node {}`",
+                match failed {
+                    MOST_RETURNS.. => format!("the return failed {failed} times"),
+                    _ => "neither the new nor the old layout came".to_owned(),
+                },
                 seen.node
             ),
             true,

@@ -5,11 +5,12 @@
 
 use dovetail_objects::harmless;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
-use crate::policy::SharingPolicy;
+use crate::policy::{PolicySpec, SharingPolicy};
 use crate::record::{Record, Step};
 
 /// Pods start and warm up for so long after a change; requests of this time are not judged.
@@ -31,6 +32,8 @@ pub enum Outcome {
     Worse,
     /// The node stays as it is, and no other node changes.
     Unknown,
+    /// People rolled the change back, and no other node changes.
+    RolledBack,
 }
 
 impl Outcome {
@@ -42,6 +45,7 @@ impl Outcome {
             Self::Same => "same",
             Self::Worse => "worse",
             Self::Unknown => "unknown",
+            Self::RolledBack => "rolled back",
         }
     }
 }
@@ -52,8 +56,11 @@ impl Outcome {
 pub struct Watch {
     /// The policy that the node changed under.
     pub policy: String,
-    /// Its `spec`, as a number: a changed policy starts again with one node.
+    /// What its `spec` says about layouts, as a number: other layouts start again with one node.
     pub spec: String,
+    /// Its query when the change began; empty for the histograms that are known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub query: String,
     /// How long requests are watched.
     pub hours: u32,
     #[serde(default)]
@@ -64,6 +71,14 @@ pub struct Watch {
     /// The recorded change is the way back from the one that was watched.
     #[serde(default)]
     pub is_return: bool,
+    /// How often the way back failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_returns: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A stretch of time, in milliseconds since 1970.
@@ -80,9 +95,11 @@ pub enum Gate {
     Open,
     /// One, to try it.
     Canary,
+    /// None until the change of a node is over.
+    Changes { node: String },
     /// None until the watch over a node is over.
     Waits { node: String, until_ms: u64 },
-    /// None until people change the policy.
+    /// None until people change the layouts of the policy.
     Stopped { node: String, outcome: Outcome, why: String },
 }
 
@@ -93,11 +110,31 @@ impl Watch {
         Some(Self {
             policy: policy.name.clone(),
             spec: number(policy),
+            query: guard.query.clone(),
             hours: guard.hours,
             outcome: Outcome::Waiting,
             why: String::new(),
             is_return: false,
+            failed_returns: 0,
         })
+    }
+
+    /// The watch over a change that people roll back.
+    #[must_use]
+    pub(crate) fn rolled_back(&self) -> Self {
+        let why = "on request".to_owned();
+        Self { outcome: Outcome::RolledBack, why, is_return: true, ..self.clone() }
+    }
+
+    /// The watch over a change whose return people call off: the node keeps the layout that it has.
+    #[must_use]
+    pub(crate) fn called_off(&self) -> Self {
+        Self { is_return: false, ..self.clone() }
+    }
+
+    /// Whether the recorded change is the way back from one that made latency worse.
+    pub(crate) fn returns(&self) -> bool {
+        self.is_return && self.outcome == Outcome::Worse
     }
 
     /// The outcome with what it rests on, for people.
@@ -109,8 +146,16 @@ impl Watch {
     }
 }
 
+/// What decides the layouts of a policy. The rest of its `spec`, such as the budget, may change
+/// without starting the roll-out again.
 fn number(policy: &SharingPolicy) -> String {
-    let text = serde_json::to_string(&policy.spec).unwrap_or_default();
+    let PolicySpec { mode, profiles, keep_whole, replicas, classes, .. } = &policy.spec;
+    let sorted = |names: &[String]| {
+        let mut names = names.to_vec();
+        names.sort();
+        names
+    };
+    let text = json!([mode, sorted(profiles), keep_whole, replicas, sorted(classes)]).to_string();
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -141,7 +186,7 @@ fn is_watched(record: &Record) -> Option<&Watch> {
     (waits && record.step == Step::Done).then_some(watch)
 }
 
-/// Whether nodes of a policy may change, by the records of its nodes.
+/// Whether nodes of a policy may change, by the records of the nodes that have changed under it.
 pub fn gate<'r>(
     policy: &SharingPolicy,
     records: impl Iterator<Item = (&'r str, &'r Record)>,
@@ -152,21 +197,24 @@ pub fn gate<'r>(
     let spec = number(policy);
     let (mut waits, mut has_passed) = (None, false);
     for (node, record) in records {
-        let Some(watch) = &record.watch else { continue };
-        if watch.policy != policy.name || watch.spec != spec {
+        let Some(watch) = record.watch.as_ref().filter(|watch| watch.policy == policy.name) else {
             continue;
-        }
+        };
         let node = node.to_owned();
+        // Whatever the policy said when they changed: steps follow each other.
+        if !record.step.is_over() {
+            waits = Some(Gate::Changes { node: node.clone() });
+        } else if is_watched(record).is_some() {
+            let until_ms = after(record, watch).to_ms + LATE_MS;
+            waits = Some(Gate::Waits { node: node.clone(), until_ms });
+        }
         match watch.outcome {
-            outcome @ (Outcome::Worse | Outcome::Unknown) => {
+            _ if watch.spec != spec => {}
+            outcome @ (Outcome::Worse | Outcome::Unknown | Outcome::RolledBack) => {
                 return Gate::Stopped { node, outcome, why: watch.why.clone() };
             }
             Outcome::Better | Outcome::Same => has_passed = true,
-            Outcome::Waiting if is_watched(record).is_some() => {
-                let until_ms = after(record, watch).to_ms + LATE_MS;
-                waits = Some(Gate::Waits { node, until_ms });
-            }
-            // The change failed: there is nothing to judge.
+            // It is watched; or it failed, and there is nothing to judge.
             Outcome::Waiting => {}
         }
     }
@@ -193,6 +241,7 @@ pub fn reason(outcome: Outcome) -> &'static str {
         Outcome::Same => "LatencySame",
         Outcome::Worse => "LatencyWorse",
         Outcome::Unknown => "LatencyUnknown",
+        Outcome::RolledBack => "RolledBack",
     }
 }
 

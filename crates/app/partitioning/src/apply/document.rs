@@ -66,6 +66,9 @@ pub struct NodeRow {
     pub seconds: u64,
     #[serde(skip)]
     pub(super) is_changed: bool,
+    /// It was refused because another call changes the node.
+    #[serde(skip)]
+    pub(super) is_conflict: bool,
 }
 
 impl NodeRow {
@@ -79,6 +82,7 @@ impl NodeRow {
             problem: record.problem.clone(),
             seconds: record.seconds(),
             is_changed: record.has_changed(),
+            is_conflict: false,
         }
     }
 
@@ -97,6 +101,7 @@ impl NodeRow {
             problem: problem.to_owned(),
             seconds: 0,
             is_changed: false,
+            is_conflict: false,
         }
     }
 
@@ -110,6 +115,7 @@ impl NodeRow {
             problem: why,
             seconds: 0,
             is_changed: false,
+            is_conflict: false,
         }
     }
 

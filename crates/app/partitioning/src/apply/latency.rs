@@ -5,19 +5,21 @@ use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_guard::{Judgement, Load, QuantileVerdict, Unknown, Verdict, judge};
 use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
+use dovetail_metrics::prometheus::QueryError;
 use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
 use dovetail_sharing::watch::{
     Gate, Outcome, Period, Watch, after, before, conclude, gate, is_due, is_warning, reason,
 };
 use dovetail_sharing::{
-    ObjectName, PolicySpec, Record, SharingPolicy, Step, Workload, event_about, give_back,
+    ObjectName, PolicySpec, Problem, Record, SharingPolicy, Step, Workload, event_about, give_back,
     workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
+use serde_json::Value;
 
 use super::document::VerdictRow;
-use super::{Apply, Document, NodeRow, record, selected};
+use super::{Apply, Document, NodeRow, record};
 use crate::objects::{Objects, SeenNode};
 use crate::policy::VERSION;
 
@@ -26,25 +28,24 @@ struct NodeVerdict {
     outcome: Outcome,
     why: String,
     workloads: Vec<(Workload, Outcome, String)>,
+    /// Why the server refuses the query.
+    refused: Option<String>,
 }
 
 impl Apply<'_> {
     /// Judges the nodes of a policy whose watch is over, and sends nodes that got worse back;
-    /// whether a node was written.
+    /// what is wrong with its query.
     pub(super) async fn judge(
         &self,
         policy: &SharingPolicy,
         objects: &Objects,
         document: &mut Document,
-    ) -> Result<bool> {
+    ) -> Result<Option<Problem>> {
         if policy.spec.guard.is_none() || !policy.spec.apply {
-            return Ok(false);
+            return Ok(None);
         }
-        let (mut has_changed, mut client) = (false, None);
-        for (node, seen) in selected(objects, &policy.spec) {
-            let Some(record) = record(seen).filter(|record| record.watch.is_some()) else {
-                continue;
-            };
+        let (mut problem, mut client) = (None, None);
+        for (node, seen, record) in of_policy(policy, objects) {
             if is_due(&record, now_ms()) {
                 if client.is_none() {
                     client = Some(self.prometheus().await);
@@ -57,14 +58,17 @@ impl Apply<'_> {
                     why: plain(&verdict.why).to_string(),
                 };
                 document.verdicts.push(row);
+                if let Some(refused) = &verdict.refused {
+                    problem = Some(self.query_refused(policy, refused).await);
+                }
                 if verdict.outcome == Outcome::Waiting || self.options.is_dry_run {
                     continue;
                 }
-                has_changed |= self.conclude(policy, node, seen, &verdict).await?;
+                self.conclude(policy, node, seen, &verdict).await?;
             }
-            has_changed |= self.send_back(node, seen, document).await?;
+            self.send_back(node, seen, document).await?;
         }
-        Ok(has_changed)
+        Ok(problem)
     }
 
     /// A server that has latency, or why there is none.
@@ -88,7 +92,7 @@ impl Apply<'_> {
         client: &mut Result<AnyClient, String>,
     ) -> Result<NodeVerdict> {
         let none = |outcome: Outcome, why: &str| {
-            Ok(NodeVerdict { outcome, why: why.to_owned(), workloads: Vec::new() })
+            Ok(NodeVerdict { outcome, why: why.to_owned(), workloads: Vec::new(), refused: None })
         };
         // Nothing is known of what a server that does not answer has: the next call asks again.
         let client = match client {
@@ -106,7 +110,8 @@ impl Apply<'_> {
             let (outcome, why) = match measured {
                 Ok((source, judgement)) => words(&workload, source, &judgement),
                 Err(LatencyError::Query(error)) => {
-                    return none(Outcome::Waiting, &error.to_string());
+                    let waiting = none(Outcome::Waiting, &error.to_string())?;
+                    return Ok(NodeVerdict { refused: refused(&error), ..waiting });
                 }
                 Err(error) => (Outcome::Unknown, format!("{}: {error}", named(&workload))),
             };
@@ -120,24 +125,36 @@ impl Apply<'_> {
                 .map(|(_, _, why)| (outcome, why.clone()))
         });
         let (outcome, why) = first.unwrap_or((Outcome::Unknown, String::new()));
-        Ok(NodeVerdict { outcome, why, workloads: judged })
+        Ok(NodeVerdict { outcome, why, workloads: judged, refused: None })
     }
 
-    /// Writes a verdict into the record of its node, with events on node, owners and policy;
-    /// whether it was written.
+    /// Tells that the server refuses the query of a policy.
+    async fn query_refused(&self, policy: &SharingPolicy, why: &str) -> Problem {
+        let why = format!("Prometheus refuses it: {}", plain(why));
+        let problem = Problem::WrongField { field: "guard.query".to_owned(), why };
+        if !self.options.is_dry_run {
+            let message = problem.to_string();
+            let said = format!("{} {message}", policy.uid);
+            let what = ("LatencyQueryRefused", &*message, true);
+            self.tell(&event_about(&named_policy(policy), what, &said, now_ms())).await;
+        }
+        problem
+    }
+
+    /// Writes a verdict into the record of its node, with events on node, owners and policy.
     async fn conclude(
         &self,
         policy: &SharingPolicy,
         node: &str,
         seen: &SeenNode,
         verdict: &NodeVerdict,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let now = self.server.seen(node, self.table(seen), &self.options.timing).await?;
         let Some(write) = conclude(&now, verdict.outcome, &verdict.why, now_ms()) else {
-            return Ok(false);
+            return Ok(());
         };
         if !self.write(node, &write).await? {
-            return Ok(false);
+            return Ok(());
         }
         let started_ms = write.record.started_ms;
         for (workload, outcome, why) in &verdict.workloads {
@@ -153,17 +170,10 @@ impl Apply<'_> {
             let message = format!("latency on node {node} since its layout changed: {why}{advice}");
             self.receipt(&owner, *outcome, &message, node, started_ms).await;
         }
-        let of_policy = ObjectName {
-            api_version: VERSION.to_owned(),
-            kind: "SharingPolicy".to_owned(),
-            namespace: String::new(),
-            name: policy.name.clone(),
-            uid: policy.uid.clone(),
-        };
         let message =
             format!("latency on node {node}: {}: {}", verdict.outcome.word(), verdict.why);
-        self.receipt(&of_policy, verdict.outcome, &message, node, started_ms).await;
-        Ok(true)
+        self.receipt(&named_policy(policy), verdict.outcome, &message, node, started_ms).await;
+        Ok(())
     }
 
     async fn receipt(
@@ -179,81 +189,101 @@ impl Apply<'_> {
         self.tell(&event_about(about, what, &said, now_ms())).await;
     }
 
-    /// Sends a node whose latency got worse back to its former layout; whether it was written.
-    async fn send_back(
-        &self,
-        node: &str,
-        seen: &SeenNode,
-        document: &mut Document,
-    ) -> Result<bool> {
+    /// Sends a node whose latency got worse back to its former layout.
+    async fn send_back(&self, node: &str, seen: &SeenNode, document: &mut Document) -> Result<()> {
         if self.options.is_dry_run {
-            return Ok(false);
+            return Ok(());
         }
         let table = self.table(seen);
         let now = self.server.seen(node, table, &self.options.timing).await?;
-        let Some(write) = give_back(&now, now_ms()) else { return Ok(false) };
+        let Some(write) = give_back(&now, now_ms()) else { return Ok(()) };
         self.check(write.record.by)?;
         if !self.write(node, &write).await? {
-            return Ok(false);
+            return Ok(());
         }
         self.told(node, &write.record);
         let record = self.run_to_end(node, table).await?;
         document.nodes.push(NodeRow::ended(node, &record));
-        Ok(true)
-    }
-
-    /// How many nodes may change in this step, and why no more.
-    pub(super) fn step(
-        &self,
-        policy: &SharingPolicy,
-        selected: &[(&String, &SeenNode)],
-    ) -> (usize, Option<String>) {
-        match gate_of(policy, selected) {
-            Gate::Open => (usize::MAX, None),
-            Gate::Canary => {
-                let why = "planned: the first node is tried; its latency decides about the others";
-                (1, Some(why.to_owned()))
-            }
-            Gate::Waits { node, .. } => {
-                let why = format!("planned: latency on node {node} is watched first");
-                (0, Some(why))
-            }
-            Gate::Stopped { node, outcome, why } => {
-                let word = outcome.word();
-                let why = format!(
-                    "planned: latency on node {node} is {word} ({why}): change the policy to go on"
-                );
-                (0, Some(why))
-            }
-        }
-    }
-
-    /// What happens under a policy now, in a word.
-    pub(super) fn step_word(
-        &self,
-        policy: &SharingPolicy,
-        selected: &[(&String, &SeenNode)],
-    ) -> &'static str {
-        let is_emptying = |(_, seen): &(&String, &SeenNode)| {
-            record(seen).is_some_and(|record| record.step == Step::Emptying)
-        };
-        match gate_of(policy, selected) {
-            _ if selected.iter().any(is_emptying) => "Changing",
-            Gate::Waits { .. } => "Watching",
-            Gate::Stopped { .. } => "Stopped",
-            Gate::Open | Gate::Canary => "Idle",
-        }
+        Ok(())
     }
 }
 
-fn gate_of(policy: &SharingPolicy, selected: &[(&String, &SeenNode)]) -> Gate {
+/// What happens under a policy now, in a word.
+pub(super) fn step_word(policy: &SharingPolicy, objects: &Objects) -> &'static str {
+    if of_policy(policy, objects).any(|(_, _, record)| record.step == Step::Emptying) {
+        return "Changing";
+    }
+    match gate_of(policy, objects) {
+        Gate::Changes { .. } => "Changing",
+        Gate::Waits { .. } => "Watching",
+        Gate::Stopped { .. } => "Stopped",
+        Gate::Open | Gate::Canary => "Idle",
+    }
+}
+
+/// Nodes that changed under a policy, whether or not it selects them still.
+fn of_policy<'o>(
+    policy: &SharingPolicy,
+    objects: &'o Objects,
+) -> impl Iterator<Item = (&'o String, &'o SeenNode, Record)> {
+    let records = objects.nodes.iter().filter_map(|(node, seen)| Some((node, seen, record(seen)?)));
+    records.filter(|(_, _, record)| {
+        record.watch.as_ref().is_some_and(|watch| watch.policy == policy.name)
+    })
+}
+
+/// Whether nodes of a policy may change.
+pub(super) fn gate_of(policy: &SharingPolicy, objects: &Objects) -> Gate {
     let records: Vec<(&str, Record)> =
-        selected.iter().filter_map(|(node, seen)| Some((&***node, record(seen)?))).collect();
+        of_policy(policy, objects).map(|(node, _, record)| (&**node, record)).collect();
     gate(policy, records.iter().map(|(node, record)| (*node, record)))
 }
 
-/// Latency of a workload: of its pods on the node after the change, of all its pods in the same
-/// hours before. The first histogram that has series decides.
+/// Why no more nodes change in this step.
+pub(super) fn why_no_more(gate: &Gate) -> Option<String> {
+    const GO_ON: &str =
+        "to go on, change the layouts that the policy asks for, or remove its guard";
+    match gate {
+        Gate::Open => None,
+        Gate::Canary => {
+            let why = "planned: one node changes first; the others wait for its latency verdict";
+            Some(why.to_owned())
+        }
+        Gate::Changes { node } => Some(format!("planned: the change of node {node} ends first")),
+        Gate::Waits { node, .. } => {
+            Some(format!("planned: latency on node {node} is watched first"))
+        }
+        Gate::Stopped { node, outcome: Outcome::RolledBack, why } => {
+            Some(format!("planned: node {node} was rolled back ({why}): {GO_ON}"))
+        }
+        Gate::Stopped { node, outcome, why } => {
+            let word = outcome.word();
+            Some(format!("planned: latency on node {node} is {word} ({why}): {GO_ON}"))
+        }
+    }
+}
+
+/// The policy as an object that events can be about.
+fn named_policy(policy: &SharingPolicy) -> ObjectName {
+    ObjectName {
+        api_version: VERSION.to_owned(),
+        kind: "SharingPolicy".to_owned(),
+        namespace: String::new(),
+        name: policy.name.clone(),
+        uid: policy.uid.clone(),
+    }
+}
+
+/// Why a server refuses a query; `None` if it does not.
+fn refused(error: &QueryError) -> Option<String> {
+    let QueryError::Status { status: 400 | 422, text, .. } = error else { return None };
+    let body: Option<Value> = serde_json::from_str(text).ok();
+    let told = body.and_then(|body| body["error"].as_str().map(str::to_owned));
+    Some(told.unwrap_or_else(|| text.clone()))
+}
+
+/// Latency of a workload, by the query that the policy had when the change began. If the server
+/// refuses it, the present one is used.
 async fn measure(
     spec: &PolicySpec,
     workload: &Workload,
@@ -261,10 +291,27 @@ async fn measure(
     watch: &Watch,
     client: &mut AnyClient,
 ) -> Result<(String, Judgement), LatencyError> {
-    let own = spec.guard.as_ref().map(|guard| &*guard.query).filter(|query| !query.is_empty());
-    let queries = match own {
-        Some(query) => vec![("spec.guard.query", query)],
-        None => BUILT_IN.to_vec(),
+    let present = spec.guard.as_ref().map(|guard| &*guard.query).unwrap_or_default();
+    match measure_by(&watch.query, workload, record, watch, client).await {
+        Err(LatencyError::Query(error)) if present != watch.query && refused(&error).is_some() => {
+            measure_by(present, workload, record, watch, client).await
+        }
+        measured => measured,
+    }
+}
+
+/// Latency of a workload: of its pods on the node after the change, of all its pods in the same
+/// hours before. The first histogram that has series decides.
+async fn measure_by(
+    query: &str,
+    workload: &Workload,
+    record: &Record,
+    watch: &Watch,
+    client: &mut AnyClient,
+) -> Result<(String, Judgement), LatencyError> {
+    let queries = match query {
+        "" => BUILT_IN.to_vec(),
+        own => vec![("spec.guard.query", own)],
     };
     let unknown =
         |unknown: Unknown| Judgement { verdict: Verdict::Unknown(unknown), quantiles: Vec::new() };
@@ -332,4 +379,21 @@ fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome
     };
     let source = if source.is_empty() { source } else { format!(" ({source})") };
     (outcome, format!("{}{source}: {what}", named(workload)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(status: u16, text: &str) -> QueryError {
+        QueryError::Status { server: "s".to_owned(), status, text: text.to_owned(), tries: 1 }
+    }
+
+    #[test]
+    fn a_query_that_the_server_refuses_is_told_from_a_server_that_has_no_answer() {
+        let body = r#"{"status":"error","errorType":"bad_data","error":"parse error: no"}"#;
+        assert_eq!(refused(&status(400, body)).as_deref(), Some("parse error: no"));
+        assert_eq!(refused(&status(422, "no JSON")).as_deref(), Some("no JSON"));
+        assert_eq!(refused(&status(503, body)), None);
+    }
 }

@@ -1,8 +1,10 @@
 //! A node whose latency got worse after a change goes back, once its pods have finished.
 
+use dovetail_sharing::guard::DWELL_MS;
 use dovetail_sharing::watch::{Gate, Outcome, after, before, conclude, gate, is_due};
-use dovetail_sharing::{Next, Record, SharingPolicy, Step, begin, give_back, next};
-use serde_json::json;
+use dovetail_sharing::{Next, Record, SharingPolicy, Step, begin, give_back, next, revert};
+use dovetail_testkit::gpu_operator::Fault;
+use serde_json::{Value, json};
 
 use crate::world::{Case, TIMING, World};
 
@@ -10,7 +12,15 @@ const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
 fn policy(hours: u32) -> SharingPolicy {
-    let spec = json!({"mode": "mig", "apply": true, "guard": {"hours": hours}});
+    changed_policy(json!({"guard": {"hours": hours}}))
+}
+
+/// The policy with other fields.
+fn changed_policy(fields: Value) -> SharingPolicy {
+    let mut spec = json!({"mode": "mig", "apply": true, "guard": {"hours": 6}});
+    for (field, value) in fields.as_object().expect("fields") {
+        spec[field] = value.clone();
+    }
     let object = json!({"metadata": {"name": "shared"}, "spec": spec});
     serde_json::from_value(object).expect("a policy")
 }
@@ -103,7 +113,7 @@ fn one_node_is_tried_and_others_wait_for_its_verdict() {
         let returns = give_back(&world.seen(), world.now_ms).is_some();
         assert_eq!(returns, outcome == Outcome::Worse);
         // A changed policy starts again.
-        assert_eq!(gate_of(&world, &policy(8)), Gate::Canary);
+        assert_eq!(gate_of(&world, &changed_policy(json!({"keepWhole": 1}))), Gate::Canary);
     }
 }
 
@@ -130,12 +140,16 @@ fn a_worse_node_goes_back_when_its_pods_have_finished_even_if_a_pod_comes_in_bet
             panic!("nothing follows: {waiting:?}");
         };
         world.take(&write, false);
+        assert_eq!(record(&world).step, Step::Tainted);
         world.bind_whatever(60_000);
-        assert_eq!(run(&mut world).step, Step::Undone);
+        let waiting = run(&mut world);
+        assert_eq!(waiting.step, Step::Emptying, "{waiting:?}");
+        let pod = &world.seen().gpu_pods[0];
+        let words = format!("waiting for {pod} to release its GPUs: restart the pod to move it");
+        assert_eq!(waiting.problem, words);
+        assert!(world.is_tainted(), "others may start there");
         assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
         world.pass(120_000);
-        let write = give_back(&world.seen(), world.now_ms).expect("another way back");
-        world.take(&write, false);
         let back = run(&mut world);
         assert_eq!(back.step, Step::Done, "{back:?}");
         assert_eq!(world.mig.instances(), case.from.offers());
@@ -146,4 +160,127 @@ fn a_worse_node_goes_back_when_its_pods_have_finished_even_if_a_pod_comes_in_bet
         let events: Vec<&str> = events.collect();
         assert!(events.contains(&"LatencyWorse"), "{events:?}");
     }
+}
+
+/// A node that changed, was judged worse, and waits for a pod before it goes back.
+fn emptying(case: Case) -> World {
+    let mut world = changed(case);
+    world.bind_whatever(600_000);
+    judge(&mut world, Outcome::Worse);
+    let write = give_back(&world.seen(), world.now_ms).expect("a way back");
+    world.take(&write, false);
+    assert_eq!(run(&mut world).step, Step::Emptying);
+    world
+}
+
+#[test]
+fn a_return_that_fails_is_tried_again_after_a_rest_and_three_times_at_most() {
+    let mut world = changed(Case::mig());
+    judge(&mut world, Outcome::Worse);
+    for failed in 1..=3 {
+        let write = give_back(&world.seen(), world.now_ms).expect("a way back");
+        world.take(&write, false);
+        world.mig.faults.extend([Some(Fault::Fails), Some(Fault::Fails)]);
+        let back = run(&mut world);
+        assert_eq!(back.watch.as_ref().expect("a watch").failed_returns, failed);
+        let step = if failed < 3 { Step::Undone } else { Step::Stuck };
+        assert_eq!((back.step, world.is_tainted()), (step, failed == 3), "{back:?}");
+        assert_eq!(give_back(&world.seen(), world.now_ms), None, "it rests");
+        world.pass(DWELL_MS);
+    }
+    assert_eq!(give_back(&world.seen(), world.now_ms), None);
+    let stuck = world.events.values().find(|event| event["reason"] == "RepartitionStuck");
+    let message = stuck.expect("an event")["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("the return failed 3 times: mig-manager"), "{message}");
+    // People repair the node: it keeps its layout, and nothing else changes.
+    let write = revert(&world.seen(), world.now_ms).expect("a way out");
+    world.take(&write, false);
+    assert_eq!(run(&mut world).step, Step::Undone);
+    assert!(!world.is_tainted());
+    world.pass(DWELL_MS);
+    assert_eq!(give_back(&world.seen(), world.now_ms), None);
+    assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
+}
+
+#[test]
+fn a_node_that_people_roll_back_stops_the_roll_out() {
+    for outcome in [None, Some(Outcome::Same), Some(Outcome::Unknown)] {
+        let mut world = changed(Case::mig());
+        if let Some(outcome) = outcome {
+            judge(&mut world, outcome);
+        }
+        let write = revert(&world.seen(), world.now_ms).expect("a way back");
+        world.take(&write, false);
+        assert_eq!(run(&mut world).step, Step::Done);
+        assert_eq!(world.mig.instances(), world.case.from.offers());
+        let stopped = gate_of(&world, &policy(6));
+        let is_stopped = matches!(stopped, Gate::Stopped { outcome: Outcome::RolledBack, ref node, .. } if node == "n");
+        assert!(is_stopped, "{stopped:?}");
+        assert!(!is_due(&record(&world), world.now_ms + DAY_MS));
+        assert_eq!(give_back(&world.seen(), world.now_ms + DAY_MS), None);
+    }
+    // One that has only been tainted, too.
+    let case = Case::mig();
+    let mut world = World::new(case.clone(), 0);
+    let watch = dovetail_sharing::watch::Watch::of(&policy(6));
+    let write = begin(&world.seen(), case.by, case.from, case.to, watch, world.now_ms);
+    world.take(&write.expect("a start"), false);
+    let write = revert(&world.seen(), world.now_ms).expect("a way back");
+    world.take(&write, false);
+    assert_eq!(record(&world).step, Step::Undone);
+    assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
+}
+
+#[test]
+fn a_return_that_waits_for_pods_can_be_called_off() {
+    let mut world = emptying(Case::mig());
+    let write = revert(&world.seen(), world.now_ms).expect("it is called off");
+    world.take(&write, false);
+    let kept = run(&mut world);
+    assert_eq!((kept.step, world.is_tainted()), (Step::Undone, false));
+    assert_eq!(kept.problem, "its return was called off on request");
+    assert_eq!(world.mig.instances(), world.case.to.offers());
+    assert_eq!(give_back(&world.seen(), world.now_ms + DAY_MS), None);
+    assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
+}
+
+#[test]
+fn only_other_layouts_start_again_and_not_while_a_node_is_watched_or_goes_back() {
+    let judged = || {
+        let mut world = changed(Case::mig());
+        judge(&mut world, Outcome::Worse);
+        world
+    };
+    for same in [
+        json!({"budget": {"percentPerDay": 50}}),
+        json!({"nodeSelector": {"pool": "a"}}),
+        json!({"guard": {"query": "increase(a_bucket[$window])", "hours": 8}}),
+        json!({"apply": false}),
+    ] {
+        let gate = gate_of(&judged(), &changed_policy(same.clone()));
+        assert!(matches!(gate, Gate::Stopped { .. }), "{same}: {gate:?}");
+    }
+    for other in [
+        json!({"mode": "time-slicing", "replicas": 4}),
+        json!({"profiles": ["1g.10gb"]}),
+        json!({"keepWhole": 2}),
+        json!({"classes": ["batch"]}),
+    ] {
+        let other = changed_policy(other);
+        assert_eq!(gate_of(&judged(), &other), Gate::Canary);
+        let waits = gate_of(&changed(Case::mig()), &other);
+        assert!(matches!(waits, Gate::Waits { .. }), "{waits:?}");
+        let empties = gate_of(&emptying(Case::mig()), &other);
+        assert_eq!(empties, Gate::Changes { node: "n".to_owned() });
+    }
+}
+
+#[test]
+fn the_query_of_a_watch_is_that_of_the_beginning() {
+    let query = "increase(a_bucket[$window])";
+    let guarded = changed_policy(json!({"guard": {"query": query}}));
+    let watch = dovetail_sharing::watch::Watch::of(&guarded).expect("a watch");
+    assert_eq!(watch.query, query);
+    let text = serde_json::to_string(&watch).expect("JSON");
+    assert_eq!(serde_json::from_str::<dovetail_sharing::watch::Watch>(&text).ok(), Some(watch));
 }
