@@ -71,7 +71,7 @@ impl Column {
     fn of(header: &str, rows: &[Vec<String>], place: usize) -> Self {
         let cells = || rows.iter().filter_map(|row| row.get(place));
         let is_numeric = cells().all(|cell| cell.is_empty() || cell.starts_with(NUMERIC));
-        let width = |text: &str| text.chars().count();
+        let width = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
         // Amounts of several things are a list, which is broken between them.
         let parts = |cell: &String| match is_numeric {
             true => cell.split(", ").map(width).max().unwrap_or(0),
@@ -112,6 +112,10 @@ fn broken_texts(columns: &[Column], width: u16) -> Vec<usize> {
     for place in order {
         if excess == 0 {
             break;
+        }
+        // That would gain nothing.
+        if columns[place].least <= BROKEN_WIDTH {
+            continue;
         }
         excess = excess.saturating_sub(columns[place].least.saturating_sub(BROKEN_WIDTH));
         broken.push(place);

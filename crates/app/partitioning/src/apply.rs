@@ -8,7 +8,7 @@ mod latency;
 mod room;
 mod run;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use dovetail_console::app::App;
@@ -268,7 +268,8 @@ impl<'a> Apply<'a> {
         let stays = wanted.stays.into_iter().map(|(node, why)| NodeRow::stays(node, why));
         document.nodes.extend(stays);
         let mut planned = wanted.changes.into_iter();
-        let mut room = Room::of(policy, objects);
+        let mut mine = BTreeSet::new();
+        let mut room = Room::of(policy, objects, &mine);
         if self.options.is_dry_run {
             document.nodes.extend(would_change(planned, &room));
             return Ok((None, false));
@@ -276,7 +277,7 @@ impl<'a> Apply<'a> {
         while let Some(change) = planned.next() {
             if policy.spec.apply && room.left > 0 {
                 // Others may have changed nodes in the meantime.
-                room = room.with(Room::of(policy, &self.objects().await?));
+                room = room.with(Room::of(policy, &self.objects().await?, &mine));
             }
             let held_back = match (policy.spec.apply, room.left) {
                 (false, _) => Some("planned: the policy does not set `apply: true`"),
@@ -298,6 +299,9 @@ impl<'a> Apply<'a> {
             let table = self.table(&objects.nodes[&change.node]);
             let row = self.change(policy, &change, table).await?;
             room = room.after(&row);
+            if row.outcome != "refused" {
+                mine.insert(row.node.clone());
+            }
             // Also what was undone, or refused, leaves the node otherwise than it was read.
             has_changed = true;
             document.nodes.push(row);

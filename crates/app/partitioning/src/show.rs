@@ -178,7 +178,7 @@ pub fn text(document: &Document) -> String {
 const NAME_LINE: usize = 26;
 
 /// A long name in lines that end at its separators: a table would break it within words.
-fn in_lines(name: &str) -> String {
+pub(crate) fn in_lines(name: &str) -> String {
     let (mut text, mut line) = (String::new(), 0);
     for part in name.split_inclusive(['/', '-', '.']) {
         let length = part.chars().count();

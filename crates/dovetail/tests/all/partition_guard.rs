@@ -49,8 +49,8 @@ fn samples(lines: &mut Vec<String>, pod: &str, median: f64, from_ms: u64) {
 fn prometheus(setting: &Setting, changed_ms: u64) -> PrometheusServer {
     let mut lines = vec!["# TYPE vllm:e2e_request_latency_seconds_bucket gauge".to_owned()];
     for (name, slower) in [("chat", 1.0), ("slow", 1.12)] {
-        samples(&mut lines, &format!("{name}-4e-zzzzz"), 6.0, changed_ms - 24 * HOUR_MS);
-        samples(&mut lines, &format!("{name}-5f-aaaaa"), 6.0 * slower, changed_ms);
+        samples(&mut lines, &format!("{name}-4d-zzzzz"), 6.0, changed_ms - 24 * HOUR_MS);
+        samples(&mut lines, &format!("{name}-5f-bbbbb"), 6.0 * slower, changed_ms);
     }
     lines.push("# EOF\n".to_owned());
     setting.folder.write("history.txt", &lines.join("\n"));
@@ -73,7 +73,7 @@ fn run(setting: &Setting, deployment: &str, node: &str) {
     let made = setting.get(&["replicaset", &replica_set]);
     let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": replica_set,
         "uid": made["metadata"]["uid"], "controller": true});
-    let name = format!("{replica_set}-aaaaa");
+    let name = format!("{replica_set}-bbbbb");
     setting.create(&json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": "default", "labels": labels,
             "ownerReferences": [owner]},
@@ -232,6 +232,8 @@ fn a_refused_query_is_reported(setting: &Setting, flag: &str) {
     let refused = setting.apply(flag);
     assert_eq!(refused["verdicts"][0]["verdict"], "waiting", "{refused}");
     let told = "spec.guard.query: Prometheus refuses it: ";
+    let problem = refused["policies"][0]["problem"].as_str().unwrap_or_default();
+    assert!(problem.starts_with(told) && problem.contains("increases"), "{refused}");
     let shared = setting.get(&["sharingpolicy", "shared"]);
     let ready = &shared["status"]["conditions"][0];
     assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("WrongField")));
@@ -263,7 +265,7 @@ fn slower_and_unmeasured(setting: &Setting, worse: &Value) {
 }
 
 fn goes_back_when_its_pod_has_finished(setting: &Setting, flag: &str) {
-    setting.kubectl(&["delete", "pod", "slow-5f-aaaaa", "--force", "--grace-period=0"]);
+    setting.kubectl(&["delete", "pod", "slow-5f-bbbbb", "--force", "--grace-period=0"]);
     let back = setting.apply(flag);
     assert_eq!(outcomes(&back)[0], ("n1", "Done"), "{back}");
     let node = setting.get(&["node", "n1"]);

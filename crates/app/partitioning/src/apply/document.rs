@@ -8,6 +8,7 @@ use dovetail_sharing::{Record, Step};
 use serde::Serialize;
 
 use crate::changes::NodeChange;
+use crate::show::in_lines as name_in_lines;
 
 /// What became of policies and nodes.
 #[derive(Debug, Default, Serialize)]
@@ -132,6 +133,29 @@ impl Document {
     }
 }
 
+/// Longest line of a layout.
+const LAYOUT_LINE: usize = 22;
+
+/// A layout in lines that end at its blanks: the outcome has room beside it.
+fn in_lines(layout: &str) -> String {
+    let (mut text, mut line) = (String::new(), 0);
+    for word in layout.split(' ') {
+        let length = word.chars().count();
+        // A count stays with what it counts.
+        let is_after_count = text.ends_with('×') || word == "×";
+        if line > 0 && line + 1 + length > LAYOUT_LINE && !is_after_count {
+            text.push('\n');
+            line = 0;
+        } else if line > 0 {
+            text.push(' ');
+            line += 1;
+        }
+        text += word;
+        line += length;
+    }
+    text
+}
+
 /// The document as text.
 pub fn text(document: &Document) -> String {
     let mut text = String::new();
@@ -141,9 +165,9 @@ pub fn text(document: &Document) -> String {
         let rows = document.nodes.iter().map(|row| {
             let served = row.served.iter().map(|(profile, count)| format!("{profile} × {count}"));
             vec![
-                row.node.clone(),
-                row.from.clone(),
-                row.to.clone(),
+                name_in_lines(&row.node),
+                in_lines(&row.from),
+                in_lines(&row.to),
                 served.collect::<Vec<_>>().join(", "),
                 row.outcome.clone(),
                 row.seconds.to_string(),
@@ -168,4 +192,32 @@ pub fn text(document: &Document) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_outcome_is_broken_beside_long_layouts_and_names() {
+        let row = |node: &str, outcome: &str| NodeRow {
+            node: node.to_owned(),
+            from: "8 × 48 replicas (time-slicing)".to_owned(),
+            to: "8 × 4 replicas (mps), 12 × 1g.10gb".to_owned(),
+            served: BTreeMap::from([("1g.10gb".to_owned(), 12)]),
+            outcome: outcome.to_owned(),
+            problem: String::new(),
+            seconds: 1_234,
+            is_changed: false,
+            is_conflict: false,
+        };
+        for node in ["n0", "gpu-node-7", "ip-10-0-123-456.eu-central-1.compute.internal"] {
+            let outcomes = ["Emptying", "planned", "Abandoned"];
+            let nodes = outcomes.map(|outcome| row(node, outcome)).to_vec();
+            let text = text(&Document { nodes, ..Document::default() });
+            assert!(outcomes.iter().all(|outcome| text.contains(outcome)), "{text}");
+            assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+            assert!(text.contains("8 × 48 replicas"), "{text}");
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! Latency after changes: verdicts that are due, and what follows from them.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
 use dovetail_guard::{Judgement, Load, QuantileVerdict, Unknown, Verdict, judge};
 use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
-use dovetail_metrics::prometheus::QueryError;
+use dovetail_metrics::prometheus::{AnswerError, QueryError};
 use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
 use dovetail_sharing::watch::{
     Gate, Outcome, Period, Watch, after, before, conclude, gate, is_due, is_warning, reason,
@@ -16,7 +18,6 @@ use dovetail_sharing::{
 };
 use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
-use serde_json::Value;
 
 use super::document::VerdictRow;
 use super::{Apply, Document, NodeRow, record};
@@ -213,7 +214,7 @@ pub(super) fn step_word(policy: &SharingPolicy, objects: &Objects) -> &'static s
     if of_policy(policy, objects).any(|(_, _, record)| record.step == Step::Emptying) {
         return "Changing";
     }
-    match gate_of(policy, objects) {
+    match gate_of(policy, objects, &BTreeSet::new()) {
         Gate::Changes { .. } => "Changing",
         Gate::Waits { .. } => "Watching",
         Gate::Stopped { .. } => "Stopped",
@@ -232,10 +233,12 @@ fn of_policy<'o>(
     })
 }
 
-/// Whether nodes of a policy may change.
-pub(super) fn gate_of(policy: &SharingPolicy, objects: &Objects) -> Gate {
+/// Whether nodes of a policy may change. `mine`: nodes of the present step, which wait for the
+/// next one only.
+pub(super) fn gate_of(policy: &SharingPolicy, objects: &Objects, mine: &BTreeSet<String>) -> Gate {
+    let of_others = of_policy(policy, objects).filter(|(node, ..)| !mine.contains(*node));
     let records: Vec<(&str, Record)> =
-        of_policy(policy, objects).map(|(node, _, record)| (&**node, record)).collect();
+        of_others.map(|(node, _, record)| (&**node, record)).collect();
     gate(policy, records.iter().map(|(node, record)| (*node, record)))
 }
 
@@ -276,10 +279,10 @@ fn named_policy(policy: &SharingPolicy) -> ObjectName {
 
 /// Why a server refuses a query; `None` if it does not.
 fn refused(error: &QueryError) -> Option<String> {
-    let QueryError::Status { status: 400 | 422, text, .. } = error else { return None };
-    let body: Option<Value> = serde_json::from_str(text).ok();
-    let told = body.and_then(|body| body["error"].as_str().map(str::to_owned));
-    Some(told.unwrap_or_else(|| text.clone()))
+    let QueryError::Answer { source: AnswerError::Refused { kind, message }, .. } = error else {
+        return None;
+    };
+    matches!(&**kind, "bad_data" | "execution").then(|| message.clone())
 }
 
 /// Latency of a workload, by the query that the policy had when the change began. If the server
@@ -385,15 +388,15 @@ fn words(workload: &Workload, source: String, judgement: &Judgement) -> (Outcome
 mod tests {
     use super::*;
 
-    fn status(status: u16, text: &str) -> QueryError {
-        QueryError::Status { server: "s".to_owned(), status, text: text.to_owned(), tries: 1 }
-    }
-
     #[test]
     fn a_query_that_the_server_refuses_is_told_from_a_server_that_has_no_answer() {
-        let body = r#"{"status":"error","errorType":"bad_data","error":"parse error: no"}"#;
-        assert_eq!(refused(&status(400, body)).as_deref(), Some("parse error: no"));
-        assert_eq!(refused(&status(422, "no JSON")).as_deref(), Some("no JSON"));
-        assert_eq!(refused(&status(503, body)), None);
+        let answer = |kind: &str| QueryError::Answer {
+            server: "s".to_owned(),
+            query: "q".to_owned(),
+            source: AnswerError::Refused { kind: kind.to_owned(), message: "no".to_owned() },
+        };
+        assert_eq!(refused(&answer("bad_data")).as_deref(), Some("no"));
+        assert_eq!(refused(&answer("timeout")), None);
+        assert_eq!(refused(&QueryError::Step { step_ms: 0 }), None);
     }
 }

@@ -1,5 +1,7 @@
 //! How many nodes of a policy may change now.
 
+use std::collections::BTreeSet;
+
 use dovetail_console::clock::now_ms;
 use dovetail_sharing::guard::left_today;
 use dovetail_sharing::watch::Gate;
@@ -22,12 +24,13 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn of(policy: &SharingPolicy, objects: &Objects) -> Self {
+    /// `mine`: nodes that this step has changed already.
+    pub(super) fn of(policy: &SharingPolicy, objects: &Objects, mine: &BTreeSet<String>) -> Self {
         let selected = selected(objects, &policy.spec);
         let records: Vec<Record> = selected.iter().filter_map(|(_, seen)| record(seen)).collect();
         let percent = policy.spec.budget.percent_per_day;
         let left_today = left_today(selected.len(), percent, records.iter(), now_ms());
-        Self::within(left_today, &gate_of(policy, objects))
+        Self::within(left_today, &gate_of(policy, objects, mine))
     }
 
     fn within(left_today: usize, gate: &Gate) -> Self {
