@@ -390,6 +390,7 @@ impl<'a> Apply<'a> {
             layouts: layouts.into_iter().map(words).collect(),
             next,
             step: if is_stuck { "Stuck" } else { latency::step_word(policy, objects) }.to_owned(),
+            roll_out: latency::roll_out_of(policy, objects),
             receipts,
             warnings: warnings(objects, &policy.spec),
         };

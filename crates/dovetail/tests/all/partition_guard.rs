@@ -272,6 +272,9 @@ fn goes_back_when_its_pod_has_finished(setting: &Setting, flag: &str) {
     assert!(!tainted(&node) && node["status"]["allocatable"]["nvidia.com/gpu"] == "2", "{node}");
     assert_eq!(step(setting), "Stopped");
     // It does not change again until people change the policy.
+    let shared = setting.get(&["sharingpolicy", "shared"]);
+    let roll_out = &shared["status"]["rollOut"];
+    assert_eq!((&roll_out["node"], &roll_out["outcome"]), (&json!("n1"), &json!("Worse")));
     let stopped = setting.apply(flag);
     assert!(outcomes(&stopped).iter().all(|(_, outcome)| *outcome != "Done"), "{stopped}");
 }

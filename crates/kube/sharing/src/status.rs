@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::verdict::Problem;
+use crate::watch::RollOut;
 
 // The comments of its fields are what `kubectl explain sharingpolicy.status` prints.
 #[derive(JsonSchema, Serialize)]
@@ -22,8 +23,11 @@ pub(crate) struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<NextChange>,
     /// What happens now: Idle, Changing, Stuck, Watching (latency after a change is watched) or
-    /// Stopped (latency got worse, or is unknown).
+    /// Stopped (latency got worse or is unknown, or a node was rolled back).
     step: String,
+    /// What came of the layouts that the policy asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    roll_out: Option<RollOut>,
     /// The last change of each node.
     receipts: Vec<Receipt>,
     /// Pods that should not share GPUs; a nodeSelector without nodes.
@@ -88,7 +92,7 @@ struct Condition {
 }
 
 /// A server takes a status that lacks fields.
-fn none_required(schema: &mut Schema) {
+pub(crate) fn none_required(schema: &mut Schema) {
     schema.remove("required");
 }
 
@@ -99,6 +103,7 @@ pub struct PolicyReport {
     pub layouts: Vec<String>,
     pub next: Option<NextChange>,
     pub step: String,
+    pub roll_out: Option<RollOut>,
     pub receipts: Vec<Receipt>,
     pub warnings: Vec<String>,
 }
@@ -122,16 +127,20 @@ pub fn status_patch(
     let message = problem.map(ToString::to_string).unwrap_or_default();
     let message = harmless(&message).to_string();
     let condition = Condition { r#type: "Ready", status, reason, message, last_transition_time };
-    let PolicyReport { nodes, layouts, next, step, receipts, warnings } = report;
+    let PolicyReport { nodes, layouts, next, step, roll_out, receipts, warnings } = report;
     let (has_next, has_warnings) = (next.is_some(), !warnings.is_empty());
+    let has_roll_out = roll_out.is_some();
     let conditions = vec![condition];
-    let status = Status { nodes, layouts, next, step, receipts, warnings, conditions };
+    let status = Status { nodes, layouts, next, step, roll_out, receipts, warnings, conditions };
     let mut status = json!(status);
     if status == *known {
         return None;
     }
     if !has_next {
         status["next"] = Value::Null;
+    }
+    if !has_roll_out {
+        status["rollOut"] = Value::Null;
     }
     if !has_warnings {
         status["warnings"] = Value::Null;

@@ -4,6 +4,7 @@
 //! It is part of the node's record, so that any process can go on with it.
 
 use dovetail_objects::harmless;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -12,6 +13,7 @@ use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
 use crate::policy::{PolicySpec, SharingPolicy};
 use crate::record::{Record, Step};
+use crate::status::none_required;
 
 /// Pods start and warm up for so long after a change; requests of this time are not judged.
 const WARM_UP_MS: u64 = 10 * 60_000;
@@ -37,6 +39,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether no further node changes after it.
+    fn stops(self) -> bool {
+        matches!(self, Self::Worse | Self::Unknown | Self::RolledBack)
+    }
+
     /// The outcome in a sentence.
     pub fn word(self) -> &'static str {
         match self {
@@ -79,6 +86,23 @@ pub struct Watch {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// What came of the layouts of a policy, in its status: a node that is deleted takes its record
+/// with it.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(transform = none_required)]
+pub struct RollOut {
+    /// What `spec` said about layouts, as a number.
+    pub spec: String,
+    /// The node that decided.
+    pub node: String,
+    /// Better, Same, Worse, Unknown or RolledBack.
+    #[schemars(with = "String")]
+    pub outcome: Outcome,
+    /// What it rests on.
+    #[serde(default)]
+    pub why: String,
 }
 
 /// A stretch of time, in milliseconds since 1970.
@@ -210,15 +234,46 @@ pub fn gate<'r>(
         }
         match watch.outcome {
             _ if watch.spec != spec => {}
-            outcome @ (Outcome::Worse | Outcome::Unknown | Outcome::RolledBack) => {
+            outcome if outcome.stops() => {
                 return Gate::Stopped { node, outcome, why: watch.why.clone() };
             }
             Outcome::Better | Outcome::Same => has_passed = true,
             // It is watched; or it failed, and there is nothing to judge.
-            Outcome::Waiting => {}
+            _ => {}
         }
     }
+    match remembered(policy) {
+        Some(RollOut { node, outcome, why, .. }) if outcome.stops() => {
+            return Gate::Stopped { node, outcome, why };
+        }
+        Some(_) => has_passed = true,
+        None => {}
+    }
     waits.unwrap_or(if has_passed { Gate::Open } else { Gate::Canary })
+}
+
+/// What the status of a policy says about the layouts that it asks for now.
+fn remembered(policy: &SharingPolicy) -> Option<RollOut> {
+    let known: RollOut = serde_json::from_value(policy.status["rollOut"].clone()).ok()?;
+    (known.spec == number(policy) && known.outcome != Outcome::Waiting).then_some(known)
+}
+
+/// What came of the layouts that a policy asks for, by the nodes that have changed under it and by
+/// its status. What stops the roll-out comes first.
+pub fn roll_out<'r>(
+    policy: &SharingPolicy,
+    records: impl Iterator<Item = (&'r str, &'r Record)>,
+) -> Option<RollOut> {
+    let spec = number(policy);
+    let of = |(node, record): (&str, &Record)| {
+        let watch = record.watch.as_ref().filter(|watch| watch.policy == policy.name)?;
+        let Watch { spec, outcome, why, .. } = watch.clone();
+        Some(RollOut { spec, node: node.to_owned(), outcome, why })
+    };
+    let judged = |one: &RollOut| one.spec == spec && one.outcome != Outcome::Waiting;
+    let mut known: Vec<RollOut> = records.filter_map(of).filter(judged).collect();
+    known.extend(remembered(policy));
+    known.into_iter().min_by_key(|one| !one.outcome.stops())
 }
 
 /// Records a verdict, with an event on the node. `None` if no verdict is to come.

@@ -10,7 +10,8 @@ use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
 use dovetail_metrics::prometheus::{AnswerError, QueryError};
 use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
 use dovetail_sharing::watch::{
-    Gate, Outcome, Period, Watch, after, before, conclude, gate, is_due, is_warning, reason,
+    Gate, Outcome, Period, RollOut, Watch, after, before, conclude, gate, is_due, is_warning,
+    reason, roll_out,
 };
 use dovetail_sharing::{
     ObjectName, PolicySpec, Problem, Record, SharingPolicy, Step, Workload, event_about, give_back,
@@ -240,6 +241,13 @@ pub(super) fn gate_of(policy: &SharingPolicy, objects: &Objects, mine: &BTreeSet
     let records: Vec<(&str, Record)> =
         of_others.map(|(node, _, record)| (&**node, record)).collect();
     gate(policy, records.iter().map(|(node, record)| (*node, record)))
+}
+
+/// What came of the layouts of a policy.
+pub(super) fn roll_out_of(policy: &SharingPolicy, objects: &Objects) -> Option<RollOut> {
+    let records: Vec<(&str, Record)> =
+        of_policy(policy, objects).map(|(node, _, record)| (&**node, record)).collect();
+    roll_out(policy, records.iter().map(|(node, record)| (*node, record)))
 }
 
 /// Why no more nodes change in this step.

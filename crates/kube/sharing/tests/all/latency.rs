@@ -1,8 +1,10 @@
 //! A node whose latency got worse after a change goes back, once its pods have finished.
 
 use dovetail_sharing::guard::DWELL_MS;
-use dovetail_sharing::watch::{Gate, Outcome, after, before, conclude, gate, is_due};
-use dovetail_sharing::{Next, Record, SharingPolicy, Step, begin, give_back, next, revert};
+use dovetail_sharing::watch::{Gate, Outcome, after, before, conclude, gate, is_due, roll_out};
+use dovetail_sharing::{
+    Next, PolicyReport, Record, SharingPolicy, Step, begin, give_back, next, revert, status_patch,
+};
 use dovetail_testkit::gpu_operator::Fault;
 use serde_json::{Value, json};
 
@@ -283,4 +285,51 @@ fn the_query_of_a_watch_is_that_of_the_beginning() {
     assert_eq!(watch.query, query);
     let text = serde_json::to_string(&watch).expect("JSON");
     assert_eq!(serde_json::from_str::<dovetail_sharing::watch::Watch>(&text).ok(), Some(watch));
+}
+
+/// The policy as its status is once a record was reported.
+fn reported(policy: &SharingPolicy, world: &World) -> SharingPolicy {
+    let record = record(world);
+    let roll_out = roll_out(policy, [("n", &record)].into_iter());
+    let report = PolicyReport { roll_out, ..PolicyReport::default() };
+    let patch = status_patch(report, None, &Value::Null, world.now_ms).expect("a patch");
+    SharingPolicy { status: patch["status"].clone(), ..policy.clone() }
+}
+
+#[test]
+fn a_verdict_is_remembered_when_its_node_is_deleted() {
+    for outcome in [Outcome::Worse, Outcome::Unknown, Outcome::Same, Outcome::Better] {
+        let mut world = changed(Case::mig());
+        judge(&mut world, outcome);
+        let known = reported(&policy(6), &world);
+        let later = gate(&known, [].into_iter());
+        match outcome {
+            Outcome::Same | Outcome::Better => assert_eq!(later, Gate::Open),
+            _ => assert_eq!(
+                later,
+                Gate::Stopped {
+                    node: "n".to_owned(),
+                    outcome,
+                    why: "p95 of prod/chat +12 %".to_owned()
+                }
+            ),
+        }
+        // It is reported again, and other layouts start again.
+        assert!(roll_out(&known, [].into_iter()).is_some());
+        let other = changed_policy(json!({"keepWhole": 1}));
+        let other = SharingPolicy { status: known.status.clone(), ..other };
+        assert_eq!(gate(&other, [].into_iter()), Gate::Canary);
+        assert_eq!(roll_out(&other, [].into_iter()), None);
+    }
+    // What stops comes before what passed later.
+    let (mut worse, mut same) = (changed(Case::mig()), changed(Case::mig()));
+    judge(&mut worse, Outcome::Worse);
+    judge(&mut same, Outcome::Same);
+    let known = reported(&policy(6), &worse);
+    assert!(matches!(gate_of(&same, &known), Gate::Stopped { .. }));
+    let again = roll_out(&known, [("m", &record(&same))].into_iter()).expect("a verdict");
+    assert_eq!((&*again.node, again.outcome), ("n", Outcome::Worse));
+    // A node that waits has no verdict.
+    let waiting = reported(&policy(6), &changed(Case::mig()));
+    assert_eq!(gate(&waiting, [].into_iter()), Gate::Canary);
 }
