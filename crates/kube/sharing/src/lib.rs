@@ -12,6 +12,7 @@
 //! | `mixed` | pods that should not share a GPU |
 //! | `guard` | nodes whose GPUs belong to another system, and nodes that must rest |
 //! | `watch` | latency after a change: until when it is watched, what came of it |
+//! | `outcome` | what came of a watch, and of the layouts of a policy |
 //! | `latency_query` | PromQL for the latency of a workload |
 //! | `workload` | the owners of the pods on a node |
 //! | `node_state` | what is read of a node before each step |
@@ -32,6 +33,7 @@ mod mixed;
 pub mod names;
 mod node_state;
 mod node_write;
+mod outcome;
 mod policy;
 mod record;
 mod replicas;

@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::outcome::RollOut;
 use crate::verdict::Problem;
-use crate::watch::RollOut;
 
 // The comments of its fields are what `kubectl explain sharingpolicy.status` prints.
 #[derive(JsonSchema, Serialize)]
@@ -92,7 +92,7 @@ struct Condition {
 }
 
 /// A server takes a status that lacks fields.
-pub(crate) fn none_required(schema: &mut Schema) {
+fn none_required(schema: &mut Schema) {
     schema.remove("required");
 }
 

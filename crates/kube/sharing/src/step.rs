@@ -8,9 +8,11 @@
 //! ```
 //! A change that made latency worse goes back through Emptying, which precedes Tainted and ends
 //! when no pod uses the GPUs of the node; a pod that slips in leads from Tainted to Emptying again.
-//! A return that fails is tried again after a rest; the third failure is Stuck. From every unfinished step the way leads to Abandoned
-//! when another system takes the node. What to write next follows from the node as it is read now,
-//! its annotation included; each write changes taint, label and annotation together.
+//! A return that fails is tried again after a rest; the third failure is Stuck.
+//!
+//! From every unfinished step the way leads to Abandoned when another system takes the node. What to
+//! write next follows from the node as it is read now, its annotation included; each write changes
+//! taint, label and annotation together.
 
 use dovetail_model::labels::NVIDIA_MIG_STATE;
 use thiserror::Error;
@@ -210,7 +212,8 @@ fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Recor
 /// The first write of a change: the taint.
 fn taint(seen: &Seen, record: Record, now_ms: u64) -> Write {
     let why = match &record.watch {
-        Some(watch) if watch.is_return => format!("; latency is {}", watch.words()),
+        Some(watch) if watch.returns() => format!("; latency is {}", watch.words()),
+        Some(watch) if watch.is_return => "; rolled back on request".to_owned(),
         _ => String::new(),
     };
     let wait = if record.problem.is_empty() { "" } else { "; " };

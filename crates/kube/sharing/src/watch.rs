@@ -4,16 +4,15 @@
 //! It is part of the node's record, so that any process can go on with it.
 
 use dovetail_objects::harmless;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
+pub use crate::outcome::{Outcome, RollOut, is_warning, reason};
 use crate::policy::{PolicySpec, SharingPolicy};
 use crate::record::{Record, Step};
-use crate::status::none_required;
 
 /// Pods start and warm up for so long after a change; requests of this time are not judged.
 const WARM_UP_MS: u64 = 10 * 60_000;
@@ -21,41 +20,6 @@ const WARM_UP_MS: u64 = 10 * 60_000;
 const LATE_MS: u64 = 2 * 60_000;
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-
-/// What came of a watch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
-    /// Nothing yet.
-    #[default]
-    Waiting,
-    Better,
-    Same,
-    /// The node goes back to its former layout.
-    Worse,
-    /// The node stays as it is, and no other node changes.
-    Unknown,
-    /// People rolled the change back, and no other node changes.
-    RolledBack,
-}
-
-impl Outcome {
-    /// Whether no further node changes after it.
-    fn stops(self) -> bool {
-        matches!(self, Self::Worse | Self::Unknown | Self::RolledBack)
-    }
-
-    /// The outcome in a sentence.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Better => "better",
-            Self::Same => "same",
-            Self::Worse => "worse",
-            Self::Unknown => "unknown",
-            Self::RolledBack => "rolled back",
-        }
-    }
-}
 
 /// The watch over a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,23 +50,6 @@ pub struct Watch {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
-}
-
-/// What came of the layouts of a policy, in its status: a node that is deleted takes its record
-/// with it.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-#[schemars(transform = none_required)]
-pub struct RollOut {
-    /// What `spec` said about layouts, as a number.
-    pub spec: String,
-    /// The node that decided.
-    pub node: String,
-    /// Better, Same, Worse, Unknown or RolledBack.
-    #[schemars(with = "String")]
-    pub outcome: Outcome,
-    /// What it rests on.
-    #[serde(default)]
-    pub why: String,
 }
 
 /// A stretch of time, in milliseconds since 1970.
@@ -286,21 +233,4 @@ pub fn conclude(seen: &Seen, outcome: Outcome, why: &str, now_ms: u64) -> Option
     let next = Record { watch: Some(watch), ..record.clone() };
     let changed = Changed { is_tainted: seen.is_tainted(), asked: None, event };
     Some(Write::new(seen, next, changed, now_ms))
-}
-
-/// The reason of events about an outcome.
-pub fn reason(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Waiting => "LatencyWatched",
-        Outcome::Better => "LatencyBetter",
-        Outcome::Same => "LatencySame",
-        Outcome::Worse => "LatencyWorse",
-        Outcome::Unknown => "LatencyUnknown",
-        Outcome::RolledBack => "RolledBack",
-    }
-}
-
-/// Whether people should look at it.
-pub fn is_warning(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Worse | Outcome::Unknown)
 }

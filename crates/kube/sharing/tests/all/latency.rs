@@ -215,6 +215,11 @@ fn a_node_that_people_roll_back_stops_the_roll_out() {
         world.take(&write, false);
         assert_eq!(run(&mut world).step, Step::Done);
         assert_eq!(world.mig.instances(), world.case.from.offers());
+        let told = |event: &Value| {
+            let message = event["message"].as_str().unwrap_or_default();
+            message.ends_with("; rolled back on request")
+        };
+        assert!(world.events.values().any(told), "{:?}", world.events);
         let stopped = gate_of(&world, &policy(6));
         let is_stopped = matches!(stopped, Gate::Stopped { outcome: Outcome::RolledBack, ref node, .. } if node == "n");
         assert!(is_stopped, "{stopped:?}");

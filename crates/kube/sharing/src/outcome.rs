@@ -1,0 +1,78 @@
+//! What came of a watch over latency, and of the layouts of a policy.
+
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+
+/// What came of a watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Nothing yet.
+    #[default]
+    Waiting,
+    Better,
+    Same,
+    /// The node goes back to its former layout.
+    Worse,
+    /// The node stays as it is, and no other node changes.
+    Unknown,
+    /// People rolled the change back, and no other node changes.
+    RolledBack,
+}
+
+impl Outcome {
+    /// Whether no further node changes after it.
+    pub(crate) fn stops(self) -> bool {
+        matches!(self, Self::Worse | Self::Unknown | Self::RolledBack)
+    }
+
+    /// The outcome in a sentence.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Better => "better",
+            Self::Same => "same",
+            Self::Worse => "worse",
+            Self::Unknown => "unknown",
+            Self::RolledBack => "rolled back",
+        }
+    }
+}
+
+/// What came of the layouts of a policy, in its status: a node that is deleted takes its record
+/// with it.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[schemars(transform = none_required)]
+pub struct RollOut {
+    /// What `spec` said about layouts, as a number.
+    pub spec: String,
+    /// The node that decided.
+    pub node: String,
+    /// Better, Same, Worse, Unknown or RolledBack.
+    #[schemars(with = "String")]
+    pub outcome: Outcome,
+    /// What it rests on.
+    #[serde(default)]
+    pub why: String,
+}
+
+/// A server takes one that lacks fields.
+fn none_required(schema: &mut Schema) {
+    schema.remove("required");
+}
+
+/// The reason of events about an outcome.
+pub fn reason(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Waiting => "LatencyWatched",
+        Outcome::Better => "LatencyBetter",
+        Outcome::Same => "LatencySame",
+        Outcome::Worse => "LatencyWorse",
+        Outcome::Unknown => "LatencyUnknown",
+        Outcome::RolledBack => "RolledBack",
+    }
+}
+
+/// Whether people should look at it.
+pub fn is_warning(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Worse | Outcome::Unknown)
+}
