@@ -10,9 +10,9 @@
 //! when no pod uses the GPUs of the node; a pod that slips in leads from Tainted to Emptying again.
 //! A return that fails is tried again after a rest; the third failure is Stuck.
 //!
-//! From every unfinished step the way leads to Abandoned when another system takes the node. What to
-//! write next follows from the node as it is read now, its annotation included; each write changes
-//! taint, label and annotation together.
+//! From every unfinished step the way leads to Abandoned when another system takes the node. What
+//! to write next follows from the node as it is read now, its annotation included; each write
+//! changes taint, label and annotation together.
 
 use dovetail_model::labels::NVIDIA_MIG_STATE;
 use thiserror::Error;
