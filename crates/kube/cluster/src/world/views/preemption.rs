@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_model::{Claim, Event, JobId, Owner, Phase, PodId};
+use dovetail_model::{Claim, Event, JobId, Owner, Phase, PodId, PreemptReason};
 use dovetail_objects::Pod;
 
 use crate::translate::gang::GangName;
@@ -181,25 +181,30 @@ impl<'w> PreemptionView<'w> {
     /// The pods left of gangs that were being preempted when the last leader ended, according to
     /// the pods: one is marked, the gang cannot go on without those that have gone or are
     /// `awaited`, and a pod is pending that may be their preemptor, or was placed since they were.
+    /// Priorities say which, but where pods were marked for another reason.
     pub fn left_by_the_last_leader(self, awaited: &BTreeSet<PodId>) -> Vec<PodId> {
         let pods = &self.objects().pods;
-        let mut gangs: BTreeMap<&Arc<GangName>, BTreeSet<Slot>> = BTreeMap::new();
+        let mut gangs: BTreeMap<&Arc<GangName>, (BTreeSet<Slot>, bool)> = BTreeMap::new();
         for slot in self.marked() {
             let entry = pods.get(slot);
             let Some(name) = &entry.gang else { continue };
-            let stopped = gangs.entry(name).or_default();
+            let (stopped, is_by_priority) = gangs.entry(name).or_insert((BTreeSet::new(), true));
+            *is_by_priority &= entry.pod.preemption.reason == PreemptReason::Priority;
             if entry.id.is_some_and(|id| awaited.contains(&id)) {
                 stopped.insert(slot);
             }
         }
         let most = self.first_nominated().map(|pod| pod.priority);
-        let left = gangs.into_iter().flat_map(|(name, stopped)| {
+        let left = gangs.into_iter().flat_map(|(name, (stopped, is_by_priority))| {
             let left = left_of(self.objects(), name, &stopped);
             let is_below = |slot: &Slot| {
                 let pod = &pods.get(*slot).pod;
                 Some(pod.priority) < most || self.has_since_been_outranked(pod)
             };
-            if left.iter().all(is_below) { left } else { Vec::new() }
+            match !is_by_priority || left.iter().all(is_below) {
+                true => left,
+                false => Vec::new(),
+            }
         });
         self.ids(left)
     }
