@@ -158,6 +158,11 @@ impl Node {
     pub fn has_gpus(&self) -> bool {
         self.gpus.values().any(|gpus| gpus.allocatable > 0)
     }
+
+    /// Whether it offers MIG instances by names of their own.
+    pub fn has_mig_instances(&self) -> bool {
+        self.gpus.keys().any(|name| name.starts_with(dovetail_model::labels::NVIDIA_MIG))
+    }
 }
 
 /// GPUs of one resource name on a node.

@@ -107,9 +107,9 @@ fn node_for<'f>(
 
 /// Whether GPUs of a node are in MIG mode, as far as its resources and labels say.
 fn is_cut(node: &Node) -> bool {
-    let has_instances = node.gpus.keys().any(|name| name.starts_with(labels::NVIDIA_MIG));
     let is_ready = node.node.condition == Condition::Ready;
-    is_ready && (has_instances || node.node.labels.contains_key(labels::NVIDIA_MIG_CONFIG))
+    is_ready
+        && (node.has_mig_instances() || node.node.labels.contains_key(labels::NVIDIA_MIG_CONFIG))
 }
 
 fn may_use(workload: &Workload, node: &Node) -> bool {

@@ -127,12 +127,11 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
 /// Whether GPUs that a node has and no plugin offers are missing beside MIG instances: these GPUs
 /// are in MIG mode, too, as far as its resources say.
 pub(super) fn lacks_instances(node: &Node) -> bool {
-    let has_instances = node.gpus.keys().any(|name| name.starts_with(labels::NVIDIA_MIG));
-    node.uncounted_gpus > 0 && has_instances
+    node.uncounted_gpus > 0 && node.has_mig_instances()
 }
 
 fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
-    type OfNode<'f> = (&'f Node, BTreeMap<Class, &'f str>, Vec<ObjectRef>);
+    type OfNode<'f> = (BTreeMap<Class, &'f str>, Vec<ObjectRef>);
     let mut by_node: BTreeMap<&str, OfNode<'_>> = BTreeMap::new();
     for workload in view.gpu_workloads() {
         let Some(class) = workload.class else { continue };
@@ -140,20 +139,19 @@ fn mixed_classes(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
             if node.time_slices <= 1 {
                 continue;
             }
-            let of_node = by_node.entry(&node.node.name);
-            let (_, classes, pods) = of_node.or_insert((node, BTreeMap::new(), Vec::new()));
+            let (classes, pods) = by_node.entry(&node.node.name).or_default();
             classes.entry(class).or_insert(&workload.owner.name);
             pods.push(pod);
         }
     }
-    for (name, (node, classes, pods)) in by_node {
+    for (name, (classes, pods)) in by_node {
         // Inference on time slices is a finding of its own, whatever is beside it.
         if classes.len() < 2 || classes.contains_key(&Class::Inference) {
             continue;
         }
         let mixed: Vec<String> =
             classes.iter().map(|(class, owner)| format!("{} ({owner})", named(*class))).collect();
-        let finding = Finding::new(check, &node.pool)
+        let finding = Finding::new(check, &view.nodes[name].pool)
             .with("kinds of work", format!("{} on {name}", mixed.join(", ")))
             .affecting(pods);
         found.push(finding);
