@@ -193,9 +193,8 @@ impl Preempting {
     /// and cannot go on is evicted.
     pub(super) fn preemptor_runs(&mut self, known: &mut Known, job: JobId) {
         let Some(room) = self.rooms.get(&job) else { return };
-        let (gangs, beside, has_begun) = (room.gangs.clone(), room.beside.clone(), room.has_begun);
-        let mut victims = self.forget_preemption(known, job);
-        victims.extend(beside);
+        let (gangs, has_begun) = (room.gangs.clone(), room.has_begun);
+        let victims = self.forget_preemption(known, job);
         let left = known.world.preemption().left_of_preempted(&victims, &gangs, has_begun);
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
         self.evict_what_is_left(known, preemptor, &left);
@@ -248,7 +247,7 @@ impl Preempting {
         };
         let decision = self.evictions.begin(stopping, Vec::new());
         let of_same = self.rooms.values_mut().filter(|room| !room.gangs.is_disjoint(&gangs));
-        of_same.for_each(|room| room.beside.extend(left));
+        of_same.for_each(|room| room.has_begun = true);
         let why = EvictionCause::Preempted(reason);
         let stop = |pod| Order::Evict { pod, why, decision: decision.clone() };
         known.orders.extend(victims.into_iter().map(stop));

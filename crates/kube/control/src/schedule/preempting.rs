@@ -34,9 +34,8 @@ pub(super) struct Room {
     pub(super) victims: Vec<PodId>,
     /// The gangs of the victims, also once these are gone.
     pub(super) gangs: BTreeSet<GangName>,
-    /// Pods of these gangs that are evicted by decisions of their own: an earlier leader had begun.
-    pub(super) beside: Vec<PodId>,
-    /// Whether an earlier leader had evicted others of these gangs, which cannot go on without.
+    /// Whether others of these gangs, which cannot go on without, were evicted by an earlier leader
+    /// or are by decisions of their own.
     pub(super) has_begun: bool,
     /// The decision to evict them; `None` if none is left to be evicted.
     pub(super) evictions: Option<EvictionDecision>,
@@ -103,7 +102,6 @@ impl Preempting {
             nominated,
             victims: victims_of,
             gangs,
-            beside: Vec::new(),
             has_begun: false,
             evictions,
             budget_violations,
@@ -160,7 +158,6 @@ impl Preempting {
                 nominated,
                 victims,
                 gangs,
-                beside: Vec::new(),
                 has_begun,
                 evictions,
                 budget_violations,

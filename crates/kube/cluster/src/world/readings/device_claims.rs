@@ -7,7 +7,7 @@ use dovetail_devices::{Allotment, Held, Outcome, Place, RequestLook, allocate};
 use dovetail_model::node::NAME_LABEL;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{ConditionCause, CounterRule, NodeCondition, SelectorTerm};
-use dovetail_objects::{Allocation, ResourceClaim};
+use dovetail_objects::{Allocation, Pod, ResourceClaim};
 
 use crate::translate::NotYet;
 use crate::world::objects::Objects;
@@ -20,10 +20,12 @@ const MOST_COPIES: usize = 128;
 /// States that a search looks at for one node before it is given up undecided.
 const STEPS: u64 = 20_000;
 
-/// What the claims of a pod ask of its node; nothing if it has no claims.
+/// What the claims of a pod ask of its node; nothing if it has no claims. `counted_as`: what counts
+/// the pods of its gang that are like it.
 pub(crate) fn asked_of_node(
     objects: &Objects,
     slot: Slot,
+    counted_as: Option<&str>,
 ) -> Result<(Vec<NodeCondition>, Option<CounterRule>), NotYet> {
     let pod = &*objects.pods.get(slot).pod;
     let claims = objects.device_claims.of_pod(pod)?;
@@ -53,9 +55,14 @@ pub(crate) fn asked_of_node(
     if to_allocate.is_empty() {
         return Ok((conditions, None));
     }
-    let survey = fitting(objects, slot, &to_allocate)?;
+    let own: Vec<&ResourceClaim> = match counted_as {
+        Some(_) => own_claims(objects, pod).collect(),
+        None => Vec::new(),
+    };
+    let survey = fitting(objects, pod, (&to_allocate, &own))?;
     conditions.push(named(survey.fits.iter().map(|(node, _)| &**node)));
-    Ok((conditions, at_most(objects, slot, &survey)))
+    let rule = counted_as.and_then(|selector| at_most(objects, slot, selector, &survey));
+    Ok((conditions, rule))
 }
 
 fn condition(any_of: Vec<Vec<SelectorTerm>>) -> NodeCondition {
@@ -71,18 +78,12 @@ fn named<'a>(nodes: impl Iterator<Item = &'a str>) -> NodeCondition {
 /// Nodes on which these claims get devices, or have them.
 fn fitting(
     objects: &Objects,
-    slot: Slot,
-    claims: &[&ResourceClaim],
+    pod: &Pod,
+    (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
 ) -> Result<Arc<Survey>, NotYet> {
-    let entry = objects.pods.get(slot);
-    let pod = &*entry.pod;
-    let own: Vec<&ResourceClaim> = match entry.gang {
-        Some(_) => own_claims(objects, pod).collect(),
-        None => Vec::new(),
-    };
     let held = without(&objects.device_claims.held, claims);
     let survey =
-        objects.device_claims.surveyed((claims, &own), || survey(objects, &held, (claims, &own)));
+        objects.device_claims.surveyed((claims, own), || survey(objects, &held, (claims, own)));
     if !survey.fits.is_empty() {
         return Ok(survey);
     }

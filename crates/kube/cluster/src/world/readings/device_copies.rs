@@ -32,9 +32,13 @@ pub(crate) fn counted_as(objects: &Objects, slot: Slot) -> Option<String> {
     Some(format!("claims:{gang}:{:016x}", hasher.finish()))
 }
 
-/// At most so many pods like this one on each node.
-pub(crate) fn at_most(objects: &Objects, slot: Slot, survey: &Survey) -> Option<CounterRule> {
-    let selector = counted_as(objects, slot)?;
+/// At most so many pods like this one on each node; `selector` counts them ([`counted_as`]).
+pub(crate) fn at_most(
+    objects: &Objects,
+    slot: Slot,
+    selector: &str,
+    survey: &Survey,
+) -> Option<CounterRule> {
     let free = survey.fits.iter().map(|(node, pods)| (node.to_string(), *pods));
     let mut most: BTreeMap<String, u32> = free.collect();
     let gang = objects.pods.get(slot).gang.as_ref()?;
@@ -47,12 +51,12 @@ pub(crate) fn at_most(objects: &Objects, slot: Slot, survey: &Survey) -> Option<
             continue;
         };
         let is_served = own_claims(objects, &entry.pod).all(|claim| has_devices(objects, claim));
-        if is_served && counted_as(objects, other).as_ref() == Some(&selector) {
+        if is_served && counted_as(objects, other).as_deref() == Some(selector) {
             *most.entry(node.to_string()).or_default() += 1;
         }
     }
     Some(CounterRule {
-        selector,
+        selector: selector.to_owned(),
         label: NAME_LABEL.to_owned(),
         kind: RuleKind::AtMost { most: Arc::new(most) },
         scope: CounterScope::AllNodes,

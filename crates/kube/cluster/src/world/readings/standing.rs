@@ -100,10 +100,11 @@ pub(crate) fn requirement(objects: &Objects, slot: Slot) -> Result<Requirement, 
         true => {
             let plain = Pod { has_resource_claims: false, ..pod.clone() };
             let mut requirement = translated(&plain, facts, rules)?;
-            let (conditions, rule) = asked_of_node(objects, slot)?;
+            let counted_as = counted_as(objects, slot);
+            let (conditions, rule) = asked_of_node(objects, slot, counted_as.as_deref())?;
             requirement.node_conditions.extend(conditions);
             requirement.rules.extend(rule);
-            requirement.counts_into.extend(counted_as(objects, slot));
+            requirement.counts_into.extend(counted_as);
             requirement
         }
     };

@@ -150,7 +150,7 @@ impl<'w> PreemptionView<'w> {
 
     /// The pods left of the gangs of these victims, some of which have been preempted, where too
     /// few are left to go on. The victims may be gone, so that their gangs are named; `has_begun`
-    /// says that others, evicted by an earlier leader, are.
+    /// says that others of these gangs are.
     pub fn left_of_preempted(
         self,
         victims: &[PodId],
