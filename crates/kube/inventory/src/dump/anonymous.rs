@@ -180,9 +180,9 @@ impl Names {
         self.value(object, Text::Name)
     }
 
-    /// A text in which hashes stand, with the true names.
+    /// A text in which hashes stand, with the true names. Columns of a table stay in place.
     pub fn translate(&self, text: &str) -> String {
-        let mut told = String::with_capacity(text.len());
+        let mut told = Aligned::default();
         let mut rest = text;
         while let Some(at) = rest.find(PREFIX) {
             let end = at + PREFIX.len() + HASH_DIGITS;
@@ -191,11 +191,12 @@ impl Names {
                 Some(name) => (end, name.as_str()),
                 None => (at + PREFIX.len(), PREFIX),
             };
-            told += &rest[..at];
-            told += shown;
+            told.copy(&rest[..at]);
+            told.replace(until - at, shown);
             rest = &rest[until..];
         }
-        told + rest
+        told.copy(rest);
+        told.text
     }
 
     fn value(&mut self, value: &Value, how: Text) -> Value {
@@ -484,6 +485,57 @@ impl Names {
         let hash = format!("{PREFIX}{}", &hex(&keyed(&self.key, text.as_bytes()))[..HASH_DIGITS]);
         self.names.entry(hash.clone()).or_insert_with(|| text.to_owned());
         hash
+    }
+}
+
+/// The fewest spaces between two columns of a table.
+const GAP: usize = 2;
+
+/// A text whose columns stay in place although names in it get longer or shorter: the spaces up to
+/// the next column make up for it.
+#[derive(Default)]
+struct Aligned {
+    text: String,
+    /// Columns of the current line that were read.
+    read: usize,
+    /// Columns of the current line that were written.
+    written: usize,
+}
+
+impl Aligned {
+    fn copy(&mut self, part: &str) {
+        let mut spaces = 0;
+        for c in part.chars() {
+            if c == ' ' {
+                spaces += 1;
+                continue;
+            }
+            self.spaces(spaces);
+            spaces = 0;
+            self.text.push(c);
+            (self.read, self.written) = match c {
+                '\n' => (0, 0),
+                _ => (self.read + 1, self.written + 1),
+            };
+        }
+        self.spaces(spaces);
+    }
+
+    /// Writes a text instead of one that was so long.
+    fn replace(&mut self, length: usize, text: &str) {
+        self.text += text;
+        self.read += length;
+        self.written += text.chars().count();
+    }
+
+    fn spaces(&mut self, count: usize) {
+        self.read += count;
+        let count = match count {
+            0 | 1 => count,
+            _ => self.read.saturating_sub(self.written).max(GAP),
+        };
+        self.written += count;
+        self.text += &" ".repeat(count);
     }
 }
 

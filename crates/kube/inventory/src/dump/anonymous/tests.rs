@@ -216,6 +216,12 @@ fn what_is_called_something_is_not_recognised_and_comes_back_under_the_key() {
     assert_eq!(table.translate(&report), "Pod finance/payroll-0");
     assert_eq!(Names::new([8; 32]).translate(&report), report);
     assert_eq!(table.translate("anon-é anon-"), "anon-é anon-");
+    // Columns stay in place.
+    let hash = replaced["metadata"]["name"].as_str().unwrap();
+    let line = format!("    Pod {hash} runs    12  b\n  --  {hash}");
+    let room = " ".repeat(4 + hash.len() - "payroll-0".len());
+    let restored = format!("    Pod payroll-0 runs{room}12  b\n  --  payroll-0");
+    assert_eq!(table.translate(&line), restored);
     assert_ne!(Names::new([8; 32]).replace(&pod), replaced);
     assert_eq!(Names::from_json("{}").unwrap_err(), NamesError::Form);
 }
