@@ -77,6 +77,8 @@ impl LedgerFlags {
             free_of_unknown_cause_rose_gpu_hours_per_month: None,
             why_unknown: None,
         };
+        let cluster = self.cluster(app, &mut ledger, &told.source, &gathered.cluster_uid)?;
+        told.cluster = Some(plain(&cluster));
         let then = document.baseline_taken_at.as_deref().unwrap_or_default();
         let then_ms = then.parse::<jiff::Timestamp>().map(|then| then.as_millisecond());
         let then_ms = then_ms.ok().and_then(|ms| u64::try_from(ms).ok());
@@ -87,8 +89,6 @@ impl LedgerFlags {
                 document.taken_at
             )),
             Some((before, after)) => {
-                let cluster = self.cluster(app, &mut ledger, &gathered.cluster_uid)?;
-                told.cluster = Some(plain(&cluster));
                 let node = fixed.iter().any(|fixed| fixed.object.kind == "Node");
                 let asked = Asked { cluster, before, after, node };
                 answered(app, &mut ledger, &asked, fixed, &mut told)?
@@ -105,22 +105,25 @@ impl LedgerFlags {
     }
 
     /// The cluster that is meant: of flags, settings and objects the first that names one.
-    fn cluster(&self, app: &App, ledger: &mut Ledger, uid: &str) -> Result<String> {
+    fn cluster(&self, app: &App, ledger: &mut Ledger, store: &str, uid: &str) -> Result<String> {
         let known = ledger.run(Store::clusters)?;
         let named = self.cluster.as_ref().or(app.settings.cost.cluster.as_ref());
-        match (named, known.as_slice()) {
-            (Some(name), known) if known.contains(name) => Ok(name.clone()),
-            (None, known) if known.iter().any(|name| name == uid) => Ok(uid.to_owned()),
-            (None, [only]) => Ok(only.clone()),
-            (named, known) => {
-                let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
-                let wanted = named.map_or_else(String::new, |name| format!(" `{name}`"));
-                let text = format!(
-                    "--store: which cluster{wanted} is meant? The ledger has {known}: name one with --cluster"
-                );
-                Err(UsageError(plain(&text)).into())
+        let flag = if self.cluster.is_some() { "--cluster" } else { "setting cost.cluster:" };
+        let all = known.join(", ");
+        let text = match (named, known.as_slice()) {
+            (Some(name), known) if known.contains(name) => return Ok(name.clone()),
+            (None, known) if known.iter().any(|name| name == uid) => return Ok(uid.to_owned()),
+            (None, [only]) => return Ok(only.clone()),
+            (_, []) => format!(
+                "--store {store}: the ledger is empty; fill it with \
+                 `dovetail serve --store {store}`"
+            ),
+            (Some(name), _) => format!("{flag} {name}: not in the ledger; it has {all}"),
+            (None, _) => {
+                format!("--store {store}: the ledger has several clusters ({all}); pass --cluster")
             }
-        }
+        };
+        Err(UsageError(plain(&text)).into())
     }
 }
 

@@ -48,7 +48,7 @@ pub struct LedgerFlags {
         conflicts_with = "jobs"
     )]
     period: PeriodFlag,
-    /// With --from-ledger: when a --period that is a length ends, such as 2026-11-20T12:00:00Z
+    /// With --from-ledger: end of a --period that is a duration, such as 2026-11-20T12:00:00Z
     /// [default: now]
     #[arg(long, value_name = "TIME", requires = "from_ledger", conflicts_with = "jobs")]
     #[arg(value_parser = timestamp)]
@@ -109,7 +109,7 @@ pub fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()
     refuse_shared(&[("--from-ledger", file)], &[("--to", Some(to)), ("--to-nodes", to_nodes)])?;
     let span = flags.span()?;
     let mut ledger = Ledger::open("--from-ledger", &address)?;
-    let cluster = cluster(&mut ledger, flags.cluster.as_deref())?;
+    let cluster = cluster(&mut ledger, &address, flags.cluster.as_deref())?;
     let (seen, machines) = look(&mut ledger, &cluster, span)?;
     let numbers = seen.pods();
     let pods = ledger.run(|store| HistoryPod::of(store, &cluster, &numbers))?;
@@ -164,13 +164,19 @@ impl LedgerFlags {
 }
 
 /// The cluster that is meant.
-fn cluster(ledger: &mut Ledger, named: Option<&str>) -> Result<String> {
+fn cluster(ledger: &mut Ledger, address: &Address, named: Option<&str>) -> Result<String> {
     let known = ledger.run(|store| store.clusters())?;
     let list = || known.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ");
     let text = match (named, known.as_slice()) {
         (Some(name), _) if known.iter().any(|known| known == name) => return Ok(name.to_owned()),
         (None, [only]) => return Ok(only.clone()),
-        (_, []) => "--from-ledger: the ledger is empty: dovetail cost --store fills it".to_owned(),
+        (_, []) => {
+            let store = plain(&address.to_string());
+            format!(
+                "--from-ledger {store}: the ledger is empty; fill it with `dovetail serve --store {store}` or \
+                 `dovetail cost --store {store} --prometheus URL --cluster NAME`"
+            )
+        }
         (Some(name), _) => format!("--cluster {}: the ledger has {}", plain(name), list()),
         (None, _) => {
             format!("--from-ledger: several clusters, name one with --cluster: {}", list())

@@ -246,16 +246,34 @@ fn what_the_ledger_does_not_have_is_unknown() {
     let document = folder.json(&call());
     let why = of(&document, "REQ-05")["why"].as_str().expect("why");
     assert!(why.contains("not one whole hour"), "{why}");
+    // A name that the ledger does not have is refused there, too.
+    let done = folder.call(&format!("{} --cluster east", call()));
+    assert_eq!(done.code, Some(2), "{}", done.err);
+    assert!(done.err.contains("--cluster east: not in the ledger"), "{}", done.err);
 }
 
 #[test]
 fn a_ledger_that_cannot_be_asked_is_told() {
     let folder = folder(&BEFORE, 7, &BEFORE);
+    let empty = Address::File(folder.path("empty.db"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        Store::open(&empty).await.expect("a ledger").close().await;
+    });
     let missing =
         "--store none.db: file does not exist; `dovetail serve --store none.db` creates it";
     for (flags, code, told) in [
         ("--store none.db --baseline old.json", 1, missing),
-        ("--store ledger.db --baseline old.json --cluster east", 2, "cluster `east` is meant?"),
+        (
+            "--store ledger.db --baseline old.json --cluster east",
+            2,
+            "--cluster east: not in the ledger; it has west",
+        ),
+        (
+            "--store empty.db --baseline old.json --cluster east",
+            2,
+            "--store empty.db: the ledger is empty; fill it with `dovetail serve",
+        ),
         ("--store ledger.db", 2, "--baseline"),
         ("--cluster west --baseline old.json", 2, "--store"),
     ] {
