@@ -148,12 +148,9 @@ fn where_none_answers_it_is_an_error_and_not_an_idle_cluster() {
     for (url, told) in [
         (
             format!("http://{}", page.address),
-            "no exporter of 1 answers: 127.0.0.1 says nothing about GPUs",
+            "the response contains no series of a known GPU exporter; check --exporter",
         ),
-        (
-            "http://127.0.0.1:1".to_owned(),
-            "no exporter of 1 answers: no answer from http://127.0.0.1:1",
-        ),
+        ("http://127.0.0.1:1".to_owned(), "error: no answer from http://127.0.0.1:1"),
         ("ftp://a".to_owned(), "--exporter: `ftp://a` is not the address of a server"),
     ] {
         let done = folder.call(&format!("audit --from dump.json --exporter {url} {LOOK}"));

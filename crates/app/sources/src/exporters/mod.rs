@@ -157,7 +157,12 @@ async fn look(targets: &[Target], count: u64, every: Duration) -> (Looks, u64) {
 fn tell(app: &App, targets: &[Target], looks: &Looks) -> Result<()> {
     let silent: Vec<&String> = looks.answers.values().filter_map(|a| a.as_ref().err()).collect();
     if let (Some(first), true) = (silent.first(), silent.len() == targets.len()) {
-        return Err(anyhow!("no exporter of {} answers: {}", targets.len(), plain(first)));
+        let first = plain(first);
+        let told = match targets.len() {
+            1 => first,
+            count => format!("none of {count} exporters has GPU metrics; the first: {first}"),
+        };
+        return Err(anyhow!("{told}; check --exporter or --exporters-in"));
     }
     if let Some(first) = silent.first() {
         app.note(&format!(

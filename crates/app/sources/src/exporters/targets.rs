@@ -108,7 +108,7 @@ pub async fn look(
     while let Ok(Some((place, page))) = tokio::time::timeout_at(end, answers.next()).await {
         said[place] = page.and_then(|page| {
             let taken = scrapes.take(&targets[place].node, &page, at_ms);
-            taken.map_err(|error| error.to_string())
+            taken.map_err(|error| format!("no GPU metrics from {}: {error}", targets[place].name()))
         });
     }
     said

@@ -43,21 +43,14 @@ pub struct RefusedLines {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PageError {
     /// Not text.
-    #[error("the answer of {from} is no text (byte {byte})")]
+    #[error("the response is not text (byte {byte})")]
     NoText {
-        /// Who was asked.
-        from: String,
         /// The first byte that is none.
         byte: usize,
     },
     /// Not one line of it says something about a device.
-    #[error(
-        "{from} says nothing about GPUs: not a line of its answer is one of a GPU exporter's series"
-    )]
-    NoDevices {
-        /// Who was asked.
-        from: String,
-    },
+    #[error("the response contains no series of a known GPU exporter")]
+    NoDevices,
 }
 
 impl Scrapes {
@@ -67,10 +60,8 @@ impl Scrapes {
     /// # Errors
     /// See [`PageError`]. A line that cannot be read is left out, and counted in [`Self::refused`].
     pub fn take(&mut self, source: &str, page: &[u8], at_ms: i64) -> Result<(), PageError> {
-        let text = std::str::from_utf8(page).map_err(|error| PageError::NoText {
-            from: source.to_owned(),
-            byte: error.valid_up_to(),
-        })?;
+        let text = std::str::from_utf8(page)
+            .map_err(|error| PageError::NoText { byte: error.valid_up_to() })?;
         let mut is_of_devices = false;
         for (line, number) in text.lines().zip(1..) {
             let name = exposition::name_of(line);
@@ -89,7 +80,7 @@ impl Scrapes {
         }
         match is_of_devices {
             true => Ok(()),
-            false => Err(PageError::NoDevices { from: source.to_owned() }),
+            false => Err(PageError::NoDevices),
         }
     }
 
@@ -210,10 +201,10 @@ mod tests {
     fn what_is_no_page_of_a_gpu_exporter_is_said() {
         let mut scrapes = Scrapes::default();
         for (page, told) in [
-            (&b"<html>not found</html>"[..], "n1 says nothing about GPUs"),
-            (b"node_load1 3\n", "n1 says nothing about GPUs"),
-            (b"", "n1 says nothing about GPUs"),
-            (b"ab\xff", "the answer of n1 is no text (byte 2)"),
+            (&b"<html>not found</html>"[..], "the response contains no series"),
+            (b"node_load1 3\n", "the response contains no series"),
+            (b"", "the response contains no series"),
+            (b"ab\xff", "the response is not text (byte 2)"),
         ] {
             let error = scrapes.take("n1", page, 0).unwrap_err().to_string();
             assert!(error.starts_with(told), "{error}");
