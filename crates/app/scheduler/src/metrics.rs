@@ -60,6 +60,7 @@ pub struct Metrics {
 struct Described {
     name: String,
     kind: &'static str,
+    labels: &'static [&'static str],
     help: &'static str,
 }
 
@@ -173,95 +174,118 @@ impl Metrics {
         self.register_decisions();
         self.register_binds();
         let help = "Conditions and events of pods, statuses of queues, reservations and groups, by `what` and `outcome`";
-        self.add("dovetail_announcements", help, self.announcements.clone());
-        let help = "Events that wait to be written";
-        self.add("dovetail_events_to_write", help, self.events_owed.clone());
-        let help = "1 while this process decides";
-        self.add("dovetail_leading", help, self.leading.clone());
-        let help = "Number of the leadership, as pods carry it";
-        self.add("dovetail_leader_epoch", help, self.epoch.clone());
+        self.add("dovetail_announcements", &["what", "outcome"], help, self.announcements.clone());
+        let help = "Events in the write queue";
+        self.add("dovetail_events_to_write", &[], help, self.events_owed.clone());
+        let help = "1 if this process is the leader";
+        self.add("dovetail_leading", &[], help, self.leading.clone());
+        let help = "Leader epoch, as in the annotation `dovetail.dev/epoch`";
+        self.add("dovetail_leader_epoch", &[], help, self.epoch.clone());
         let help = "Watches that broke, by `kind`";
-        self.add("dovetail_watch_interruptions", help, self.interruptions.clone());
-        let help = "Objects that are not used as they are, by `problem`";
-        self.add("dovetail_object_problems", help, self.objects.clone());
-        let help =
-            "Times that a gang stayed below its smallest size and its pods were ordered deleted";
-        self.add("dovetail_gangs_given_up", help, self.given_up.clone());
+        self.add("dovetail_watch_interruptions", &["kind"], help, self.interruptions.clone());
+        let help = "Objects with invalid or unsupported content, by `problem`";
+        self.add("dovetail_object_problems", &["problem"], help, self.objects.clone());
+        let help = "Gangs whose pods dovetail deleted because the gang stayed below its minimum \
+                    size";
+        self.add("dovetail_gangs_given_up", &[], help, self.given_up.clone());
         let help = "Times that the engine was restarted because of a bug; report it";
-        self.add("dovetail_inconsistencies", help, self.inconsistencies.clone());
+        self.add("dovetail_inconsistencies", &[], help, self.inconsistencies.clone());
         let help = "Differences found between the engine and the objects, which are compared every \
                     ten minutes; each is a bug: report it";
-        self.add("dovetail_engine_differences", help, self.differences.clone());
-        let help =
-            "1 if something that was decided could not be written into the file of `--record`";
-        self.add("dovetail_recording_broken", help, self.recording_broken.clone());
+        self.add("dovetail_engine_differences", &[], help, self.differences.clone());
+        let help = "1 if a decision could not be written to the `--record` file";
+        self.add("dovetail_recording_broken", &[], help, self.recording_broken.clone());
     }
 
     fn register_decisions(&mut self) {
-        let help = "Decisions by `result`: scheduled, unschedulable (said once until the reason changes), error";
-        self.add("scheduler_schedule_attempts", help, self.attempts.clone());
-        let help = "From first seeing a pod to its bind, pauses included";
-        self.add("scheduler_pod_scheduling_sli_duration_seconds", help, self.waited_s.clone());
-        let help = "Pods that wait, by `queue`: active, unschedulable (no present node takes them), \
-                    backoff (their bind had no effect)";
-        self.add("scheduler_pending_pods", help, self.pending.clone());
-        let help = "Searches for pods to preempt for one of a higher priority";
-        self.add("scheduler_preemption_attempts", help, self.preemption_attempts.clone());
+        let help = "Scheduling attempts by `result`: scheduled, unschedulable (counted once until \
+                    the reason changes), error";
+        self.add("scheduler_schedule_attempts", &["result"], help, self.attempts.clone());
+        let help = "Time from first seeing a pod to its bind, in seconds, pauses included";
+        self.add("scheduler_pod_scheduling_sli_duration_seconds", &[], help, self.waited_s.clone());
+        let help = "Pending pods by `queue`: active, unschedulable (no current node fits), backoff \
+                    (the bind failed)";
+        self.add("scheduler_pending_pods", &["queue"], help, self.pending.clone());
+        let help = "Searches for pods to preempt for a pending pod of a higher priority";
+        self.add("scheduler_preemption_attempts", &[], help, self.preemption_attempts.clone());
         let help = "Pods preempted for a pod or gang of a higher priority";
-        self.add("scheduler_preemption_victims", help, self.preemption_victims.clone());
+        self.add("scheduler_preemption_victims", &[], help, self.preemption_victims.clone());
         let help =
             "Pods preempted by `reason`: priority, reclaim (a queue gets its quota back), order";
-        self.add("dovetail_preempted_pods", help, self.preempted.clone());
-        let help = "GPU-time since the last checkpoint, or the start where none is known, of pods \
-                    preempted, by `reason`, as it was known when that was decided";
-        self.add("dovetail_preemption_lost_gpu_seconds", help, self.lost_gpu_s.clone());
+        self.add("dovetail_preempted_pods", &["reason"], help, self.preempted.clone());
+        let help = "GPU-seconds that preempted pods lost since their last checkpoint, or since \
+                    their start if none is known, by `reason`; estimated at the time of the \
+                    decision";
+        self.add(
+            "dovetail_preemption_lost_gpu_seconds",
+            &["reason"],
+            help,
+            self.lost_gpu_s.clone(),
+        );
         let help = "GPUs that are reserved and that no pod uses, by `of`: next_job (the first \
                     pending job of a queue), reservation (a Reservation object)";
-        self.add("dovetail_reserved_unused_gpus", help, self.reserved_unused.clone());
+        self.add("dovetail_reserved_unused_gpus", &["of"], help, self.reserved_unused.clone());
         let help = "Jobs that started after a forecast of their start, by `start`: by_then, later, \
                     unknown (no start was expected: run times are not known, or the forecast did not \
                     reach that far). Forecasts are made every ten minutes for pending jobs that have \
                     none, with the median of each run time";
-        self.add("dovetail_forecast_starts", help, self.forecast_starts.clone());
-        let help = "From a forecast to the start that it expected, of jobs that have started since";
-        self.add("dovetail_forecast_expected_wait_seconds", help, self.expected_start_s.clone());
-        let help = "From the same forecasts to the starts";
-        self.add("dovetail_forecast_actual_wait_seconds", help, self.actual_start_s.clone());
+        self.add("dovetail_forecast_starts", &["start"], help, self.forecast_starts.clone());
+        let help = "Expected wait in seconds, from the forecast to the expected start, for jobs \
+                    that have started";
+        self.add(
+            "dovetail_forecast_expected_wait_seconds",
+            &[],
+            help,
+            self.expected_start_s.clone(),
+        );
+        let help = "Actual wait in seconds of the same jobs, from the forecast to the start";
+        self.add("dovetail_forecast_actual_wait_seconds", &[], help, self.actual_start_s.clone());
         let help = "Pods preempted beyond what PodDisruptionBudgets allow";
-        self.add("dovetail_preemption_budget_violations", help, self.budget_violations.clone());
-        let help = "Pods whose eviction the server refused or did not answer";
-        self.add("dovetail_stops_refused", help, self.evictions_refused.clone());
-        let help = "One decision over all that changed";
-        self.add("dovetail_cycle_duration_seconds", help, self.cycle_s.clone());
+        self.add(
+            "dovetail_preemption_budget_violations",
+            &[],
+            help,
+            self.budget_violations.clone(),
+        );
+        let help = "Evictions that the API server refused or did not answer";
+        self.add("dovetail_stops_refused", &[], help, self.evictions_refused.clone());
+        let help = "Duration of a scheduling cycle, in seconds";
+        self.add("dovetail_cycle_duration_seconds", &[], help, self.cycle_s.clone());
     }
 
     fn register_binds(&mut self) {
-        self.add("dovetail_binds", "Binds by `outcome`", self.binds.clone());
-        let help = "From sending a bind to its answer";
-        self.add("dovetail_bind_duration_seconds", help, self.bind_s.clone());
-        let help = "Bind requests on their way";
-        self.add("dovetail_binds_in_flight", help, self.in_flight.clone());
-        let help = "Decisions that wait to be sent";
-        self.add("dovetail_binds_to_send", help, self.to_send.clone());
+        self.add("dovetail_binds", &["outcome"], "Binds by `outcome`", self.binds.clone());
+        let help = "Time from sending a bind request to its response, in seconds";
+        self.add("dovetail_bind_duration_seconds", &[], help, self.bind_s.clone());
+        let help = "Bind requests without a response yet";
+        self.add("dovetail_binds_in_flight", &[], help, self.in_flight.clone());
+        let help = "Bind requests in the send queue";
+        self.add("dovetail_binds_to_send", &[], help, self.to_send.clone());
     }
 
-    fn add(&mut self, name: &'static str, help: &'static str, metric: impl Metric) {
+    fn add(
+        &mut self,
+        name: &'static str,
+        labels: &'static [&'static str],
+        help: &'static str,
+        metric: impl Metric,
+    ) {
         let (kind, ending) = match metric.metric_type() {
             MetricType::Counter => ("counter", "_total"),
             MetricType::Gauge => ("gauge", ""),
             MetricType::Histogram => ("histogram", ""),
             _ => ("other", ""),
         };
-        self.described.push(Described { name: format!("{name}{ending}"), kind, help });
+        self.described.push(Described { name: format!("{name}{ending}"), kind, labels, help });
         self.registry.register(name, help, metric);
     }
 
     /// All metrics as a table of Markdown.
     pub fn reference(&self) -> String {
-        let mut text = String::from("| metric | type | meaning |\n|---|---|---|\n");
-        for Described { name, kind, help } in &self.described {
+        let mut text = String::from("| metric | type | labels | meaning |\n|---|---|---|---|\n");
+        for Described { name, kind, labels, help } in &self.described {
             // Writing to a string does not fail.
-            _ = writeln!(text, "| `{name}` | {kind} | {help} |");
+            _ = writeln!(text, "| `{name}` | {kind} | {} | {help} |", labels.join(", "));
         }
         text
     }

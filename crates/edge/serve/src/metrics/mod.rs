@@ -146,33 +146,33 @@ impl Default for Metrics {
 
 impl Metrics {
     fn register(&mut self) {
-        let help = "GPUs when the objects were last read, in full-GPU equivalents, by what they were (`cause`: free by \
-                    cause, or held)";
+        let help = "GPUs at the last scan, in full-GPU equivalents, by `cause`: the state of \
+                    allocated GPUs, or why they are free";
         self.add("dovetail_gpus", PLACE, help, self.gpus.clone());
-        let help =
-            "What those of these GPUs that have a price cost an hour; absent where none has one";
+        let help = "Hourly cost of the GPUs in `dovetail_gpus` that have a price, in USD; absent \
+                    if none has one";
         self.add("dovetail_gpus_usd_per_hour", PLACE, help, self.gpus_usd_per_hour.clone());
-        let help =
-            "Those of these GPUs without a price: they are in no amount; absent where all have one";
+        let help = "GPUs in `dovetail_gpus` without a price, which no amount includes; absent if \
+                    all have one";
         self.add("dovetail_gpus_unpriced", PLACE, help, self.gpus_unpriced.clone());
-        let help = "GPU-seconds of the last 24 whole hours out of the ledger, in full-GPU equivalents, by what \
-                    they were (`cause`)";
+        let help = "GPU-seconds of the last 24 full hours in the ledger, in full-GPU equivalents, \
+                    by `cause`";
         self.add("dovetail_day_gpu_seconds", PLACE, help, self.day_gpu_seconds.clone());
-        let help = "What these 24 hours cost as far as they have a price, CPU and memory included; absent where nothing has \
-                    one";
+        let help = "Cost of these 24 hours in USD, including CPU and memory; absent if nothing has \
+                    a price";
         self.add("dovetail_day_usd", PLACE, help, self.day_usd.clone());
-        let help = "GPU-seconds of these 24 hours without a price: they, and CPU and memory of their nodes, are in no amount; \
-                    absent where all have one";
+        let help = "GPU-seconds of these 24 hours without a price; no amount includes them or the \
+                    CPU and memory of their nodes; absent if all have a price";
         let unpriced = self.day_unpriced_gpu_seconds.clone();
         self.add("dovetail_day_unpriced_gpu_seconds", PLACE, help, unpriced);
-        let help = "Cost of a team this month (UTC) in USD, from the ledger; GPUs without a price are not included; absent \
-                    if none has a price";
+        let help = "Cost of a team this month (UTC) in USD, from the ledger; GPUs without a price are \
+                    not included; absent if none has a price";
         self.add("dovetail_month_usd", &["cluster", "team"], help, self.month_usd.clone());
-        let help = "GPU-seconds without a price that a team used this month (UTC); dovetail_month_usd does not include \
-                    them; absent if all GPUs have a price";
+        let help = "GPU-seconds without a price that a team used this month (UTC); dovetail_month_usd \
+                    does not include them; absent if all GPUs have a price";
         let unpriced = self.month_unpriced_gpu_seconds.clone();
         self.add("dovetail_month_unpriced_gpu_seconds", &["cluster", "team"], help, unpriced);
-        let help = "What a team may cost in a month, by the settings";
+        let help = "Monthly budget of a team in USD, from the setting `cost.budgets`";
         self.add("dovetail_budget_usd", &["team"], help, self.budget_usd.clone());
         self.register_collection();
     }
@@ -180,16 +180,17 @@ impl Metrics {
     fn register_collection(&mut self) {
         let help = "Times that the cluster was read into the ledger, by `outcome`: done, failed";
         self.add("dovetail_collections", &["outcome"], help, self.collections.clone());
-        let help = "How long it took the last time";
+        let help = "Duration of the last collection, in seconds";
         self.add("dovetail_collection_seconds", &["cluster"], help, self.collection_s.clone());
-        let help = "How long ago the moment is until which the ledger is filled";
+        let help = "Seconds since the end of the period that the ledger covers";
         self.add("dovetail_collection_lag_seconds", &["cluster"], help, self.lag_s.clone());
-        let help = "What of the time that is looked back at was never read: it is in no amount";
+        let help = "Seconds of the `--back` period that are missing from the ledger; no amount \
+                    includes them";
         self.add("dovetail_ledger_missing_seconds", &["cluster"], help, self.missing_s.clone());
-        let help = "GPU exporters that are asked directly, by `state` at the last look: answering, silent; absent where a \
-                    Prometheus is asked";
+        let help = "GPU exporters that dovetail scrapes, by `state` at the last scrape: answering, \
+                    silent; absent if dovetail reads Prometheus";
         self.add("dovetail_exporters", &["cluster", "state"], help, self.exporters.clone());
-        let help = "Questions by `path` and `code` of the answer";
+        let help = "HTTP requests by `path` and response `code`";
         self.add("dovetail_http_requests", &["path", "code"], help, self.requests.clone());
     }
 
