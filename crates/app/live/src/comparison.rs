@@ -108,7 +108,7 @@ fn idle((model, gpu_ms): (&String, &u128), prices: &Prices) -> Idle {
 }
 
 fn text(app: &App, report: &ComparisonReport) -> String {
-    let title = format!("what {} did, beside what dovetail would have done", report.scheduler);
+    let title = format!("{} compared with dovetail (dry run)", report.scheduler);
     let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&title));
     text += &facts(vec![
         ("compared for", duration(report.span_ms)),

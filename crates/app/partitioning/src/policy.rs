@@ -54,8 +54,12 @@ fn read_any(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
     let wrong = |problem: String| BadInput(format!("{name}: {}", plain(&problem)));
     let mut json = serde_json::Deserializer::from_str(&text);
     let object: Object = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let field = error.path().to_string();
-        let told = bad_json(&name, 1, &format!("field `{field}`"), &error.into_inner().to_string());
+        // Without a field, the text itself is wrong.
+        let what = match error.path().to_string().as_str() {
+            "." | "?" => "invalid JSON".to_owned(),
+            field => format!("field `{field}`"),
+        };
+        let told = bad_json(&name, 1, &what, &error.into_inner().to_string());
         BadInput(plain(&format!(
             "{told}; write JSON, for example with `kubectl create --dry-run=client -o json -f \
              policy.yaml`"

@@ -40,8 +40,12 @@ impl Impossible {
         if let Some(first) = self.first_impossible_jobs.first() {
             let count = whole(self.impossible_jobs);
             let ImpossibleJob { job, reason, .. } = first;
+            let (jobs, stay) = match self.impossible_jobs {
+                1 => ("job", "stays"),
+                _ => ("jobs", "stay"),
+            };
             app.note(&format!(
-                "{trace}: jobs that can never start on this cluster, and wait to the end: {count}; the first is {job}: \
+                "{trace}: {count} {jobs} can never start on this cluster and {stay} pending; the first is {job}: \
                  {reason}"
             ));
         }

@@ -218,7 +218,7 @@ impl CostSection {
         let experiments = self.experiment_labels.as_ref().map(|labels| labels.join(","));
         let count = |count: usize| if count == 0 { "none".to_owned() } else { count.to_string() };
         vec![
-            text("cost.cluster", &self.cluster, "identity of kube-system"),
+            text("cost.cluster", &self.cluster, "UID of the kube-system namespace"),
             text("cost.method", &self.method, "residual with list prices, else all-in"),
             text("cost.usd_per_vcpu_hour", &self.usd_per_vcpu_hour, "unknown"),
             text("cost.usd_per_gib_hour", &self.usd_per_gib_hour, "unknown"),

@@ -366,7 +366,7 @@ pub fn tells_missing_price(note: &str, model: &str) -> bool {
     note.contains(NO_PRICE) && note.contains(&of_model(model))
 }
 
-const NO_PRICE: &str = " have no price: amounts leave them out";
+const NO_PRICE: &str = " have no price and are excluded from amounts";
 
 fn of_model(model: &str) -> String {
     match model {
@@ -395,7 +395,7 @@ fn of_days_to_come(told: &[PriceLine]) -> Vec<String> {
     let later: BTreeSet<(&str, &str)> = later.collect();
     let note = |(day, model): (&str, &str)| {
         plain_sentence(&format!(
-            "prices of {model} are of {day}, a day that is yet to come: check their `as_of`"
+            "prices of {model} date from {day}, which is in the future: check their `as_of`"
         ))
     };
     later.into_iter().map(note).collect()
@@ -462,7 +462,7 @@ pub fn converted_in_words(rate: &ExchangeRate) -> String {
         Some(days) if days >= 0 => {
             format!(", {} old", counted(days.unsigned_abs() as usize, "day"))
         }
-        Some(_) => ", a day that is yet to come".to_owned(),
+        Some(_) => ", which is in the future".to_owned(),
         None => String::new(),
     };
     plain_sentence(&format!("amounts in {} are converted: {}{age}", rate.currency, rate.in_words()))

@@ -32,7 +32,7 @@ pub fn old_prices(prices: &[PriceLine], now_ms: u64) -> Vec<String> {
         models.sort_unstable();
         models.dedup();
         plain_sentence(&format!(
-            "prices of {} are of {day}, {age_days} days old: check them, or pass your own with --prices",
+            "prices of {} date from {day}, {age_days} days ago: check them, or pass your own with --prices",
             models.join(", ")
         ))
     });

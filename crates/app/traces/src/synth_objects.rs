@@ -80,16 +80,13 @@ impl ObjectsWritten {
             ("seed", self.settings.seed.to_string()),
             ("nodes", format!("{}, with {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
             ("pods", whole(self.pods as u64)),
-            (
-                "slips",
-                format!("{} owners have one", whole(self.slips.values().sum::<usize>() as u64)),
-            ),
+            ("mistakes", format!("in {} owners", whole(self.slips.values().sum::<usize>() as u64))),
             ("written", format!("{} files in {}", self.files, folder.display())),
         ];
         rows.extend(self.samples.map(|samples| ("samples", whole(samples))));
         let usage = usage.map(|file| format!(" --usage {}", file.display())).unwrap_or_default();
         let hint = format!("dovetail audit --from {} --at {}{usage}", folder.display(), self.at);
-        rows.push(("to look at it", hint));
+        rows.push(("next", hint));
         facts(rows)
     }
 }

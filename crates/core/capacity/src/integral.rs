@@ -44,7 +44,7 @@ pub struct UsageIntegral {
 pub enum ClockError {
     /// Time goes forward.
     #[error(
-        "the account is at {now_ms} ms and got a change of {told_ms} ms: give changes in order of time"
+        "the change at {told_ms} ms is before the last change at {now_ms} ms; pass changes in time order"
     )]
     WentBack {
         /// Time of the account.

@@ -114,5 +114,5 @@ fn problem_of_lent(world: &World, booked: &Booked, percent: u32) -> Option<Strin
     let lent: i64 = lent.map(|it| it.job.min_gpu_milli()).sum();
     let own = booked.booking.as_job(JobId(0)).min_gpu_milli();
     let most = own * i64::from(percent) / 100;
-    (lent > most).then(|| format!("{lent} milli-GPU are lent, of {most} at most"))
+    (lent > most).then(|| format!("{lent} milli-GPUs are lent; the limit is {most}"))
 }

@@ -144,5 +144,5 @@ fn problem_of_lent(world: &World, reserved: &Reserved, percent: u32) -> Option<S
     };
     let lent: i64 = reserved.lent.iter().filter_map(gpu_milli).sum();
     let most = lender.min_gpu_milli() * i64::from(percent) / 100;
-    (lent > most).then(|| format!("{lent} milli-GPU are lent, of {most} at most"))
+    (lent > most).then(|| format!("{lent} milli-GPUs are lent; the limit is {most}"))
 }

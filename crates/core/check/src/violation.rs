@@ -244,7 +244,7 @@ pub enum Violation {
     #[error("job {job} is given up and lost no node")]
     GivenUpWrongly { job: JobId },
     /// Something is held that nobody can hold.
-    #[error("{holder} holds something on node {node}: {problem}")]
+    #[error("{holder} has an allocation on node {node}: {problem}")]
     Stray {
         holder: String,
         node: NodeName,

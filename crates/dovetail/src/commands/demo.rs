@@ -9,6 +9,7 @@ use clap::Args;
 use dovetail_console::app::{App, to_stderr};
 use dovetail_console::file::{check_place, write_whole};
 use dovetail_console::progress::Progress;
+use dovetail_console::table::counted;
 use dovetail_model::{Event, Plan};
 use dovetail_plan::{Engine, EngineConfig, Order, PolicySpec};
 use dovetail_settings::form::Output;
@@ -40,7 +41,7 @@ pub(crate) struct DemoFlags {
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: u32,
     /// Demand of the jobs within these days, as a share of the GPU-time of the cluster
-    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    #[arg(long, value_name = "RATIO", default_value_t = 0.9)]
     load: f64,
     /// Folder of real traces to replay instead of a synthetic one
     #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES")]
@@ -91,16 +92,19 @@ fn synthetic(app: &App, flags: &DemoFlags) -> Result<TimedComparison> {
     let synthetic = synth(&config)?;
     let (cluster, jobs) = (synthetic.cluster, synthetic.trace.jobs);
     to_stderr(&format!(
-        "{} jobs on {} nodes with {} GPUs over {} days, under {}",
+        "{} jobs on {} nodes with {} GPUs over {}, under {}",
         jobs.len(),
         cluster.nodes.len(),
         cluster.total_gpus(),
-        flags.days,
+        counted(flags.days as usize, "day"),
         POLICIES.join(", ")
     ));
     let prices = flags.prices.of(&cluster, &app.settings)?;
-    let span = if flags.days == 30 { "month".to_owned() } else { format!("{} days", flags.days) };
-    compare(&format!("synthetic {span}"), &cluster, &jobs, &prices)
+    let name = match flags.days {
+        30 => "synthetic month".to_owned(),
+        days => format!("synthetic, {}", counted(days as usize, "day")),
+    };
+    compare(&name, &cluster, &jobs, &prices)
 }
 
 /// The same jobs under every policy, side by side.

@@ -210,7 +210,7 @@ fn what_prices_and_ignored_findings_leave_open_is_in_every_form() {
         "[[ignore]]\ncheck = \"AUT-06\"\nreason = \"agreed\"\n[[ignore]]\ncheck = \"CAP-01\"\nobject = \"Node \
          gone\"\nreason = \"agreed\"\n",
     );
-    let old = "prices of H100 are of 2026-07-20, 123 days old";
+    let old = "prices of H100 date from 2026-07-20, 123 days ago";
     let nothing =
         "ignore.toml, entry 2: there is no finding CAP-01 of Node gone, so it ignores nothing";
     for form in ["table --all-findings", "json", "markdown", "html", "sarif"] {

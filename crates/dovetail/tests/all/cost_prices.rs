@@ -34,7 +34,7 @@ fn a_node_of_an_unknown_provider_is_priced_as_one_or_by_an_estimate_that_is_told
     assert_eq!(unnamed, 2_000_000);
     assert!(!notes.contains("estimate"), "{notes}");
     assert!(
-        notes.contains("prices of H100 are of 2999-01-01, a day that is yet to come"),
+        notes.contains("prices of H100 date from 2999-01-01, which is in the future"),
         "{notes}"
     );
 }

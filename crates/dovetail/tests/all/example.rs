@@ -205,7 +205,7 @@ fn what_cannot_be_generated_or_measured_is_told() {
     folder.write("one.csv", "timestamp_s,pod,gpu,activity_percent\n0,a,0,1\n");
     told("audit --example --usage one.csv", 3, "at least two samples of a GPU are needed");
     folder.write("bad.csv", "timestamp_s,pod,gpu,activity_percent\n0,a,0,101\n");
-    told("audit --example --usage bad.csv", 3, "is more than all of a GPU");
+    told("audit --example --usage bad.csv", 3, "`101` exceeds 100: write 0 to 100");
     // Samples of others say nothing of this cluster, and are told.
     folder.write("other.csv", "timestamp_s,pod,gpu,activity_percent\n0,a,0,1\n60,a,0,1\n");
     let done = folder.call("audit --example --usage other.csv --output json");

@@ -430,7 +430,7 @@ fn a_deleted_parent_is_listed_and_what_is_not_placed_is_not_held() {
     let status = json!({"status": {"conditions": [condition]}});
     api.merge("pods", "team", "fits", "status", &status).expect("a condition");
     let doubtful = format!(
-        "{message}, as a scheduler says; what deleted queue research was given is not known here, and without that it \
+        "{message} (reported by the scheduler); the quota of deleted queue research is unknown, and without it the pod \
          would start now"
     );
     assert_eq!(

@@ -146,9 +146,12 @@ fn one_node_is_tried_others_follow_and_a_slower_one_goes_back() {
     assert!(problem(&canary, "n1").contains("one node changes first; the others wait"), "{canary}");
     assert_eq!(step(&setting), "Watching");
     let dry = setting.apply("--prometheus none --dry-run");
-    assert!(problem(&dry, "n1").contains("latency on node n0 is watched first"), "{dry}");
+    assert!(problem(&dry, "n1").contains("waiting for the latency check of node n0"), "{dry}");
     let waiting = setting.apply("--prometheus none");
-    assert!(problem(&waiting, "n1").contains("latency on node n0 is watched first"), "{waiting}");
+    assert!(
+        problem(&waiting, "n1").contains("waiting for the latency check of node n0"),
+        "{waiting}"
+    );
 
     let changed_ms = now_ms() / 60_000 * 60_000 - (HOURS + 2) * HOUR_MS;
     let server = prometheus(&setting, changed_ms);

@@ -45,10 +45,12 @@ impl Exchange {
         source: &str,
     ) -> Result<Self, String> {
         if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(format!("`{currency}` is no code of a currency such as EUR"));
+            return Err(format!(
+                "`{currency}` is not a currency code; write three uppercase letters, such as EUR"
+            ));
         }
         if currency == "USD" {
-            return Err("everything is in USD: leave its rate out".to_owned());
+            return Err("amounts are already in USD; omit this rate".to_owned());
         }
         let bad = |why: &str| format!("`{usd}` {why}: write USD for one {currency}, such as 1.08");
         let usd_pico = decimal_pico(usd).ok_or_else(|| bad("is not an exchange rate"))?;
@@ -153,7 +155,11 @@ mod tests {
     #[test]
     fn what_is_no_rate_is_refused_with_what_to_write() {
         for (currency, usd, told) in [
-            ("eur", "1.08", "`eur` is no code of a currency such as EUR"),
+            (
+                "eur",
+                "1.08",
+                "`eur` is not a currency code; write three uppercase letters, such as EUR",
+            ),
             ("EURO", "1", "`EURO` is no code"),
             ("USD", "1", "everything is in USD"),
             ("EUR", "0", "`0` makes everything free"),

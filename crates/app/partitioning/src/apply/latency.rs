@@ -260,9 +260,11 @@ pub(super) fn why_no_more(gate: &Gate) -> Option<String> {
             let why = "planned: one node changes first; the others wait for its latency verdict";
             Some(why.to_owned())
         }
-        Gate::Changes { node } => Some(format!("planned: the change of node {node} ends first")),
+        Gate::Changes { node } => {
+            Some(format!("planned: waiting for the change of node {node} to finish"))
+        }
         Gate::Waits { node, .. } => {
-            Some(format!("planned: latency on node {node} is watched first"))
+            Some(format!("planned: waiting for the latency check of node {node}"))
         }
         Gate::Stopped { node, outcome: Outcome::RolledBack, why } => {
             Some(format!("planned: node {node} was rolled back ({why}): {GO_ON}"))

@@ -105,7 +105,10 @@ mod tests {
     fn what_has_changed_since_takes_room() {
         let waits = Gate::Waits { node: "n0".to_owned(), until_ms: 0 };
         let room = Room::within(5, &Gate::Canary).with(Room::within(5, &waits));
-        assert_eq!((room.left, &*room.why), (0, "planned: latency on node n0 is watched first"));
+        assert_eq!(
+            (room.left, &*room.why),
+            (0, "planned: waiting for the latency check of node n0")
+        );
         assert_eq!(Room::within(2, &Gate::Open).with(Room::within(1, &Gate::Open)).left, 1);
         assert_eq!(Room::within(1, &Gate::Open).with(Room::within(5, &Gate::Open)).left, 1);
         assert_eq!(Room::within(0, &Gate::Open).why, BUDGET);

@@ -93,7 +93,7 @@ impl Work {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HistoryError {
     /// Times out of order.
-    #[error("{device}: {what} ends before it begins, or begins before the one before it ends")]
+    #[error("{device}: the spans of {what} overlap or are out of order")]
     Order {
         /// Name of the device.
         device: String,

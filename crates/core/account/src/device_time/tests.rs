@@ -149,7 +149,7 @@ fn histories_that_cannot_be_are_named() {
         |device: DeviceHistory| device_intervals(&device, span(0, 99)).unwrap_err().to_string();
     let mut torn = device(span(0, 99), Vec::new());
     torn.unavailable = vec![span(10, 20), span(19, 30)];
-    assert!(fails(torn).starts_with("node-0/gpu-0: unavailable time ends before it begins"));
+    assert!(fails(torn).starts_with("node-0/gpu-0: the spans of unavailable time overlap"));
     let backwards = device(span(0, 99), vec![holding(4, Share::Whole, span(20, 10))]);
     assert!(fails(backwards).contains("a holding"));
     let of_nothing = holding(4, Share::Replicas { held: 1, of: 0 }, held);

@@ -331,7 +331,7 @@ impl TimedDocument {
         }
         if figures.metrics.preemptions > 0 {
             rows.push(("preemptions", whole(figures.metrics.preemptions)));
-            rows.push(("lost by stops", lost(&figures.metrics)));
+            rows.push(("lost to preemption", lost(&figures.metrics)));
         }
         rows.extend(figures.start_estimate.map(|starts| ("expected starts", came_true(&starts))));
         let resumed = figures.resumed_at_ms.map(duration);

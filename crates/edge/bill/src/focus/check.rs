@@ -200,7 +200,7 @@ fn check_row(version: Version, row: &DatasetRow, found: &mut Vec<Violation>) {
     for column in NUMBERS {
         let value = row.get(column);
         if pico(value).is_none() || value.starts_with('+') || value.trim() != value {
-            wrong(column, format!("`{value}` is no decimal number"));
+            wrong(column, format!("`{value}` is not a decimal number"));
         }
     }
     for column in TIMES {

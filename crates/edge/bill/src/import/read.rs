@@ -158,7 +158,8 @@ impl Bill {
         let currency = cells.text(column);
         match &self.currency {
             Some(known) if known != currency => {
-                let problem = format!("{currency} beside {known}: split the file by currency");
+                let problem =
+                    format!("the file mixes {known} and {currency}; split it by currency");
                 return Err(cells.record.bad_cell(column, problem));
             }
             _ if currency.is_empty() => {

@@ -179,7 +179,7 @@ fn time_ms(text: &str, latest_ms: u64) -> Result<u64, RowProblem> {
 fn micro_percent(text: &str) -> Result<u32, RowProblem> {
     const FULL: i128 = 100_000_000;
     let bad = |problem: &str| {
-        let mend = "write 0 to 100, and no row where nothing was measured";
+        let mend = "write 0 to 100, and omit rows without a measurement";
         RowProblem::of(ACTIVITY, text, format!("{problem}: {mend}"))
     };
     let number = number(text).map_err(bad)?;
@@ -188,7 +188,7 @@ fn micro_percent(text: &str) -> Result<u32, RowProblem> {
     }
     match cut_off(&number, 6).map_err(bad)? {
         _ if number.is_negative() => Err(bad("is negative")),
-        value if value > FULL => Err(bad("is more than all of a GPU")),
+        value if value > FULL => Err(bad("exceeds 100")),
         value => Ok(value as u32),
     }
 }

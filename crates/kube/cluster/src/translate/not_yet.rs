@@ -153,8 +153,8 @@ pub enum NotYet {
     },
     /// Devices for all pods of a gang were not free together.
     #[error(
-        "its gang was to start, and node {node} and others did not have the devices for the claims of all its pods \
-         together; it is tried again"
+        "node {node} and others did not have the devices for the claims of all pods of the gang together; dovetail \
+         retries the gang"
     )]
     DevicesTaken {
         /// The node that was chosen for the first.
@@ -162,7 +162,7 @@ pub enum NotYet {
     },
     /// A claim has devices that the chosen node does not reach.
     #[error(
-        "resourceclaim \"{claim}\" has devices that node {node} does not reach; it is tried again"
+        "resourceclaim \"{claim}\" has devices that are not accessible from node {node}; dovetail retries the pod"
     )]
     DevicesElsewhere {
         claim: String,
@@ -268,7 +268,7 @@ pub enum NotYet {
         problem: String,
     },
     /// Its gang has all the pods it may have.
-    #[error("{gang} may have {max} pods at a time and has them: this one waits until one is over")]
+    #[error("{gang} already runs its maximum of {max} pods; this pod waits for one to finish")]
     GangFull {
         gang: String,
         /// Its limit.

@@ -202,19 +202,20 @@ fn may_not_be_so(world: &World, pods: &[PodId]) -> Option<String> {
     let kept = pods.iter().find_map(|pod| waits_for_reservation(world.pods().pod_of(*pod)?));
     if let Some(kept) = kept {
         return Some(format!(
-            "{kept}, as a scheduler says; which room it keeps is in no object, and without that it would start now"
+            "{kept} (reported by the scheduler); no object records which capacity is reserved, and without the \
+             reservation the pod would start now"
         ));
     }
     let missing: Vec<String> =
         world.queues().missing().into_iter().map(|queue| queue.name).collect();
     let said = pods.iter().find_map(|pod| waits_for_quota(world.pods().pod_of(*pod)?));
     let (_, said) = said.filter(|_| !missing.is_empty())?;
-    let (queues, were) = match missing.as_slice() {
-        [one] => (format!("deleted queue {one}"), "was"),
-        _ => (format!("deleted queues {}", missing.join(", ")), "were"),
+    let queues = match missing.as_slice() {
+        [one] => format!("deleted queue {one}"),
+        _ => format!("deleted queues {}", missing.join(", ")),
     };
     Some(format!(
-        "{said}, as a scheduler says; what {queues} {were} given is not known here, and without that it would start now"
+        "{said} (reported by the scheduler); the quota of {queues} is unknown, and without it the pod would start now"
     ))
 }
 

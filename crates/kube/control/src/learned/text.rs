@@ -8,7 +8,7 @@ use dovetail_plan::{Learned, LearntFile, LearntFileError, RunTimesError, check_r
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The key of what the policy learned: a file for `--learnt`.
+/// The key of what the policy learned: a file for `--learned`.
 pub(super) const POLICY: &str = "learnt.json";
 /// The key of how long jobs run.
 pub(super) const RUN_TIMES: &str = "run-times.json";

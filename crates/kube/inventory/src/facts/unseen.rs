@@ -104,7 +104,9 @@ pub(super) fn unseen(inventory: &Inventory) -> Vec<Unseen> {
     if let Some(namespace) = inventory.only_namespace() {
         let others = Unseen {
             what: OTHER_PODS.to_owned(),
-            hides: format!("GPUs that they hold: all pods of the input are in {namespace}"),
+            hides: format!(
+                "the GPUs allocated to them: all pods of the input are in namespace {namespace}"
+            ),
             command: "kubectl get pods -A -o json".to_owned(),
         };
         unseen.insert(0, others);

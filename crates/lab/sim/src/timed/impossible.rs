@@ -114,10 +114,10 @@ fn reason(
         }
         if !holds_one {
             let causes: Vec<String> =
-                causes.into_iter().map(|(cause, nodes)| format!("{cause} on {nodes}")).collect();
+                causes.into_iter().map(|(cause, nodes)| format!("{nodes} {cause}")).collect();
             let nodes = nodes.len();
             let causes = causes.join(", ");
-            return Ok(Some(format!("none of the {nodes} nodes can hold a pod of it: {causes}")));
+            return Ok(Some(format!("0/{nodes} nodes fit its pods: {causes}")));
         }
     }
     let pods: u32 = job.pod_sets.iter().map(|set| set.min).sum();
@@ -126,12 +126,12 @@ fn reason(
 
 fn in_words(cause: Cause) -> &'static str {
     match cause {
-        Cause::Cpu => "too little CPU",
-        Cause::Memory => "too little memory",
-        Cause::Model => "no GPU of a model that it may use",
-        Cause::Device => "too few GPUs",
-        Cause::PodSlots => "too few pod slots",
-        _ => "another limit",
+        Cause::Cpu => "with too little CPU",
+        Cause::Memory => "with too little memory",
+        Cause::Model => "without a GPU of an accepted model",
+        Cause::Device => "with too few GPUs",
+        Cause::PodSlots => "with too few pod slots",
+        _ => "with another limit",
     }
 }
 
@@ -203,17 +203,13 @@ mod tests {
                 (
                     2,
                     "cpu",
-                    "none of the 3 nodes can hold a pod of it: no GPU of a model that it may use on 1, \
-                     too few GPUs on 1, too little CPU on 1"
+                    "0/3 nodes fit its pods: 1 with too few GPUs, 1 with too little CPU, 1 without a GPU of an \
+                     accepted model"
                 ),
-                (3, "wide-cpu", "none of the 3 nodes can hold a pod of it: too little CPU on 3"),
-                (
-                    4,
-                    "model",
-                    "none of the 3 nodes can hold a pod of it: no GPU of a model that it may use on 3"
-                ),
+                (3, "wide-cpu", "0/3 nodes fit its pods: 3 with too little CPU"),
+                (4, "model", "0/3 nodes fit its pods: 3 without a GPU of an accepted model"),
                 (6, "gang", together),
-                (7, "memory", "none of the 3 nodes can hold a pod of it: too little memory on 3"),
+                (7, "memory", "0/3 nodes fit its pods: 3 with too little memory"),
                 (8, "same-as-gang", together),
             ]
         );

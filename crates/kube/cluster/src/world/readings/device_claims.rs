@@ -102,7 +102,7 @@ fn fitting(
         },
         _ if survey.looked_at > 0 => NotYet::NoDevices {
             problem: format!(
-                "whether {count} with devices can serve pod {} was not decided within {STEPS} steps",
+                "dovetail could not determine within {STEPS} steps whether {count} with devices can serve pod {}",
                 pod.meta.name
             ),
         },
