@@ -35,7 +35,7 @@ enum Command {
     /// Show GPU cost by team, job, or cause of waste.
     Cost(Box<cost::CostFlags>),
     /// Show how busy allocated GPUs were.
-    #[command(subcommand)]
+    #[command(subcommand, disable_help_subcommand = true)]
     Usage(usage::Command),
     /// List nodes with their GPUs and the pods that use them.
     Top(Box<live::TopFlags>),
@@ -48,15 +48,15 @@ enum Command {
     /// Save the cluster data that `audit` and `cost` read to a file.
     Collect(Box<collect::CollectFlags>),
     /// Simulate traces, compare policies, compute upper bounds.
-    #[command(subcommand)]
+    #[command(subcommand, disable_help_subcommand = true)]
     Sim(sim::Command),
     /// Import, generate, describe and export traces of clusters.
-    #[command(subcommand)]
+    #[command(subcommand, disable_help_subcommand = true)]
     Trace(trace::Command),
     /// Simulate a month of a large GPU cluster and write a report.
     Demo(Box<demo::DemoFlags>),
     /// Plan and change MIG layouts, size fleets of shared GPUs.
-    #[command(subcommand)]
+    #[command(subcommand, disable_help_subcommand = true)]
     Partition(partition::Command),
     /// Schedule the pods of a Kubernetes cluster.
     Scheduler(Box<crate::commands::scheduler::SchedulerFlags>),
@@ -155,9 +155,12 @@ impl Cli {
 }
 
 /// `collect --output FILE` once named its file, while every other `--output` names a format: it is
-/// read as `--to`.
+/// read as `--to`. And `help --help` is `help`.
 fn as_understood(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
+    if arguments.get(1).is_some_and(|command| command == "help") {
+        arguments.retain(|argument| argument != "--help" && argument != "-h");
+    }
     if arguments.get(1).is_some_and(|command| command == "collect") {
         for argument in &mut arguments {
             let renamed = match argument.to_str() {

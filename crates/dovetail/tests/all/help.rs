@@ -65,8 +65,14 @@ fn the_help_of_the_program_is_one_screen_of_a_terminal() {
     let help = folder.call("--help").out;
     assert!(help.lines().count() <= 24, "{help}");
     assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
-    for line in ["-h", "help"] {
+    for line in ["-h", "help", "help --help"] {
         assert_eq!(folder.call(line).out, help, "{line}");
+    }
+    // One `help` answers for all commands, so no group lists its own.
+    assert_eq!(folder.call("help sim run").out, folder.call("sim run --help").out);
+    for group in ["usage", "sim", "trace", "partition", "cost"] {
+        let help = folder.call(&format!("{group} --help")).out;
+        assert!(!help.contains("  help  "), "{help}");
     }
     // What has no room there is one command away.
     let options = folder.call("options").out;
