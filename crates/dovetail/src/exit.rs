@@ -26,7 +26,7 @@ Exit codes:
   1  another failure, such as a file that cannot be read or a server that does not answer
   2  invalid usage: an unknown flag, a value that does not exist, a bad setting
   3  invalid input data; the message names the file, and the line where there is one
-  4  an invariant was violated (a bug, which the check found), or a replay of a recording diverged
+  4  an internal check failed (a bug; report it), or a replay of a recording diverged
   5  an audit found something at or above the severity of --fail-on
 130  interrupted with Ctrl-C; no part of a file is left behind";
 

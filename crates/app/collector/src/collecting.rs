@@ -70,7 +70,7 @@ pub struct CollectFlags {
     /// How far back to fill gaps in the ledger, such as after downtime or when it is new
     #[arg(long, value_name = "DURATION", default_value = "14d")]
     back: DurationFlag,
-    /// Time between two readings of a GPU, such as 30s; each is the mean over that time
+    /// Time between two samples of a GPU, such as 30s; each is the mean over that time
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     step: DurationFlag,
     /// Name of the cluster [default: UID of the kube-system namespace]

@@ -19,14 +19,14 @@ use super::top::Top;
 pub struct BillFlags {
     #[command(flatten)]
     pub account: AccountFlags,
-    /// Ledger to answer from: a file, or postgres://USER@HOST/DATABASE; with --prometheus, what the
-    /// ledger lacks of the period is read and stored first
+    /// Ledger to read: a file, or postgres://USER@HOST/DATABASE; with --prometheus, dovetail first
+    /// adds the missing hours of the period
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example", "exporter", "exporters_in"])]
     pub store: Option<String>,
     /// Show only namespaces in which your credentials may list pods
     #[arg(long, conflicts_with = "focus")]
     pub mine: bool,
-    /// Bill the pods of this namespace alone: rows and total are theirs
+    /// Bill only the pods of this namespace; rows and total cover only these pods
     #[arg(long, short = 'n', value_name = "NAMESPACE", conflicts_with = "mine")]
     namespace: Option<String>,
     /// Bill all namespaces (the default)
@@ -37,7 +37,7 @@ pub struct BillFlags {
         long,
         value_enum,
         value_delimiter = ',',
-        value_name = "WHAT",
+        value_name = "KEY",
         default_value = "namespace"
     )]
     pub by: Vec<Dimension>,

@@ -47,7 +47,7 @@ pub struct AccountFlags {
     #[command(flatten)]
     pub split: SplitFlags,
     /// How to charge unused capacity of nodes
-    #[arg(long, value_enum, value_name = "WHO", default_value = "shown")]
+    #[arg(long, value_enum, value_name = "MODE", default_value = "shown")]
     pub unused: UnusedFlag,
     /// Name of the cluster [default: UID of the kube-system namespace]
     #[arg(long, value_name = "NAME")]

@@ -213,7 +213,7 @@ pub const TIMED_METRICS: [Metric; 10] = [
     },
     Metric {
         key: "above_limit_percent",
-        title: "over limit %",
+        title: "over bound %",
         scale: 1.0,
         of: |row| {
             let limit = row.limit.map(Limit::figure).filter(|limit| *limit > 0.0)?;

@@ -38,15 +38,16 @@ use crate::recording::Recording;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderName {
-    /// Submission order; the first that does not fit holds up all others
+    /// Submission order; the first job that does not fit blocks all later jobs
     Fifo,
-    /// Submission order; what does not fit is passed over
+    /// Submission order; jobs that do not fit are skipped
     FifoSkip,
-    /// Queue with the smallest dominant share first, as live; queues of the trace weigh the same
+    /// Queue with the smallest dominant share first, as `dovetail scheduler` does by default; all
+    /// queues have equal weight
     DominantShare,
     /// The order of --preset, with expected run times learned from jobs submitted together
     Dovetail,
-    /// Shortest job first by its true run time; what does not fit is passed over
+    /// Shortest job first by its true run time; jobs that do not fit are skipped
     Sjf,
     /// Shortest remaining time first; preemptive, as published
     Srtf,
@@ -54,7 +55,7 @@ pub enum OrderName {
     Srsf,
     /// Least attained service in three queues, one pool of GPUs; preemptive, as published
     Las,
-    /// Least attained service on real nodes; running jobs stay where they are, stops cost
+    /// Least attained service on real nodes; running jobs keep their nodes, and preemption has a cost
     LasPlaced,
 }
 

@@ -79,8 +79,8 @@ const WEEK_S: u32 = 7 * DAY_S;
 pub const PRESETS: [(&str, &str, Turns); 5] = [
     (
         "fair",
-        "queues by what they have used for their weight; within one, submission order, short jobs \
-         a little earlier",
+        "queue with the least usage per weight first; within a queue, submission order, short jobs \
+         slightly earlier",
         Turns {
             queues: QueueTurns::FairTree,
             half_life_s: WEEK_S,
@@ -92,7 +92,7 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
     ),
     (
         "throughput",
-        "least expected GPU-time first; running jobs are left alone",
+        "least expected GPU-time first; running jobs are not preempted",
         Turns { size: 1_000, age: 10, ..Turns::LINE },
     ),
     (

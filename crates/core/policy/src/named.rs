@@ -29,7 +29,7 @@ pub const POLICIES: [(&str, &str); 11] = [
     ("fgd", "least growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
     ("fgd-learnt", "fgd with the pod mix that dovetail learns"),
     ("best-fit", "least CPU and GPU left on the node"),
-    ("dot-product", "least alignment of free and asked amounts"),
+    ("dot-product", "least alignment of free and requested resources"),
     ("gpu-packing", "used devices, then used nodes, then idle nodes"),
     ("gpu-clustering", "pods of one GPU size together"),
     ("random", "any node with room, by seed"),

@@ -16,7 +16,7 @@ use crate::commands::scheduler;
 pub(crate) struct LookFlags {
     #[command(flatten)]
     connection: ConnectionFlags,
-    /// Scheduler whose pods to show, by `spec.schedulerName` [default: dovetail]
+    /// Scheduler of the pods, as in `spec.schedulerName` [default: dovetail]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
     /// Seconds to wait for all objects

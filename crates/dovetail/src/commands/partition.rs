@@ -71,10 +71,10 @@ struct ChangeFlags {
     #[command(flatten)]
     operator: OperatorFlags,
     /// How long schedulers may take to see the taint of a node, before it is checked again for pods
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     settle: u64,
     /// How long kubelets may take to show the GPU Operator a changed ConfigMap
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = parse_duration)]
     config_delay: u64,
     /// Print what would change without changing it
     #[arg(long)]
@@ -88,8 +88,8 @@ pub(crate) struct ApplyFlags {
     /// A SharingPolicy as JSON [default: those of the cluster]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
-    /// How long a pod must have been pending to be planned for
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    /// Plan only for pods that have been pending at least this long
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pending_for: u64,
     /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, for policies with a
     /// guard; `auto` looks for one in the cluster, `none` uses none

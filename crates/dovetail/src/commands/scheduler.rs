@@ -51,8 +51,8 @@ pub(crate) struct SchedulerFlags {
     /// Make and report decisions without writing to the cluster.
     #[arg(long)]
     dry_run: bool,
-    /// With --dry-run: compare with another scheduler, and report what dovetail would have done
-    /// with its pods.
+    /// With --dry-run: compare with another scheduler, and report where dovetail would have placed
+    /// that scheduler's pods.
     #[arg(long, value_name = "SCHEDULER", requires = "dry_run", conflicts_with = "scheduler_name")]
     of: Option<String>,
     /// Write every decision into a new file, for `dovetail sim replay`.
@@ -70,11 +70,10 @@ pub(crate) struct SchedulerFlags {
     /// Run without leader election; use only if no second scheduler can run.
     #[arg(long)]
     no_leader_election: bool,
-    /// How nodes are chosen [default: dovetail]
+    /// How to choose nodes [default: dovetail]
     #[arg(long, value_name = "POLICY", value_parser = policy::names())]
     policy: Option<String>,
-    /// Log level, from errors only down to every decision (debug) or every request (trace)
-    /// [default: info]
+    /// Log level; debug logs every decision, trace every request [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
@@ -284,10 +283,13 @@ pub(crate) fn print_metrics(app: &App) -> Result<()> {
         "<!-- Written by `cargo xtask codegen metrics`. Change crates/app/scheduler/src/metrics.rs and \
          crates/edge/serve/src/metrics/mod.rs. -->\n\
          # Metrics of `dovetail scheduler`\n\n\
-         The names that begin with `scheduler_` are kube-scheduler's, for what kube-scheduler counts, too.\n\n\
+         For operators who build dashboards and alerts. `dovetail scheduler` serves these metrics at\n\
+         `http://127.0.0.1:10251/metrics` (`--listen`). Metrics with the prefix `scheduler_` have the names\n\
+         and meanings of kube-scheduler's metrics.\n\n\
          {table}\n\
          # Metrics of `dovetail serve`\n\n\
-         Amounts of the ledger are gauges over a time that the name says: an hour that is read again restates them.\n\n\
+         `dovetail serve` serves these metrics at `http://127.0.0.1:9003/metrics` (`--listen`). Amounts from\n\
+         the ledger are gauges for the period in their name. They change if dovetail reads an hour again.\n\n\
          {of_serve}"
     ))
 }

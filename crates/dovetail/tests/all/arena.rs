@@ -99,7 +99,7 @@ fn regimes_are_listed_once_each() {
     assert_eq!(regimes[20]["lacks"], Value::Null);
     let text = folder.call("sim arena --list --regimes training,plain").out;
     assert!(text.lines().any(|line| line.starts_with("openb/default/plain ")), "{text}");
-    assert!(text.contains("left out 14: openb/openb_node_list_gpu_node.csv is not"), "{text}");
+    assert!(text.contains("skipped 14: openb/openb_node_list_gpu_node.csv is not"), "{text}");
     let names = |flags: &str| -> Vec<String> {
         let listed = folder.json(&format!("sim arena --list {flags}"));
         let regimes = listed["regimes"].as_array().unwrap().iter();

@@ -135,7 +135,7 @@ fn the_demo_compares_four_policies_and_writes_its_report() {
         assert!(run["metrics"]["jobs"].as_u64() > Some(0), "{run}");
         assert!(run["account"]["usage"].is_object(), "{run}");
     }
-    assert!(folder.read("page/demo.html").contains("synthetic 1 days"));
+    assert!(folder.read("page/demo.html").contains("synthetic, 1 day"));
     assert_eq!(folder.call(&format!("{small} --output csv")).code, Some(2));
 }
 
@@ -159,8 +159,10 @@ fn one_replay_asked_for_ten_times_is_no_evidence() {
 fn learnt_values_are_saved_and_taken_up() {
     let folder = Folder::new();
     let run = |more: &str| folder.json(&format!("sim run {FGD} --policy dovetail {more}"));
-    assert_eq!(run("--save-learnt learnt.json")["learning_started_from"], "nothing");
+    assert_eq!(run("--save-learned learnt.json")["learning_started_from"], "nothing");
     assert!(folder.read("learnt.json").contains("dovetail-learnt-1"));
+    assert_eq!(run("--learned learnt.json")["learning_started_from"], "learnt.json");
+    // The old name.
     assert_eq!(run("--learnt learnt.json")["learning_started_from"], "learnt.json");
     let other = folder.json(&format!("sim run {FGD} --policy fgd"));
     assert_eq!(other["learning_started_from"], Value::Null);

@@ -31,7 +31,7 @@ fn cases() -> Vec<(&'static str, i32, String)> {
         (
             "learning_of_a_policy_that_does_not",
             2,
-            format!("{FGD} --policy fgd --save-learnt x.json"),
+            format!("{FGD} --policy fgd --save-learned x.json"),
         ),
         (
             "against_something_else",
@@ -73,7 +73,7 @@ fn cases() -> Vec<(&'static str, i32, String)> {
             3,
             format!("{TIMED} --order srtf --start-overhead some_overheads.csv"),
         ),
-        ("not_learnt_values", 3, format!("{FGD} --learnt nodes.csv")),
+        ("not_learnt_values", 3, format!("{FGD} --learned nodes.csv")),
     ]
 }
 

@@ -39,7 +39,7 @@ impl Served {
             }
         });
         let mut served = Self { child, address: String::new(), log };
-        let line = served.waits_for("answers at http://");
+        let line = served.waits_for("listening on http://");
         served.address = line.split_once("http://").expect("an address").1.trim().to_owned();
         served
     }
@@ -284,6 +284,6 @@ fn what_cannot_be_served_is_said_before_anything_begins() {
     for flags in ["--kubeconfig none", "--in-cluster"] {
         let done = folder.call(&format!("serve {url} {flags}"));
         assert_eq!(done.code, Some(1), "{flags}: {}", done.err);
-        assert!(!done.err.contains("answers at"), "{flags}: {}", done.err);
+        assert!(!done.err.contains("listening on"), "{flags}: {}", done.err);
     }
 }

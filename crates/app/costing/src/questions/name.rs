@@ -13,7 +13,7 @@ pub enum Name {
     Idle,
     /// Which pods were below 30 % for more than 6 hours
     Low,
-    /// Which nodes with GPUs run pods that need none
+    /// Which GPU nodes run pods that do not need a GPU
     Beside,
     /// How much of training runs on spot capacity
     Spot,

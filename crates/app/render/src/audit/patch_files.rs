@@ -1,4 +1,4 @@
-//! `dovetail audit --patches DIR`: each patch as a file for kubectl, each changed part of a source
+//! `dovetail audit --patches FOLDER`: each patch as a file for kubectl, each changed part of a source
 //! as YAML, and an index of what each of them restarts and risks.
 
 use std::fs;
@@ -24,8 +24,11 @@ const INDEX: &str = "index.md";
 /// Names the folder, and what is in it.
 pub fn check(folder: &Path) -> Result<()> {
     let name = folder.display();
-    fs::create_dir_all(folder)
-        .with_context(|| format!("--patches {name}: cannot create the folder"))?;
+    fs::create_dir_all(folder).with_context(|| {
+        format!(
+            "--patches {name}: cannot create the folder; pass the path of a new or empty folder"
+        )
+    })?;
     let mut files = fs::read_dir(folder)
         .with_context(|| format!("--patches {name}: cannot read the folder"))?;
     match files.next() {
@@ -109,7 +112,7 @@ fn entry(
         text += &format!("- **{}**\n", safe(warning));
     }
     if let Some(source) = source {
-        text += &format!("- in the source: {}\n", safe(source));
+        text += &format!("- for your chart or manifest: {}\n", safe(source));
     }
     match patch.patch.command(Some(file)) {
         Some(command) => text + &format!("\n```\n{command}\n```\n"),

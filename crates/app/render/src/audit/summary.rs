@@ -155,7 +155,7 @@ fn tail(document: &Document) -> Vec<String> {
     }
     let example = grouped(document).first().map_or("SCH-01", |group| group.check.id);
     let more = format!(
-        "See more: --all-findings, --explain {example}, --patches DIR, -o html > audit.html"
+        "See more: --all-findings, --explain {example}, --patches FOLDER, -o html > audit.html"
     );
     tail.push(more);
     let errors = count_of(document, Severity::Error);

@@ -32,7 +32,7 @@ pub fn terminal(document: &Document, style: Style) -> String {
     let listed = groups.iter().flat_map(|group| &group.findings);
     let patches: usize = listed.map(|finding| finding.patches.len()).sum();
     if patches > 0 {
-        let line = format!("\nPatches: {patches}; --patches DIR writes them as files.");
+        let line = format!("\nPatches: {patches}; --patches FOLDER writes them as files.");
         text += &wrapped(&line, 0);
     }
     if document.unexplained_waste_gpu_hours_per_month > 0.05 {

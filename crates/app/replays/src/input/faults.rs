@@ -21,7 +21,7 @@ pub struct FaultFlags {
     /// timed: CSV at_s,action,node of node events: cordon, uncordon, fail, repair, remove, add
     #[arg(long, value_name = "FILE")]
     cluster_events: Option<PathBuf>,
-    /// timed: mean time between failures of a node, which fail at random
+    /// timed: mean time between random failures of a node
     #[arg(long, value_name = "HOURS", value_parser = hours, requires = "repair_time")]
     time_between_failures: Option<u64>,
     /// timed: mean time of a repair

@@ -27,18 +27,18 @@ pub fn values() -> impl Iterator<Item = PossibleValue> {
 /// Files of learning policies.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LearningFlags {
-    /// Load what a policy learned from a file written by --save-learnt [default: from nothing]
-    #[arg(long, value_name = "FILE")]
+    /// Load what a policy learned from a file written by --save-learned [default: from nothing]
+    #[arg(long = "learned", alias = "learnt", value_name = "FILE")]
     learnt: Option<PathBuf>,
     /// File for what a learning policy has learned at the end
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "save-learned", alias = "save-learnt", value_name = "FILE")]
     save_learnt: Option<PathBuf>,
 }
 
 impl LearningFlags {
     /// The policy as it starts.
     pub fn policy(&self, name: &str, seed: u64) -> Result<PolicySpec> {
-        let given = [("--learnt", &self.learnt), ("--save-learnt", &self.save_learnt)];
+        let given = [("--learned", &self.learnt), ("--save-learned", &self.save_learnt)];
         if let Some((flag, _)) = given.iter().find(|(_, path)| path.is_some())
             && !LEARNING.contains(&name)
         {
@@ -64,7 +64,7 @@ impl LearningFlags {
     /// The file that is written, by its flag. It may be the one that was read: learning goes on
     /// there.
     pub fn written(&self) -> Named<'_> {
-        ("--save-learnt", self.save_learnt.as_deref())
+        ("--save-learned", self.save_learnt.as_deref())
     }
 
     /// Writes what was learnt, if asked to.
@@ -81,7 +81,7 @@ fn read(path: &Path) -> Result<Learnt> {
     let name = path.display();
     let mut text = String::new();
     let bad = |problem: &dyn std::fmt::Display| {
-        let (file, what) = (name.to_string(), "this is not what --save-learnt writes");
+        let (file, what) = (name.to_string(), "this is not what --save-learned writes");
         BadInput(bad_json(&file, 1, what, &problem.to_string()))
     };
     open(path)?.read_to_string(&mut text).map_err(|error| match error.kind() {

@@ -24,8 +24,8 @@ const MOST_LEVELS: usize = 64;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct QueueFlags {
-    /// timed: TOML with quota, limit, weight, parent and half-life of queues; those that only the
-    /// trace names weigh 1
+    /// timed: TOML with quota, limit, weight, parent and half-life of queues; queues that appear
+    /// only in the trace have weight 1
     #[arg(long, value_name = "FILE")]
     pub queues: Option<PathBuf>,
     /// timed: TOML with the GPU-hours that queues have used before the first submission

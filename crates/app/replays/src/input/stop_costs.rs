@@ -10,10 +10,11 @@ pub struct StopCostFlags {
     /// timed: work between two checkpoints of jobs whose trace states none, such as 10m
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     checkpoint_interval: Option<u64>,
-    /// timed: time to write a checkpoint, likewise
+    /// timed: time to write a checkpoint, for jobs whose trace states none
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     checkpoint_cost: Option<u64>,
-    /// timed: time that a preempted job needs before it works again, likewise
+    /// timed: time that a preempted job needs before it works again, for jobs whose trace states
+    /// none
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     restart_cost: Option<u64>,
     /// timed: charge las, srtf and srsf the checkpoint and restart costs too, unlike their

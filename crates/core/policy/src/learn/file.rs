@@ -1,4 +1,4 @@
-//! The form in which what was learned is written down: a file of `--save-learnt`, and the ConfigMap
+//! The form in which what was learned is written down: a file of `--save-learned`, and the ConfigMap
 //! of a scheduler.
 
 use serde::{Deserialize, Serialize};

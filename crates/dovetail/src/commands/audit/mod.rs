@@ -54,7 +54,7 @@ pub(crate) struct AuditFlags {
     #[arg(long, value_name = "FILE")]
     ignore_file: Option<PathBuf>,
     /// Write patches to a new folder, with an index of what each changes and restarts
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "FOLDER")]
     patches: Option<PathBuf>,
     /// Earlier audit (-o json) to compare with: reports new and fixed findings
     #[arg(long, value_name = "FILE")]

@@ -42,8 +42,8 @@ pub(crate) struct ServeFlags {
     /// Kubeconfig file of the cluster whose objects to read
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig [default: its current context]; alone, of $KUBECONFIG or
-    /// ~/.kube/config
+    /// Context of the kubeconfig [default: its current context]; without --kubeconfig, the file is
+    /// $KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
     /// Read the cluster that this process runs in, with the pod's service account
@@ -52,7 +52,7 @@ pub(crate) struct ServeFlags {
     /// Time between two scans of the cluster, such as 5m
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     every: DurationFlag,
-    /// Log level: errors only, or more [default: info]
+    /// Log level [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<LogLevel>,
     /// One JSON object per line instead of text
@@ -114,7 +114,7 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
         .with_context(|| format!("cannot listen on {}: name another --listen", place.address))?;
     let routes = Site::new(books, metrics, guard, now_ms).routes();
     let scheme = if place.tls.is_some() { "https" } else { "http" };
-    tracing::info!("answers at {scheme}://{}", listener.local_addr()?);
+    tracing::info!("listening on {scheme}://{}", listener.local_addr()?);
     let (stop, stopped) = watch::channel(false);
     let collecting = collecting(collector, flags.every.ms, stop.clone());
     runtime.block_on(async {

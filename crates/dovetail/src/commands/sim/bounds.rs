@@ -24,7 +24,7 @@ use dovetail_replays::limits::{TimeLimits, prefixes, times};
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct BoundsFlags {
-    /// What is bounded: arrivals that fit together (fgd), or times (timed)
+    /// What to bound: arrivals that fit together (fgd), or job times (timed)
     #[arg(long, value_enum, value_name = "NAME")]
     protocol: Protocol,
     /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
@@ -38,8 +38,8 @@ pub(crate) struct BoundsFlags {
     jobs: Option<PathBuf>,
     #[command(flatten)]
     orders: OrderFlags,
-    /// fgd: also a third bound, tighter where pods name GPU models, which takes several times as
-    /// long
+    /// fgd: also compute a third bound; it is tighter if pods name GPU models, and takes several
+    /// times as long
     #[arg(long)]
     combined: bool,
     #[command(flatten)]

@@ -31,8 +31,8 @@ pub(crate) struct CompareFlags {
     /// Baseline: a policy, or order/policy for timed [default: the first]
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
-    /// Skip the upper bound, which takes as long as some replays
-    #[arg(long)]
+    /// Skip the upper bound; computing it takes as long as some replays
+    #[arg(long = "no-bounds", alias = "no-limits")]
     no_limits: bool,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct GridFlags {
     /// timed: files with jobs, one trace each
     #[arg(long, value_name = "FILE", num_args = 1.., required_if_eq("protocol", "timed"))]
     pub(crate) jobs: Vec<PathBuf>,
-    /// How nodes are chosen; several joined with commas
+    /// How to choose nodes; several joined with commas
     /// [default: kube-default,kube-most-allocated,dovetail for fgd, first-fit for timed]
     #[arg(long, alias = "policy", value_name = "NAMES", value_delimiter = ',')]
     #[arg(value_parser = policy::names())]

@@ -85,7 +85,7 @@ pub(crate) struct RunFlags {
     /// timed: file with nodes, jobs and the costs of preemption, instead of --nodes and --jobs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "jobs"])]
     pub(crate) scenario: Option<PathBuf>,
-    /// How nodes are chosen [default: dovetail for fgd and slices, first-fit for timed]
+    /// How to choose nodes [default: dovetail for fgd and slices, first-fit for timed]
     #[arg(long, value_name = "NAME", value_parser = policy_names())]
     pub(crate) policy: Option<String>,
     /// timed: order in which pending jobs start [required with timed]

@@ -30,7 +30,7 @@ pub(crate) struct SlicesFlags {
     mix: Option<String>,
     /// slices: compute slices requested at a time, over those of all GPUs, such as 0.9 [required
     /// with slices]
-    #[arg(long, value_name = "FRACTION", required_if_eq("protocol", "slices"))]
+    #[arg(long, value_name = "RATIO", required_if_eq("protocol", "slices"))]
     load: Option<f64>,
     /// slices: number of pods; the first quarter is a warm-up [default: 3000]
     #[arg(long, value_name = "N")]

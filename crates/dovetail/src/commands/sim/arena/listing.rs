@@ -51,14 +51,14 @@ impl RegimesDocument {
         for one in &self.regimes {
             let Listed { name, figure, .. } = one;
             let quick = if one.quick { ", quick" } else { "" };
-            let left_out = if one.lacks.is_some() { ", left out" } else { "" };
+            let left_out = if one.lacks.is_some() { ", skipped (no trace)" } else { "" };
             text += &format!("{name:width$}  {figure}{quick}{left_out}\n");
             if let Some(lacks) = &one.lacks {
                 *lacking.entry(lacks).or_default() += 1;
             }
         }
         for (lacks, regimes) in lacking {
-            text += &format!("\nleft out {}: {lacks}", whole(regimes as u64));
+            text += &format!("\nskipped {}: {lacks}", whole(regimes as u64));
         }
         text.trim_end().to_owned() + "\n"
     }

@@ -39,8 +39,8 @@ const LEFT_OUT: &str = "random";
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ArenaFlags {
-    /// Kinds of clusters to simulate (regimes), families of them, or beginnings of names up to a
-    /// slash, joined with commas; --list shows the names [default: all with available data]
+    /// Regimes (kinds of clusters) to simulate, joined with commas: full names, families, or name
+    /// prefixes that end at a slash; --list shows the names [default: all with available data]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     regimes: Vec<String>,
     /// Policies, joined with commas [default: all but random]
@@ -50,8 +50,8 @@ pub(crate) struct ArenaFlags {
     /// Number of seeds of the jobs, from --seed on [default: 8, with --quick 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
-    /// Run a small subset, of families too: few regimes, 4 seeds, 1 order of the nodes instead of
-    /// 3; what is named in full is run in any case
+    /// Run a small subset, also of the named families: few regimes, 4 seeds, 1 node order instead
+    /// of 3; regimes named in full always run
     #[arg(long)]
     quick: bool,
     /// Orders of the nodes for each seed: the original one, then random ones [default: 3, with
@@ -61,7 +61,7 @@ pub(crate) struct ArenaFlags {
     /// Save finished runs to a file, and skip runs that it already contains
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Folder of outside traces: openb/ and jobs/ as docs/arena.md lists them
+    /// Folder of external traces: openb/ and jobs/ as docs/arena.md lists them
     #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES", value_parser = folder)]
     traces: Option<PathBuf>,
     /// List the regimes that would run, and run none
@@ -125,7 +125,7 @@ fn tell(app: &App, plan: &Plan, left_out: &[String]) {
             "regime needs traces that are not there and is",
             "regimes need traces that are not there and are",
         );
-        app.note(&format!("{regimes} left out: set DOVETAIL_TRACES or --traces"));
+        app.note(&format!("{regimes} skipped: set DOVETAIL_TRACES or --traces"));
     }
     let not_run = arena::simple_not_run(&plan.policies);
     if !not_run.is_empty() {

@@ -34,7 +34,7 @@ impl Traces {
         };
         if folder.is_none() {
             app.note(
-                "no outside traces: set DOVETAIL_TRACES for the regimes of openb, Philly and ITP",
+                "no external traces: set DOVETAIL_TRACES for the regimes of openb, Philly and ITP",
             );
             return Ok(traces);
         }

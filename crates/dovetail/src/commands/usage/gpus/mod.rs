@@ -19,7 +19,7 @@ pub(crate) struct GpusFlags {
     #[command(flatten)]
     server: ServerFlags,
     /// One row per value of this
-    #[arg(long, value_enum, default_value = "namespace")]
+    #[arg(long, value_enum, value_name = "KEY", default_value = "namespace")]
     by: Grouping,
     #[command(flatten)]
     prices: PriceFlags,
