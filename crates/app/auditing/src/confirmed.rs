@@ -112,7 +112,7 @@ impl LedgerOut {
         let method = self.method.as_deref().unwrap_or("unknown");
         let free = match self.free_of_unknown_cause_rose_gpu_hours_per_month {
             Some(hours) if hours > 0.0 => format!(
-                " GPU-time that is free for an unrecorded cause rose by {} GPU-hours a month; it \
+                " GPU time that is free for an unrecorded cause rose by {} GPU-hours a month; it \
                  is not counted as waste.",
                 tenths(hours)
             ),

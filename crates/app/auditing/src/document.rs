@@ -283,7 +283,7 @@ impl FixedOut {
             (None, Some(hours)) if hours > 0.0 => {
                 format!("{} GPU-hours a month, of unknown price", tenths(hours))
             }
-            (None, Some(_)) if !is_risk => "no GPU-time of its own".to_owned(),
+            (None, Some(_)) if !is_risk => "no GPU time of its own".to_owned(),
             (None, Some(_)) => "a risk, without a price".to_owned(),
             (None, None) => "of unknown price".to_owned(),
         }

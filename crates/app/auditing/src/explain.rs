@@ -51,7 +51,7 @@ fn confirms(reach: Reach) -> String {
             return "cannot confirm the fix: no particular wasted time ends with it".to_owned();
         }
     };
-    format!("confirms the fix by less GPU-time {whose} in state {}", states.join(" or "))
+    format!("confirms the fix by less GPU time {whose} in state {}", states.join(" or "))
 }
 
 fn one(check: &Check) -> String {

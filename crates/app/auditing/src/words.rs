@@ -126,11 +126,11 @@ impl Document {
         let too_recent = percent(head.too_recent_share);
         let rest = match (head.blind_share > 0.0, head.too_recent_share > 0.0) {
             (true, true) => format!(
-                "; {unmeasured} of the GPU-time is unmeasured, {too_recent} too recent to extrapolate."
+                "; {unmeasured} of the GPU time is unmeasured, {too_recent} too recent to extrapolate."
             ),
-            (true, false) => format!("; {unmeasured} of the GPU-time could not be measured."),
+            (true, false) => format!("; {unmeasured} of the GPU time could not be measured."),
             (false, true) => {
-                format!("; {too_recent} of the GPU-time is too recent to extrapolate.")
+                format!("; {too_recent} of the GPU time is too recent to extrapolate.")
             }
             (false, false) => ".".to_owned(),
         };
@@ -139,7 +139,7 @@ impl Document {
                 let of_bill = percent(waste as f64 / bill as f64);
                 format!("About {} ({of_bill}{}) is wasted{rest}", rounded_usd(waste), self.range())
             }
-            _ => format!("{share} of the GPU-time is wasted{rest}"),
+            _ => format!("{share} of the GPU time is wasted{rest}"),
         }
     }
 
@@ -155,7 +155,7 @@ impl Document {
     fn unpriced_sentence(&self) -> String {
         let head = &self.headline;
         match head.waste_usd_micros_per_month.is_some() && head.priced_share < 1.0 {
-            true => format!(" {} of the GPU-time has no price.", percent(1.0 - head.priced_share)),
+            true => format!(" {} of the GPU time has no price.", percent(1.0 - head.priced_share)),
             false => String::new(),
         }
     }
@@ -246,7 +246,7 @@ impl Document {
             false => format!(" Thresholds that you set: {}.", set.join(", ")),
         };
         format!(
-            "Snapshot of {}, extrapolated to {} days, at list prices; split method {}.{measured} GPU-time \
+            "Snapshot of {}, extrapolated to {} days, at list prices; split method {}.{measured} GPU time \
              that was not measured is not counted as waste.{set}",
             self.taken_at, self.month_days, self.headline.method
         )

@@ -189,10 +189,10 @@ impl Document {
             head.waste_usd_micros == Some(0) && head.blind_share + head.too_recent_share > 0.999;
         let waste = match is_unknown && head.cost_usd_micros.is_some() {
             true => format!(
-                "; whether any of it is waste is unknown: {blind} of the GPU-time is unmeasured"
+                "; whether any of it is waste is unknown: {blind} of the GPU time is unmeasured"
             ),
             false => format!(
-                ", of it {} for wasted GPU-time; {} of the GPU-time is waste, {blind} is unmeasured",
+                ", of it {} for wasted GPU time; {} of the GPU time is waste, {blind} is unmeasured",
                 usd(head.waste_usd_micros),
                 percent(head.waste_share),
             ),

@@ -139,7 +139,7 @@ fn text(app: &App, report: &ComparisonReport) -> String {
             usd(one.usd_micros),
         ]
     };
-    let header = ["model", "GPU-time", "USD per GPU-hour", "USD"];
+    let header = ["model", "GPU time", "USD per GPU-hour", "USD"];
     text += &table(&header, report.idle.iter().map(row).collect());
     text.push('\n');
     if report.unpriced_gpu_ms > 0 {

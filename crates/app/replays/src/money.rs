@@ -122,7 +122,7 @@ fn evidence(usage: &UsageReport) -> String {
         text += &wrapped(&line, 0);
     }
     match usage.total.installed.priced_share {
-        Some(share) => format!("{text}{} of the GPU-time has a price\n", percent(share)),
+        Some(share) => format!("{text}{} of the GPU time has a price\n", percent(share)),
         None => text,
     }
 }

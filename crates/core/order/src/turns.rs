@@ -92,12 +92,12 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
     ),
     (
         "throughput",
-        "least expected GPU-time first; running jobs are not preempted",
+        "least expected GPU time first; running jobs are not preempted",
         Turns { size: 1_000, age: 10, ..Turns::LINE },
     ),
     (
         "latency",
-        "least expected GPU-time first; running jobs are preempted for much shorter ones",
+        "least expected GPU time first; running jobs are preempted for much shorter ones",
         Turns { size: 1_000, age: 10, preempts: true, ..Turns::LINE },
     ),
     (

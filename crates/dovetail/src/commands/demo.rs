@@ -40,7 +40,7 @@ pub(crate) struct DemoFlags {
     /// Days of its trace
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: u32,
-    /// Demand of the jobs within these days, as a share of the GPU-time of the cluster
+    /// Demand of the jobs within these days, as a share of the GPU time of the cluster
     #[arg(long, value_name = "RATIO", default_value_t = 0.9)]
     load: f64,
     /// Folder of real traces to replay instead of a synthetic one

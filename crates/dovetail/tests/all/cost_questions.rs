@@ -206,7 +206,7 @@ fn of_one_thing_it_is_said_in_the_singular() {
     let one = folder.json(&format!("cost questions {SOURCE}"));
     assert_eq!(
         sentence(&one, "top", "uncertainty"),
-        "these are all workloads with waste; for 0 % of the allocated GPU-time it is unknown \
+        "these are all workloads with waste; for 0 % of the allocated GPU time it is unknown \
          whether it is waste, and it is not counted"
     );
     assert_eq!(

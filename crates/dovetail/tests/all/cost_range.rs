@@ -26,7 +26,7 @@ fn dollars_of_answers_and_jobs_have_their_range_over_the_methods() {
     let from = "--from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv";
     let found = folder.json(&format!("cost questions spot teams {from} {PRICES}"));
     let [spot, teams] = [0, 1].map(|place| found["answers"][place]["range"].clone());
-    assert_eq!(spot["what"], "GPU-time of training");
+    assert_eq!(spot["what"], "GPU time of training");
     assert_eq!(spot["usd_micros"], 6 * 4_640_000 * HOURS);
     assert_eq!(spot["highest"], json!({"method": "all-in/1", "usd_micros": 6 * 6_880_000 * HOURS}));
     assert_eq!(spot["lowest"]["method"], "aws-split/1");
@@ -42,7 +42,7 @@ fn dollars_of_answers_and_jobs_have_their_range_over_the_methods() {
         let text = folder.call(&format!("{call} {from} {PRICES}")).out;
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let told = "By method: GPU-time of training: $20,044.80 (";
+    let told = "By method: GPU time of training: $20,044.80 (";
     assert!(shown("cost questions spot").contains(told), "{}", shown("cost questions spot"));
     let told = "to $19,814.40 by all-in/1)";
     assert!(shown("cost job train").contains(told), "{}", shown("cost job train"));

@@ -78,11 +78,11 @@ pub fn top(asked: &Asked) -> Answer {
     Answer {
         name: Name::Top.text(),
         question: Name::Top.words(),
-        how: "GPU-time allocated to a workload's pods while idle, starting, waiting for their gang or repeating \
-              work, at the price of its node, most expensive first; percentages are of the GPU-time allocated to the workload"
+        how: "GPU time allocated to a workload's pods while idle, starting, waiting for their gang or repeating \
+              work, at the price of its node, most expensive first; percentages are of the GPU time allocated to the workload"
             .to_owned(),
         uncertainty: format!(
-            "{}for {} of the allocated GPU-time it is unknown whether it is waste, and it is not counted",
+            "{}for {} of the allocated GPU time it is unknown whether it is waste, and it is not counted",
             part_named(wasters.len(), share(named, all)),
             rounded_percent(share(blind, held))
         ),
@@ -158,7 +158,7 @@ pub fn idle(asked: &Asked) -> Answer {
         name: Name::Idle.text(),
         question: Name::Idle.words(),
         how: "every second in which an allocated GPU did no work according to the best available signal, at the price \
-              of its node; percentages are of the GPU-time allocated to the team, measured or not"
+              of its node; percentages are of the GPU time allocated to the team, measured or not"
             .to_owned(),
         uncertainty: format!(
             "between {} and, with all that is unknown, {} GPU-hours",
@@ -298,8 +298,8 @@ pub fn spot(asked: &Asked) -> Answer {
         name: Name::Spot.text(),
         question: Name::Spot.words(),
         how: format!(
-            "GPU-time allocated to training, by the labels that name the purchase option of nodes, at the price of its \
-             node; percentages are of all GPU-time of training; {}",
+            "GPU time allocated to training, by the labels that name the purchase option of nodes, at the price of its \
+             node; percentages are of all GPU time of training; {}",
             asked.training.definition()
         ),
         uncertainty:

@@ -102,9 +102,9 @@ pub(crate) fn ranges(
 fn of_dollars(name: Name) -> Option<&'static str> {
     Some(match name {
         Name::Top => "what workloads waste",
-        Name::Idle => "idle GPU-time",
+        Name::Idle => "idle GPU time",
         Name::Beside => "CPU and memory of such pods",
-        Name::Spot => "GPU-time of training",
+        Name::Spot => "GPU time of training",
         Name::Runs => "all runs",
         Name::Requests => "workloads that serve",
         Name::Teams | Name::Low | Name::Wait => return None,

@@ -163,7 +163,7 @@ impl<'a> GpuUsage<'a> {
             (
                 "  active",
                 format!(
-                    "{} ({} of the measured GPU-time)",
+                    "{} ({} of the measured GPU time)",
                     number(Some(total.active_gpu_hours)),
                     of_known(total.active_percent)
                 ),

@@ -50,9 +50,9 @@ fn tiles(document: &Document) -> String {
             tiles.push((rounded(gpus), "GPUs are allocated to no pod", cost));
         }
         Some(waste) => {
-            tiles.push((rounded_usd(waste), "wasted a month", format!("{share} of the GPU-time")));
+            tiles.push((rounded_usd(waste), "wasted a month", format!("{share} of the GPU time")));
         }
-        None => tiles.push((share, "of the GPU-time is wasted", "no price is known".to_owned())),
+        None => tiles.push((share, "of the GPU time is wasted", "no price is known".to_owned())),
     }
     let returned = head.returned.usd_micros_per_month;
     tiles.push((

@@ -66,13 +66,13 @@ fn computed(document: &Document) -> String {
     let open = share(Phase::BusyNotSeparable) + share(Phase::Unknown);
     match (least > 0.0, open > 0.0) {
         (true, true) => {
-            format!("{} to {} of the GPU-time computed", percent(least), percent(least + open))
+            format!("{} to {} of the GPU time computed", percent(least), percent(least + open))
         }
-        (true, false) => format!("{} of the GPU-time computed", percent(least)),
+        (true, false) => format!("{} of the GPU time computed", percent(least)),
         (false, true) => {
-            format!("how much of it computed is unknown, at most {} of the GPU-time", percent(open))
+            format!("how much of it computed is unknown, at most {} of the GPU time", percent(open))
         }
-        (false, false) => "none of the GPU-time computed".to_owned(),
+        (false, false) => "none of the GPU time computed".to_owned(),
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
         explanation: "A quota reserves GPUs for one team. The ones that it does not use could be lent, and reclaimed \
                       when they are needed. Its dollars are the measured idle time beyond `lent_idle_percent` of what \
                       its pods hold, as far as no other finding explains it.",
-        evidence: "quota, idle share of its allocated GPU-time, period",
+        evidence: "quota, idle share of its allocated GPU time, period",
         fix: FixKind::Namespace,
         fix_example: "a lower ResourceQuota; or, with Kueue, cohort: shared-gpus in its ClusterQueue",
         layer: Layer::ScaleToZero,

@@ -418,7 +418,7 @@ pub(super) fn owned_and_idle(view: &View<'_>, check: &'static Check, found: &mut
         let bound = if of.has_unknown { "at least " } else { "" };
         let mut finding = Finding::new(check, &object)
             .with("quota", quota.collect::<Vec<_>>().join(", "))
-            .with("idle share of its allocated GPU-time", format!("{bound}{share}"))
+            .with("idle share of its allocated GPU time", format!("{bound}{share}"))
             .with("measured", period(view));
         // The idle time beyond what everybody has: of each unit the same part.
         let beyond = idle * 100 - looked * lent_percent;

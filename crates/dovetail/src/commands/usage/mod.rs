@@ -12,7 +12,7 @@ use dovetail_console::app::App;
 pub(crate) enum Command {
     /// Find long idle runs in samples, and the GPU-hours that could be reclaimed.
     Idle(idle::IdleFlags),
-    /// Show allocated and active GPU-time from Prometheus, and what idle time costs.
+    /// Show allocated and active GPU time from Prometheus, and what idle time costs.
     Gpus(Box<gpus::GpusFlags>),
 }
 

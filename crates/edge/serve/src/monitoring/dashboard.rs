@@ -51,7 +51,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Blind share, last 24 h",
-                description: "Part of the GPU-time held of which no signal says whether it computed. Figures below are \
+                description: "Part of the GPU time held of which no signal says whether it computed. Figures below are \
                               as good as this is small.",
                 kind: "stat",
                 unit: "percentunit",
@@ -102,7 +102,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Idle share of what teams hold",
-                description: "Idle GPU-time as a part of the GPU-time held over 24 hours. Less than 10 % is the target.",
+                description: "Idle GPU time as a part of the GPU time held over 24 hours. Less than 10 % is the target.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "cluster_team:dovetail_day_gpu_idle:ratio{ALL}",
@@ -111,7 +111,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Active share of what teams hold",
-                description: "GPU-time that computed as a part of the GPU-time held and measured over 24 hours.",
+                description: "GPU time that computed as a part of the GPU time held and measured over 24 hours.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "cluster_team:dovetail_day_gpu_active:ratio{ALL}",
@@ -119,7 +119,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 12,
             },
             Panel {
-                title: "GPU-time by pool",
+                title: "GPU time by pool",
                 description: "GPU-seconds of the last 24 whole hours, by the pool of the nodes.",
                 kind: "timeseries",
                 unit: "s",
@@ -192,8 +192,8 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 6,
             },
             Panel {
-                title: "GPU-time without a price",
-                description: "Part of the GPU-time of the last 24 whole hours that has no price and is in no amount above.",
+                title: "GPU time without a price",
+                description: "Part of the GPU time of the last 24 whole hours that has no price and is in no amount above.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "cluster:dovetail_day_gpu_unpriced:ratio{ALL}",
@@ -201,7 +201,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 12,
             },
             Panel {
-                title: "GPU-time of teams without a price",
+                title: "GPU time of teams without a price",
                 description: "GPU-seconds since the month began (UTC) that have no price: the costs of these teams are too \
                               low by them.",
                 kind: "timeseries",

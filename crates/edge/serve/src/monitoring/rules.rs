@@ -84,7 +84,7 @@ const ALERTS: [Alert; 10] = [
         lasts: "1h",
         severity: "warning",
         summary: "Team {{ $labels.team }} holds GPUs that idle",
-        description: "{{ $value | humanizePercentage }} of the GPU-time that team {{ $labels.team }} held in cluster \
+        description: "{{ $value | humanizePercentage }} of the GPU time that team {{ $labels.team }} held in cluster \
                       {{ $labels.cluster }} over the last 24 hours was idle, at least one GPU-day. `dovetail audit` names the workloads and how to fix them.",
     },
     Alert {
@@ -94,7 +94,7 @@ const ALERTS: [Alert; 10] = [
         lasts: "6h",
         severity: "warning",
         summary: "GPUs of team {{ $labels.team }} compute less than 30 % of the time",
-        description: "Of the GPU-time that team {{ $labels.team }} held in cluster {{ $labels.cluster }} over the last 24 \
+        description: "Of the GPU time that team {{ $labels.team }} held in cluster {{ $labels.cluster }} over the last 24 \
                       hours and that was measured, {{ $value | humanizePercentage }} computed.",
     },
     Alert {
@@ -121,7 +121,7 @@ const ALERTS: [Alert; 10] = [
         lasts: "1h",
         severity: "warning",
         summary: "GPU use is unknown",
-        description: "Of {{ $value | humanizePercentage }} of the GPU-time held in cluster {{ $labels.cluster }} over the \
+        description: "Of {{ $value | humanizePercentage }} of the GPU time held in cluster {{ $labels.cluster }} over the \
                       last 24 hours no signal says whether it computed. `dovetail audit` names nodes without an exporter.",
     },
     Alert {
@@ -130,7 +130,7 @@ const ALERTS: [Alert; 10] = [
         lasts: "1h",
         severity: "info",
         summary: "GPUs of cluster {{ $labels.cluster }} have no price",
-        description: "{{ $value | humanizePercentage }} of the GPU-time of cluster {{ $labels.cluster }} over the last 24 \
+        description: "{{ $value | humanizePercentage }} of the GPU time of cluster {{ $labels.cluster }} over the last 24 \
                       hours has no price and is in no amount, so amounts are too low by it. `dovetail cost` names the \
                       models; `--gpu-price` and `[[prices.rates]]` give them one.",
     },

@@ -125,7 +125,7 @@ async fn answers(store: &mut Store, end_hour: u64) {
             assert_eq!(dearest(&found.rows, place), expected, "{what}: as of the hours");
         }
         println!(
-            "| {what}{which}: GPU-time and cost by five methods | those of the hours | equal |"
+            "| {what}{which}: GPU time and cost by five methods | those of the hours | equal |"
         );
     }
 }

@@ -358,7 +358,7 @@ impl TimedRecipe {
         let plenty = machines(&jobs).ok_or_else(|| refused("ask for more than a million GPUs"))?;
         machines::keep_possible(&mut jobs, &plenty)?;
         if streams::demand_inside(&jobs, end_ms) == 0 {
-            return Err(refused("that fit a node ask for no GPU-time").into());
+            return Err(refused("that fit a node ask for no GPU time").into());
         }
         Ok((machines(&jobs).unwrap_or(plenty), jobs))
     }

@@ -49,7 +49,7 @@ const MOST_JOBS: usize = 1_000_000;
 /// Jobs of which no stream is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{jobs} jobs ask for so little GPU-time that more than {MOST_JOBS} would make up the load; give \
+    "{jobs} jobs ask for so little GPU time that more than {MOST_JOBS} would make up the load; give \
      jobs that ask for GPUs and run"
 )]
 pub struct Unfillable {

@@ -54,7 +54,7 @@ pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<Block> {
         shown.usage.unknown_price_models.iter().map(|model| model_name(model.as_deref())).collect();
     if !unknown.is_empty() {
         let note = format!(
-            "No price is known for {}. Their GPU-time is counted, their money is in no sum: unknown is not zero.",
+            "No price is known for {}. Their GPU time is counted, their money is in no sum: unknown is not zero.",
             unknown.join(", ")
         );
         blocks.push(Block::Notes { heading: String::new(), notes: vec![note] });

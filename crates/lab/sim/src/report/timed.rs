@@ -132,7 +132,7 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
         );
     }
     let used = |run: &TimedRun| Some(run.metrics.gpu_occupancy? * 100.0);
-    measures.push(Measure::percent("GPU-time of finished work, to the last end", used));
+    measures.push(Measure::percent("GPU time of finished work, to the last end", used));
     measures.push(count("restarts", |run| run.metrics.restarts));
     let redone = |run: &TimedRun| Some(run.metrics.repeated_gpu_hours);
     measures.push(Measure::new("GPU-hours of lost work", brief, redone).part());
@@ -174,7 +174,7 @@ fn of_money() -> Vec<Measure> {
     // The dollars of a total are those of its priced part.
     let priced = |of: OfUsage| {
         let share = move |run: &TimedRun| Some(of(run.usage()?).priced_share? * 100.0);
-        Measure::percent("of GPU-time with a price", share).part()
+        Measure::percent("of GPU time with a price", share).part()
     };
     let totals: [(&str, OfUsage); 3] = [
         ("the cluster", |usage| usage.total.installed),
@@ -258,13 +258,13 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
         let priced =
             groups.get(group)?.measures.iter().skip_while(|other| other.name != name).nth(1);
         let note = match priced.filter(|priced| group == MONEY && priced.spread(last).is_some()) {
-            Some(priced) => format!("{note}; {} of that GPU-time has a price", priced.text(last)),
+            Some(priced) => format!("{note}; {} of that GPU time has a price", priced.text(last)),
             None => note,
         };
         Some(Tile { label: label.to_owned(), value: measure.text(last), note })
     };
     [
-        tile(1, "allocated, share of installed", "of the GPU-time is allocated", more),
+        tile(1, "allocated, share of installed", "of the GPU time is allocated", more),
         tile(1, "free while work waited", "GPUs free while jobs are pending, on average", less),
         tile(
             MONEY,
@@ -393,7 +393,7 @@ fn notes_on_accounts(comparison: &TimedComparison) -> Vec<String> {
     let without: Vec<String> = without.map(|policy| printable(&policy.policy)).collect();
     if !without.is_empty() {
         notes.push(format!(
-            "A published preemptive order keeps no account of GPU-time: {}.",
+            "A published preemptive order keeps no account of GPU time: {}.",
             without.join(", ")
         ));
     }

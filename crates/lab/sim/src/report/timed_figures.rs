@@ -150,14 +150,14 @@ fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
             ));
         }
         let total = share(run.usage.total.free.gpu_milli_ms);
-        let total = format!("{} of the GPU-time free", fine_percent(total));
+        let total = format!("{} of the GPU time free", fine_percent(total));
         Bar { label: printable(&policy.policy), total, parts }
     };
     let policies = comparison.policies.iter();
     let bars: Vec<Bar> =
         policies.filter_map(|policy| Some(bar((policy, policy.shown()?)))).collect();
     let longest = bars.iter().map(|bar| bar.parts.iter().map(|part| part.0).sum::<f64>());
-    let title = "Free GPU-time by cause";
+    let title = "Free GPU time by cause";
     let plot = BarPlot {
         frame: Frame {
             id: format!("{id}-bars"),
@@ -165,7 +165,7 @@ fn bars(id: &str, comparison: &TimedComparison, shown: &Shown) -> Figure {
             description: "One bar per policy; the table of the comparison has the figures."
                 .to_owned(),
             height: BarPlot::height(bars.len()),
-            x: Axis::up_to("% of the installed GPU-time", longest.fold(0.0, f64::max), 6),
+            x: Axis::up_to("% of the installed GPU time", longest.fold(0.0, f64::max), 6),
             y: Axis { title: String::new(), from: 0.0, to: 1.0, ticks: Vec::new() },
         },
         bars,

@@ -69,20 +69,20 @@ struct Begun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TimelineError {
     /// The simulation did not tell of time in order: a bug of the simulator.
-    #[error("the account of GPU-time lost the thread: {0}")]
+    #[error("the account of GPU time lost the thread: {0}")]
     Clock(#[from] ClockError),
     /// installed = unavailable + allocated + free does not hold.
-    #[error("the account of GPU-time does not add up: {0}")]
+    #[error("the account of GPU time does not add up: {0}")]
     Imbalance(#[from] Imbalance),
     /// No job was submitted while it watched.
     #[error(
-        "the account of GPU-time is empty: no job was submitted while it watched; pass it to the simulation \
+        "the account of GPU time is empty: no job was submitted while it watched; pass it to the simulation \
          from the beginning"
     )]
     NothingSeen,
     /// The GPU-time at its prices is more than an amount of money can be.
     #[error(
-        "the GPU-time from {from_ms} ms to {to_ms} ms costs more than 9.2e12 USD, or would in a \
+        "the GPU time from {from_ms} ms to {to_ms} ms costs more than 9.2e12 USD, or would in a \
          month: check the times of the trace and the prices"
     )]
     Money {

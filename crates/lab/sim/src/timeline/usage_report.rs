@@ -160,12 +160,12 @@ impl UsageReport {
         };
         let money = match self.total.installed.priced_share {
             Some(share) if share < 1.0 => format!(
-                "Money is GPU-time times the stated price per GPU-hour, exact to the micro-dollar for the \
-                 {} of the GPU-time that has a price; the rest is in no sum of money.",
+                "Money is GPU time times the stated price per GPU-hour, exact to the micro-dollar for the \
+                 {} of the GPU time that has a price; the rest is in no sum of money.",
                 percent(share)
             ),
             _ => {
-                "Money is GPU-time times the stated price per GPU-hour, exact to the micro-dollar. \
+                "Money is GPU time times the stated price per GPU-hour, exact to the micro-dollar. \
                   Prices are list prices, not yours, unless a source says otherwise."
                     .to_owned()
             }
@@ -178,7 +178,7 @@ impl UsageReport {
                 (self.from_ms + 500) / 1_000,
                 (self.to_ms + 500) / 1_000
             ),
-            "GPU-time is integrated exactly at every event; installed = unavailable + allocated + free by \
+            "GPU time is integrated exactly at every event; installed = unavailable + allocated + free by \
              cause was checked for every model and holds to the last milli-GPU-millisecond."
                 .to_owned(),
             format!(

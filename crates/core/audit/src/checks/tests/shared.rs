@@ -92,7 +92,7 @@ fn the_idle_part_is_of_all_the_time_that_was_looked_at() {
     };
     let quota = of(10);
     let [(finding, told)] = &quota[..] else { panic!("{quota:?}") };
-    assert_eq!(told[1], "idle share of its allocated GPU-time: at least 50.0 %");
+    assert_eq!(told[1], "idle share of its allocated GPU time: at least 50.0 %");
     assert!(finding.claims.iter().all(|claim| claim.gpu_milli == 800), "{:?}", finding.claims);
     assert_eq!(of(50), []);
 }
