@@ -55,7 +55,8 @@ pub enum OrderName {
     Srsf,
     /// Least attained service in three queues, one pool of GPUs; preemptive, as published
     Las,
-    /// Least attained service on real nodes; running jobs keep their nodes, and preemption has a cost
+    /// Least attained service on real nodes; running jobs keep their nodes, and preemption has a
+    /// cost
     LasPlaced,
 }
 

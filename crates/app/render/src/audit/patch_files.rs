@@ -1,5 +1,5 @@
-//! `dovetail audit --patches FOLDER`: each patch as a file for kubectl, each changed part of a source
-//! as YAML, and an index of what each of them restarts and risks.
+//! `dovetail audit --patches FOLDER`: each patch as a file for kubectl, each changed part of a
+//! source as YAML, and an index of what each of them restarts and risks.
 
 use std::fs;
 use std::path::Path;

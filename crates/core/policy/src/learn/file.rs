@@ -1,5 +1,5 @@
-//! The form in which what was learned is written down: a file of `--save-learned`, and the ConfigMap
-//! of a scheduler.
+//! The form in which what was learned is written down: a file of `--save-learned`, and the
+//! ConfigMap of a scheduler.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
