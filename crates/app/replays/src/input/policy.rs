@@ -72,7 +72,7 @@ impl LearningFlags {
         let (Some(path), Some(learnt)) = (&self.save_learnt, learnt) else { return Ok(()) };
         let file = LearntFile::of(learnt.clone());
         let text =
-            serde_json::to_string(&file).context("cannot express what was learnt as JSON")?;
+            serde_json::to_string(&file).context("cannot express what was learned as JSON")?;
         write_whole(path, |file| writeln!(file, "{text}"))
     }
 }
@@ -89,7 +89,7 @@ fn read(path: &Path) -> Result<Learnt> {
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
             anyhow::Error::from(bad(&error))
         }
-        _ => anyhow::Error::from(error).context(format!("{name}: cannot read what was learnt")),
+        _ => anyhow::Error::from(error).context(format!("{name}: cannot read what was learned")),
     })?;
     let file: LearntFile = serde_json::from_str(&text).map_err(|error| bad(&error))?;
     file.into_learnt().map_err(|error| bad(&error).into())
