@@ -303,7 +303,10 @@ mod tests {
             ("commited_nodes = []", "unknown field `commited_nodes`"),
             ("committed_nodes = [\"pool\"]", "prices.committed_nodes: `pool`: write KEY=VALUE"),
             ("[prices.exchange]\nEUR = \"0\"", "prices.exchange.EUR: `0` makes everything free"),
-            ("[prices.exchange]\nEURO = \"1\"", "prices.exchange.EURO: `EURO` is no code"),
+            (
+                "[prices.exchange]\nEURO = \"1\"",
+                "prices.exchange.EURO: `EURO` is not a currency code",
+            ),
             ("[[prices.rates]]\nmodel = \"H100\"", "prices.rates, number 1: unknown field `model`"),
         ] {
             let error = section(text).unwrap_err();

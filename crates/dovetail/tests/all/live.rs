@@ -528,7 +528,7 @@ fn who_waits_for_room_that_is_kept_for_others_says_so() {
     let why = folder.json("why fits --kubeconfig kubeconfig");
     assert_eq!(why["state"], "waits");
     let told = why["message"].as_str().expect("a text");
-    assert!(told.starts_with(kept) && told.contains("in no object"), "{told}");
+    assert!(told.starts_with(kept) && told.contains("no object records"), "{told}");
     let why = folder.json("why large --kubeconfig kubeconfig");
     let line = &why["in_line"];
     assert_eq!(

@@ -344,7 +344,7 @@ fn a_gang_that_can_do_with_fewer_waits_a_moment_for_the_others() {
     assert_eq!(cluster.run(), names(&["p3"]));
     cluster.create("p4", member(0, 2, 4));
     assert_eq!(cluster.run(), names(&[]));
-    assert!(cluster.reports()[0].contains("gang blue/train may have 4 pods at a time"));
+    assert!(cluster.reports()[0].contains("gang blue/train already runs its maximum of 4 pods"));
     cluster.end("p0", "Failed");
     assert_eq!(cluster.run(), names(&["p4"]));
 }

@@ -441,7 +441,11 @@ fn what_cannot_be_read_is_told_with_its_place() {
             "2026-11-20T09:00:00Z,0",
             "bill.csv:2: column `ChargePeriodEnd`: it ends",
         ),
-        ("Usage,USD,\narn", "Usage,EUR,\narn", "column `BillingCurrency`: EUR beside USD"),
+        (
+            "Usage,USD,\narn",
+            "Usage,EUR,\narn",
+            "column `BillingCurrency`: the file mixes USD and EUR",
+        ),
         (
             "i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1,1,Usage,USD,pod-a",
             "i-2,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,1,1,Usage,,",
