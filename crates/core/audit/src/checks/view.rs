@@ -1,7 +1,7 @@
 //! The facts as checks read them, and what several of them do with it.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use dovetail_account::device_time::{DeviceState, Span};
 use dovetail_model::FreeCause;
@@ -27,7 +27,7 @@ pub(super) struct View<'a> {
     pub(super) facts: &'a Facts,
     pub(super) moment: &'a Moment,
     /// Pending jobs in each world of the moment.
-    pub(super) pending: OnceCell<Vec<Pending>>,
+    pub(super) pending: OnceLock<Vec<Pending>>,
     pub(super) nodes: BTreeMap<&'a str, &'a Node>,
     /// Most GPUs of a node, by resource.
     pub(super) most_gpus: BTreeMap<&'a str, i64>,
@@ -52,7 +52,7 @@ impl<'a> View<'a> {
         for workload in &gpu_workloads {
             by_owner.entry(&workload.owner).or_insert(*workload);
         }
-        let (kinds, pending) = (kinds(facts), OnceCell::new());
+        let (kinds, pending) = (kinds(facts), OnceLock::new());
         Self { facts, moment, pending, nodes, most_gpus, kinds, gpu_workloads, by_owner }
     }
 

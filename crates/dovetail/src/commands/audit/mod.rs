@@ -165,7 +165,9 @@ pub(crate) fn run(app: &App, flags: &AuditFlags) -> Result<()> {
             _ => app.print(&terminal::terminal(&document, style))?,
         },
     }
-    fail_on(flags, &document)
+    let ended = fail_on(flags, &document);
+    std::mem::forget(document);
+    ended
 }
 
 /// The audit of whatever the flags name.
@@ -211,7 +213,7 @@ fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
         document.keep_namespace(namespace);
     }
     // The program ends soon: to free a large cluster piece by piece takes time without effect.
-    std::mem::forget(gathered);
+    std::mem::forget((gathered, found));
     Ok(document)
 }
 

@@ -27,6 +27,9 @@ pub const TEAM_LABELS: [&str; 6] =
 /// What was left out is listed up to so many; beyond that it is only counted.
 const MOST_SKIPPED: usize = 1000;
 
+/// Objects are read side by side in chunks of so many.
+const READ_AHEAD: usize = 256;
+
 /// What is kept of the objects of a cluster.
 #[derive(Default)]
 pub struct Inventory {
@@ -227,10 +230,19 @@ impl Sink for Inventory {
     }
 
     fn objects(&mut self, raws: &[RawObject<'_>]) {
+        // While one thread notes what was read, which goes in order, the others read on.
         let now_ms = self.now_ms;
-        let read: Vec<_> = raws.par_iter().map(|raw| ByItself::read(raw, now_ms)).collect();
-        for (raw, read) in raws.iter().zip(read) {
-            self.note(raw, read);
+        let read = |raws: &[RawObject<'_>]| -> Vec<Result<ByItself, Skipped>> {
+            raws.par_iter().map(|raw| ByItself::read(raw, now_ms)).collect()
+        };
+        let mut chunks = raws.chunks(READ_AHEAD);
+        let mut noted = chunks.next().unwrap_or_default();
+        let mut of_noted = read(noted);
+        while !noted.is_empty() {
+            let next = chunks.next().unwrap_or_default();
+            let note = || noted.iter().zip(of_noted).for_each(|(raw, read)| self.note(raw, read));
+            let ((), of_next) = rayon::join(note, || read(next));
+            (noted, of_noted) = (next, of_next);
         }
     }
 
