@@ -12,6 +12,7 @@ use super::index::Index;
 use super::objects::Objects;
 use super::objects::pods::{SLACK_MS, Slot, late_from_ms};
 use super::objects::reported::{Reported, full_name};
+use super::readings::decided::stays_with_its_gang;
 use super::readings::standing::{Standing, holding, standing};
 use crate::queues;
 use crate::translate::started_ms;
@@ -161,7 +162,8 @@ fn ending_on(objects: &Objects, node: &str) -> (Vec<Owner>, u64) {
         let pod = &entry.pod;
         // A scheduler like this one may have begun to preempt it.
         let may_be_ours = objects.is_ours(pod) || objects.may_be_preempted(entry);
-        let ends = pod.meta.is_deleting() || (pod.preemption.is_target && may_be_ours);
+        let is_marked = pod.preemption.is_target && may_be_ours;
+        let ends = pod.meta.is_deleting() || (is_marked && !stays_with_its_gang(objects, slot));
         let is_late = late_from_ms(pod).is_some_and(|from_ms| from_ms <= objects.now_ms);
         if !ends || is_late || *pod.node != *node || pod.is_over() {
             continue;

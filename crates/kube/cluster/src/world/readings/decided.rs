@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_objects::Pod;
+
 use crate::translate::gang::{GangName, size_beside, size_in};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{PodEntry, Slot};
@@ -81,24 +83,45 @@ pub(crate) fn is_carried_out(objects: &Objects, gang: &GangName) -> bool {
 }
 
 /// The pods that would be left of a gang without some, if those are too few, or if its group says
-/// that all go with one.
+/// that all go with one; without those that may not be evicted.
 pub(crate) fn left_without(
     objects: &Objects,
     gang: &GangName,
     stopped: &BTreeSet<Slot>,
 ) -> Vec<Slot> {
+    let mut left = too_few_without(objects, gang, stopped);
+    left.retain(|slot| may_go(objects, *slot));
+    left
+}
+
+/// The same with those that may not be evicted.
+fn too_few_without(objects: &Objects, gang: &GangName, stopped: &BTreeSet<Slot>) -> Vec<Slot> {
     let Some(Ok(terms)) = terms_of(objects, gang) else { return Vec::new() };
     let mut roll = roll(objects, gang);
     roll.placed.append(&mut roll.victims);
     roll.placed.retain(|slot| !stopped.contains(slot));
-    let may_go = |slot: &Slot| {
-        !objects.pods.get(*slot).pod.preemption.is_protected && !objects.is_exempt(*slot)
-    };
     let lack = Gang { objects, name: gang, terms: &terms }.lack(roll.settled());
     match !is_whole_group(objects, gang) && lack.is_none() {
         true => Vec::new(),
-        false => roll.placed.into_iter().filter(may_go).collect(),
+        false => roll.placed,
     }
+}
+
+fn may_go(objects: &Objects, slot: Slot) -> bool {
+    !objects.pods.get(slot).pod.preemption.is_protected && !objects.is_exempt(slot)
+}
+
+/// Whether a pod that is marked is not evicted after all: its gang could not go on without those
+/// that are, one of the others may not be evicted by now, and none has gone yet.
+pub(crate) fn stays_with_its_gang(objects: &Objects, slot: Slot) -> bool {
+    let Some(gang) = &objects.pods.get(slot).gang else { return false };
+    let is_going = |pod: &Pod| !pod.node.is_empty() && pod.meta.is_deleting();
+    if entries(objects, gang).any(|entry| is_going(&entry.pod)) || has_lost_some(objects, gang) {
+        return false;
+    }
+    let members = objects.members.of(gang);
+    let marked = members.filter(|slot| objects.pods.get(*slot).pod.preemption.is_target).collect();
+    too_few_without(objects, gang, &marked).iter().any(|slot| !may_go(objects, *slot))
 }
 
 /// The pods that cannot go on of a gang without some. Of one that is preempted whole none can once
