@@ -107,6 +107,8 @@ thresholds! {
     large_gpu_mib = 40_000, 1 to 10_000_000, &["SHR-02"];
     /// Pods that share a GPU and together use more of its memory leave no room for a peak.
     full_memory_percent = 85, 1 to 100, &["SHR-05"];
+    /// MIG instances that no pod has used for this time can become instances of another profile.
+    unused_profile_hours = 168, 1 to 8_760, &["SHR-11"];
     /// A notebook without GPU activity for longer is idle.
     idle_notebook_minutes = 60, 5 to 43_200, &["IDL-01"];
     /// A server without GPU activity on any replica for longer gets no requests.

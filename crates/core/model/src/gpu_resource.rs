@@ -5,7 +5,7 @@ use crate::labels;
 /// Resource names of GPUs and of parts of them, whole or by prefix.
 const GPU_RESOURCES: [&str; 6] = [
     labels::NVIDIA_GPU,
-    "nvidia.com/gpu.shared",
+    labels::NVIDIA_SHARED,
     labels::AMD_GPU,
     "amd.com/gpu.shared",
     labels::HABANA_GAUDI,

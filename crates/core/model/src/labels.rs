@@ -13,6 +13,8 @@ pub const GOOGLE_TPU: &str = "google.com/tpu";
 pub const HABANA_GAUDI: &str = "habana.ai/gaudi";
 /// Resource of whole GPUs of NVIDIA, or of their replicas.
 pub const NVIDIA_GPU: &str = "nvidia.com/gpu";
+/// Resource of replicas of NVIDIA's GPUs under a name of their own.
+pub const NVIDIA_SHARED: &str = "nvidia.com/gpu.shared";
 /// Begin of the resources of MIG slices; a profile follows.
 pub const NVIDIA_MIG: &str = "nvidia.com/mig-";
 /// Model of a node's NVIDIA GPUs.

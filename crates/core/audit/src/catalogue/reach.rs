@@ -34,6 +34,8 @@ pub(super) const GANG_SHORT: &[DeviceState] = &[DeviceState::Free(Some(FreeCause
 pub(super) const MISMATCHED: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::TypeMismatch))];
 pub(super) const QUOTA: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::Quota))];
 pub(super) const LAYOUT_REST: &[DeviceState] = &[DeviceState::Free(Some(FreeCause::LayoutRest))];
+pub(super) const NOT_APPLIED: &[DeviceState] =
+    &[DeviceState::Unavailable, DeviceState::Free(Some(FreeCause::LayoutRest))];
 pub(super) const STRANDED: &[DeviceState] = &[
     DeviceState::Free(Some(FreeCause::StrandedByCpu)),
     DeviceState::Free(Some(FreeCause::StrandedByMemory)),

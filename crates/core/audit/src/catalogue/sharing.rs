@@ -1,6 +1,6 @@
 //! Several pods on one GPU.
 
-use super::reach::{IDLE, LAYOUT_REST, UNAVAILABLE};
+use super::reach::{IDLE, LAYOUT_REST, MISMATCHED, NOT_APPLIED, UNAVAILABLE, UNWANTED};
 use super::{Check, FixKind, Layer, Reach, Severity, Worth};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu.shared: 1}}  # SharingPolicy: {mode: time-slicing, replicas: 4}",
         layer: Layer::Share,
-        worth: Worth::Risk,
+        worth: Worth::Capacity,
         is_inferred: true,
         reach: Reach::Held(IDLE),
     },
@@ -56,9 +56,9 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then dovetail partition rollback, or label it with nvidia.com/mig.config again",
         layer: Layer::Share,
-        worth: Worth::Risk,
+        worth: Worth::Capacity,
         is_inferred: false,
-        reach: Reach::Nothing,
+        reach: Reach::Nodes(NOT_APPLIED),
     },
     Check {
         id: "SHR-05",
@@ -114,9 +114,9 @@ pub(super) const CHECKS: &[Check] = &[
         fix: FixKind::NodePool,
         fix_example: "dovetail partition plan  # then dovetail partition apply, or the label nvidia.com/mig.config",
         layer: Layer::Share,
-        worth: Worth::Risk,
+        worth: Worth::Capacity,
         is_inferred: false,
-        reach: Reach::Nothing,
+        reach: Reach::Cluster(MISMATCHED),
     },
     Check {
         id: "SHR-09",
@@ -146,5 +146,19 @@ pub(super) const CHECKS: &[Check] = &[
         worth: Worth::Risk,
         is_inferred: true,
         reach: Reach::Nothing,
+    },
+    Check {
+        id: "SHR-11",
+        severity: Severity::Info,
+        title: "MIG instances of a profile are not used",
+        explanation: "Other pods use the GPUs of the node, and as far as the listed pods show, none has used an instance of \
+                      this profile for `unused_profile_hours`. Other profiles would have room for other pods.",
+        evidence: "profile, its instances and their node",
+        fix: FixKind::NodePool,
+        fix_example: "dovetail partition plan  # once pods request other profiles; or the label nvidia.com/mig.config",
+        layer: Layer::Share,
+        worth: Worth::Capacity,
+        is_inferred: false,
+        reach: Reach::Nodes(UNWANTED),
     },
 ];

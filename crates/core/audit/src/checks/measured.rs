@@ -24,6 +24,7 @@ const MINUTE_MS: u64 = 60_000;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 
 const WHOLE: &str = labels::NVIDIA_GPU;
+const SHARED: &str = labels::NVIDIA_SHARED;
 const GPU_MEMORY: &str = labels::NVIDIA_MEMORY;
 const REPLICAS: &str = labels::NVIDIA_REPLICAS;
 
@@ -326,21 +327,24 @@ pub(super) fn notebook_on_large_gpu(
     check: &'static Check,
     found: &mut Vec<Finding>,
 ) {
-    let works = |workload: &&Workload| workload.class == Some(Class::Interactive);
-    for workload in view.gpu_workloads().filter(works) {
-        if !workload.gpus_per_pod().contains_key(WHOLE) {
+    for (workload, number) in view.facts.workloads.iter().zip(0..) {
+        let is_notebook = workload.class == Some(Class::Interactive);
+        if !is_notebook || !workload.gpus_per_pod().contains_key(WHOLE) {
             continue;
         }
-        for (pod, node) in view.pods_on_gpu_nodes(workload) {
+        for (pod, node) in view.placed(workload).filter(|(_, node)| node.has_gpus()) {
             let memory = node.node.labels.get(GPU_MEMORY).and_then(|text| text.parse().ok());
             let replicas = node.node.labels.get(REPLICAS).map(String::as_str);
             let is_shared = replicas.is_some_and(|replicas| replicas != "1");
             let large_mib = view.facts.thresholds.large_gpu_mib;
             if memory.is_some_and(|mib: u64| mib >= large_mib) && !is_shared {
                 let model = node.gpus.get(WHOLE).and_then(|gpus| gpus.model.as_deref());
-                let finding = Finding::new(check, &workload.owner)
+                let mut finding = Finding::new(check, &workload.owner)
                     .with("model", model.unwrap_or("unknown"))
-                    .affecting([pod]);
+                    .mended_in(workload, mend::other_gpus(view, workload, WHOLE, SHARED))
+                    .affecting([pod_ref(workload, pod)]);
+                // Replicas for four pods, as in the example, leave one of four parts to it.
+                finding.claims = idle_claims(view, number, all_units(pod), (3, 4));
                 found.push(finding);
             }
         }

@@ -1,17 +1,20 @@
-//! SHR-08: pending pods ask for MIG instances of which too few are free, and another layout of a
-//! GPU has them.
+//! SHR-08 and SHR-11: pending pods ask for MIG instances of which too few are free, and another
+//! layout of a GPU has them; instances of a profile are free for long.
 
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
+use dovetail_model::device::WHOLE_DEVICE_MILLI;
 use dovetail_model::{Condition, MigTable, labels};
 
 use super::scheduling::free_gpus;
 use super::taints::{keeping_away, tolerates};
-use super::{View, pod_ref};
+use super::{View, claims_on, node_ref, pod_ref};
 use crate::catalogue::Check;
 use crate::facts::{Node, Workload};
 use crate::finding::Finding;
+
+const HOUR_MS: u64 = 3_600_000;
 
 pub(super) fn instances_of_no_layout(
     view: &View<'_>,
@@ -40,11 +43,19 @@ pub(super) fn instances_of_no_layout(
                 .with("pending pods", asked)
                 .affecting(pending.iter().map(|pod| pod_ref(workload, pod)));
             finding = match node_for(view, workload, profile, (&mut layouts, &pods_on)) {
-                Some((node, layout, pods)) => finding
-                    .for_example(check.fix_example)
-                    .with("node that could give them", &node.node.name)
-                    .with("layout of one of its GPUs", layout)
-                    .with("pods with GPUs on that node", pods),
+                Some((node, layout, pods)) => {
+                    // What is free there is of other profiles; the pods need no more of it than
+                    // the instances that they lack.
+                    let states = check.reach.states();
+                    finding.claims = claims_on(node, None, states, view.facts.period);
+                    let lacking = wanted - free;
+                    finding.most_milli = Some(lacking.saturating_mul(milli_of(node, profile)));
+                    finding
+                        .for_example(check.fix_example)
+                        .with("node that could give them", &node.node.name)
+                        .with("layout of one of its GPUs", layout)
+                        .with("pods with GPUs on that node", pods)
+                }
                 None => {
                     let none =
                         "none: no GPU on a node that these pods may use supports this profile";
@@ -67,6 +78,14 @@ impl<'f> Layouts<'f> {
         let known = self.0.entry((model, profile.to_owned()));
         known.or_insert_with(|| with_most(&MigTable::of_model(model)?, profile)).clone()
     }
+}
+
+/// What an instance of a profile is of a node's GPU, by compute slices, in milli-GPU.
+fn milli_of(node: &Node, profile: &str) -> i64 {
+    let model = node.gpus.values().find_map(|gpus| gpus.model.as_deref());
+    let Some(table) = model.and_then(MigTable::of_model) else { return 0 };
+    let slices = table.profile(profile).map_or(0, |place| table.profiles[place].compute_slices);
+    WHOLE_DEVICE_MILLI * i64::from(slices) / i64::from(table.compute_slices).max(1)
 }
 
 fn with_most(table: &MigTable, profile: &str) -> Option<String> {
@@ -116,4 +135,36 @@ fn may_use(workload: &Workload, node: &Node) -> bool {
     let conditions = &workload.template.node_conditions;
     conditions.iter().all(|condition| condition.accepts(&node.node))
         && keeping_away(node).all(|taint| tolerates(workload, taint))
+}
+
+/// SHR-11: MIG instances of a profile that no pod has used for long, on nodes in use. Why the rest
+/// of a node is free other checks say.
+pub(super) fn unused_profiles(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
+    for (resource, of_nodes) in free_gpus(view, Condition::Ready) {
+        let Some(profile) = resource.strip_prefix(labels::NVIDIA_MIG) else { continue };
+        for (node, free) in of_nodes {
+            if !is_unused_profile(view, node, resource, free) {
+                continue;
+            }
+            let mut finding = Finding::new(check, &node.pool)
+                .with("not used", format!("{free} × {profile} on {}", node.node.name))
+                .affecting([node_ref(node)]);
+            finding.claims = claims_on(node, None, check.reach.states(), view.facts.period);
+            finding.most_milli = Some(free.saturating_mul(milli_of(node, profile)));
+            finding.needs_waste = true;
+            finding.since_ms = node.free_since_ms;
+            found.push(finding);
+        }
+    }
+}
+
+/// Whether no pod has used what a node in use has of a MIG profile, so much of which is free, for
+/// long.
+pub(super) fn is_unused_profile(view: &View<'_>, node: &Node, resource: &str, free: i64) -> bool {
+    let least_ms = view.facts.thresholds.unused_profile_hours * HOUR_MS;
+    let is_long = |since_ms: u64| view.facts.now_ms.saturating_sub(since_ms) >= least_ms;
+    resource.starts_with(labels::NVIDIA_MIG)
+        && node.without_gpu_pods_since_ms.is_none()
+        && node.free_since_ms.is_some_and(is_long)
+        && node.gpus.get(resource).is_some_and(|gpus| free >= gpus.allocatable)
 }

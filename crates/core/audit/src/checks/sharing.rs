@@ -23,6 +23,7 @@ pub(super) const RUNS: &[Run] = &[
     ("SHR-08", shapes::instances_of_no_layout),
     ("SHR-09", without_instances),
     ("SHR-10", mixed_classes),
+    ("SHR-11", shapes::unused_profiles),
 ];
 
 /// Labels of NVIDIA's GPU feature discovery and MIG manager.
@@ -88,9 +89,10 @@ fn mig_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
         let Some(state) = label(MIG_STATE).filter(|state| *state == "failed") else {
             continue;
         };
-        let finding = Finding::new(check, &node.pool)
+        let mut finding = Finding::new(check, &node.pool)
             .with("layout asked for", label(MIG_CONFIG).unwrap_or("none"))
             .with("state", format!("{state} on {}", node.node.name));
+        finding.claims = claims_on(node, None, check.reach.states(), view.facts.period);
         found.push(finding.affecting([node_ref(node)]));
     }
 }

@@ -15,6 +15,7 @@ use dovetail_model::{
 };
 
 use super::consolidation::{Cluster, standing};
+use super::shapes::is_unused_profile;
 use super::{View, claims_on, node_ref};
 use crate::catalogue::Check;
 use crate::facts::Node;
@@ -82,7 +83,9 @@ fn of_resource<'f>(view: &View<'f>, resource: &'f str, busy: &BTreeSet<&str>) ->
             let free = cluster.offered(node) - cluster.used_of(&node.node.name);
             Spare { node, resource, free, usable: 0 }
         })
-        .filter(|spare| spare.free > 0)
+        .filter(|spare| {
+            spare.free > 0 && !is_unused_profile(view, spare.node, resource, spare.free)
+        })
         .collect();
     if spares.is_empty() {
         return spares;

@@ -191,6 +191,9 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
             let example = finding.fix_example();
             assert_eq!(example.starts_with("dovetail partition plan"), has_node, "{example}");
             assert_eq!(example.contains("toleration"), !has_node, "{example}");
+            // Each instance that is missing is two of seven compute slices of a GPU.
+            let lacking = 2 - free;
+            assert_eq!(finding.most_milli, has_node.then_some(lacking * 285), "{example}");
         }
         let evidence = found.iter().flat_map(|finding| &finding.evidence);
         evidence.map(|of| of.value.clone()).collect::<Vec<_>>()

@@ -4,12 +4,12 @@ use dovetail_account::device_time::{DeviceInterval, DeviceState};
 use dovetail_model::FreeCause;
 
 use super::{
-    GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, cases, healthy, helper, owned, requests, taint, used,
+    GIB, HOUR_MS, NOW_MS, SERVE, TRAIN, cases, healthy, helper, label, owned, requests, taint, used,
 };
 use crate::attribution::settle;
 use crate::checks::audit;
 use crate::claim::DeviceWaste;
-use crate::facts::{ContainerKind, Facts, Pod};
+use crate::facts::{Class, ContainerKind, Facts, Pod};
 
 /// Device-hours that the finding of a check claims, where the first two devices of the node stood
 /// free for a day, one for this cause.
@@ -95,6 +95,17 @@ fn a_helper_has_the_idle_time_of_as_many_gpus_as_it_adds() {
     // Nobody measured: no dollars.
     facts.workloads[TRAIN].pods[0].uses.clear();
     assert_eq!(claimed_of_idle(&mut facts, idle_hours), [("REQ-11", 0.0)]);
+}
+
+#[test]
+fn a_notebook_has_three_quarters_of_the_idle_time_of_its_large_gpu() {
+    let mut facts = healthy();
+    used(&mut facts, TRAIN, &[4 * HOUR_MS; 4]);
+    let train = &mut facts.workloads[TRAIN];
+    (train.class, train.is_gang) = (Some(Class::Interactive), false);
+    label(&mut facts, "nvidia.com/gpu.memory", "81559");
+    let claimed = claimed_of_idle(&mut facts, [20, 20, 20, 20, 0]);
+    assert_eq!(claimed.iter().find(|(id, _)| *id == "SHR-02"), Some(&("SHR-02", 60.0)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Case, GIB, GPU, HOUR_MS, SERVE, TRAIN, label, main_of, requests, taint, used};
+use super::{Case, GIB, GPU, HOUR_MS, NOW_MS, SERVE, TRAIN, label, main_of, requests, taint, used};
 use crate::facts::{Class, Facts, Gpus};
 
 /// Offers the GPUs of the first node as parts of another name.
@@ -34,6 +34,14 @@ pub(super) fn notebook(facts: &mut Facts, gpu_memory_mib: &str) {
     label(facts, "nvidia.com/gpu.memory", gpu_memory_mib);
 }
 
+/// Two MIG instances that no pod has used for so many hours, beside GPUs in use.
+pub(super) fn unused(facts: &mut Facts, hours: u64) {
+    let model = facts.nodes[0].gpus[GPU].model.clone();
+    let instances = Gpus { model, built_in: 2, allocatable: 2, ..Gpus::default() };
+    facts.nodes[0].gpus.insert("nvidia.com/mig-2g.20gb".into(), instances);
+    facts.nodes[0].free_since_ms = Some(NOW_MS - hours * HOUR_MS);
+}
+
 /// Two servers that share a GPU of 16,000 MiB and have used so much of it each.
 pub(super) fn crowded(facts: &mut Facts, mib: u64) {
     label(facts, "nvidia.com/gpu.replicas", "4");
@@ -46,7 +54,7 @@ pub(super) fn crowded(facts: &mut Facts, mib: u64) {
     }
 }
 
-pub(super) const SHARING: [Case; 9] = [
+pub(super) const SHARING: [Case; 10] = [
     (
         "SHR-01",
         |f| {
@@ -105,5 +113,13 @@ pub(super) const SHARING: [Case; 9] = [
         "SHR-10",
         |f| time_sliced(f, [Class::Interactive, Class::Batch]),
         |f| time_sliced(f, [Class::Batch, Class::Batch]),
+    ),
+    (
+        "SHR-11",
+        |f| unused(f, 168),
+        |f| {
+            unused(f, 168);
+            f.nodes[0].free_since_ms = None;
+        },
     ),
 ];
