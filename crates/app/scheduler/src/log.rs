@@ -126,6 +126,7 @@ fn log_news(news: &News, is_known: bool) {
         News::Pending { pod, reason, .. } => debug!(%pod, ?reason, "pending"),
         News::Object(
             report @ (world::Report::WaitsForMembers { .. }
+            | world::Report::WaitsForDevices { .. }
             | world::Report::WaitsForVolumes { .. }
             | world::Report::WaitsForVolumesOfOthers { .. }
             | world::Report::GroupWaitsForVolumes { .. }

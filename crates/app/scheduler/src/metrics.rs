@@ -497,6 +497,7 @@ fn problem(report: &dovetail_cluster::world::Report) -> Option<&'static str> {
         }
         Report::Refused { reason, .. } if reason.is_tried_again() => "not_started",
         Report::WaitsForMembers { .. }
+        | Report::WaitsForDevices { .. }
         | Report::WaitsForVolumes { .. }
         | Report::WaitsForVolumesOfOthers { .. }
         | Report::GroupWaitsForVolumes { .. }

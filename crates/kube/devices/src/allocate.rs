@@ -59,6 +59,11 @@ pub struct GivenDevice {
 }
 
 impl Allotment {
+    /// Whether a device must become ready before its pod is bound.
+    pub fn awaits_conditions(&self) -> bool {
+        self.devices.iter().any(|given| !given.binding.awaited.is_empty())
+    }
+
     /// As claims say what they have.
     pub fn allocation(&self) -> Allocation {
         let device = |given: &GivenDevice| {
@@ -70,10 +75,12 @@ impl Allotment {
                 is_admin: given.is_admin,
                 consumed: given.consumed.clone(),
                 is_share: given.is_share,
-                awaits_conditions: !given.binding.awaited.is_empty(),
+                share: Box::default(),
+                binding: given.binding.clone(),
             })
         };
-        Allocation { devices: self.devices.iter().filter_map(device).collect(), nodes: None }
+        let devices = self.devices.iter().filter_map(device).collect();
+        Allocation { devices, ..Allocation::default() }
     }
 }
 

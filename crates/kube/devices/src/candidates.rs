@@ -1,7 +1,9 @@
 //! The devices that one alternative of a request may have, and what excludes the others.
 
 use dovetail_claims::{Alternative, Candidate, Draw};
-use dovetail_objects::{ClaimRequest, DeviceAsked, Reach, ResourceClaim, TaintEffectOfDevice};
+use dovetail_objects::{
+    ClaimRequest, DeviceAsked, DeviceTaint, Reach, ResourceClaim, TaintEffectOfDevice,
+};
 
 use crate::capacity::{Taken, taken};
 use crate::catalog::{Catalog, Place, is_reached};
@@ -169,15 +171,22 @@ impl Asking<'_> {
                 return Err(Exclusion::Counters);
             }
         }
-        let tolerated = |taint: &&dovetail_objects::DeviceTaint| {
+        match self.untolerated(one).filter(|_| features.device_taints) {
+            Some(taint) => Err(taint),
+            None => Ok(()),
+        }
+    }
+
+    /// The first taint that keeps it from a device: of its driver, then of rules.
+    fn untolerated(&self, one: &ReachedDevice<'_>) -> Option<Exclusion> {
+        let tolerated = |taint: &DeviceTaint| {
             taint.effect == TaintEffectOfDevice::None
                 || self.asked.tolerations.iter().any(|toleration| toleration.accepts(taint))
         };
-        let taint = one.device.taints.iter().find(|taint| !tolerated(taint));
-        match taint.filter(|_| features.device_taints) {
-            Some(taint) => Err(Exclusion::Taint(taint.key.clone())),
-            None => Ok(()),
-        }
+        let of_driver = one.device.taints.iter().map(|taint| (taint, None));
+        let of_rules = one.taint_rules.iter().map(|rule| (&rule.taint, Some(&rule.meta.name)));
+        let (taint, rule) = of_driver.chain(of_rules).find(|(taint, _)| !tolerated(taint))?;
+        Some(Exclusion::Taint { taint: taint.clone(), rule: rule.cloned() })
     }
 
     /// As upstream names it in errors.

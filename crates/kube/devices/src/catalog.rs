@@ -1,10 +1,11 @@
-//! What drivers offer, classes of devices, and which devices meet which selector.
+//! What drivers offer, classes of devices, rules that taint devices, and which devices meet which
+//! selector.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_model::node::NAME_LABEL;
-use dovetail_objects::{DeviceClass, Labels, Reach, ResourceSlice};
+use dovetail_objects::{DeviceClass, DeviceTaintRule, Labels, Reach, ResourceSlice};
 use rustc_hash::FxHashMap;
 
 use crate::cel::{Language, Selector};
@@ -18,7 +19,7 @@ pub struct Place<'a> {
     pub labels: &'a Labels,
 }
 
-/// Slices and classes by name.
+/// Slices, classes and taint rules by name.
 #[derive(Debug)]
 pub struct Catalog {
     features: Features,
@@ -30,6 +31,7 @@ pub struct Catalog {
     /// Names of slices by driver and pool.
     of_pool: BTreeMap<PoolKey, BTreeSet<Box<str>>>,
     classes: BTreeMap<Box<str>, Arc<DeviceClass>>,
+    taint_rules: BTreeMap<Box<str>, DeviceTaintRule>,
     language: Language,
     /// What was found out before. It only saves time: the same question has the same answer.
     remembered: Mutex<Remembered>,
@@ -65,6 +67,7 @@ impl Catalog {
             of_several: BTreeSet::new(),
             of_pool: BTreeMap::new(),
             classes: BTreeMap::new(),
+            taint_rules: BTreeMap::new(),
             language: Language::default(),
             remembered: Mutex::default(),
         }
@@ -113,6 +116,34 @@ impl Catalog {
         self.classes.remove(name);
     }
 
+    /// Adds or replaces a rule that taints devices.
+    pub fn put_taint_rule(&mut self, rule: DeviceTaintRule) {
+        self.taint_rules.insert(rule.meta.name.clone(), rule);
+    }
+
+    /// Forgets a rule that taints devices.
+    pub fn remove_taint_rule(&mut self, name: &str) {
+        self.taint_rules.remove(name);
+    }
+
+    /// A rule that taints devices.
+    pub fn taint_rule(&self, name: &str) -> Option<&DeviceTaintRule> {
+        self.taint_rules.get(name)
+    }
+
+    /// Names of all rules that taint devices.
+    pub fn taint_rule_names(&self) -> impl Iterator<Item = &str> {
+        self.taint_rules.keys().map(|name| &**name)
+    }
+
+    /// Rules that taint devices of a pool, by name.
+    pub(crate) fn taint_rules_of(&self, driver: &str, pool: &str) -> Vec<&DeviceTaintRule> {
+        let is_for_pool = |rule: &&DeviceTaintRule| {
+            rule.selector.as_ref().is_some_and(|selector| selector.is_for_pool(driver, pool))
+        };
+        self.taint_rules.values().filter(is_for_pool).collect()
+    }
+
     /// A slice.
     pub fn slice(&self, name: &str) -> Option<&ResourceSlice> {
         self.slices.get(name).map(|slice| &**slice)
@@ -132,6 +163,18 @@ impl Catalog {
     pub fn slices_of(&self, node: &str) -> impl Iterator<Item = &ResourceSlice> {
         let names = self.of_node.get(node).into_iter().flatten();
         names.filter_map(|name| self.slice(name))
+    }
+
+    /// Nodes that devices of a pool are in; `None` where others may reach some, too.
+    pub fn nodes_of_pool(&self, driver: &str, pool: &str) -> Option<impl Iterator<Item = &str>> {
+        let nodes: Option<BTreeSet<&str>> = self
+            .slices_of_pool(driver, pool)
+            .map(|slice| match &slice.reach {
+                Reach::Node(node) => Some(&**node),
+                _ => None,
+            })
+            .collect();
+        Some(nodes?.into_iter())
     }
 
     /// Whether any slice has devices that more than one node may reach.

@@ -15,6 +15,7 @@
 //! | `held` | what is allocated |
 //! | `capacity` | how much of a device a request takes |
 //! | `candidates` | the devices that one alternative of a request may have, and why not others |
+//! | `free` | how many devices of a class are free |
 //! | `question` | the question as `core/claims` reads it |
 //! | `allocate` | the answer |
 //! | `written` | an allocation as the API server stores it |
@@ -25,6 +26,7 @@ mod capacity;
 mod catalog;
 mod cel;
 mod features;
+mod free;
 mod held;
 mod look;
 mod pools;
@@ -34,5 +36,6 @@ mod written;
 pub use allocate::{Allotment, GivenDevice, Outcome, allocate};
 pub use catalog::{Catalog, Place};
 pub use features::Features;
+pub use free::free_of_class;
 pub use held::{DeviceKey, Held};
 pub use look::{Exclusion, RequestLook};

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use dovetail_objects::DeviceTaint;
+
 /// What became of the devices that one alternative of a request looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestLook {
@@ -31,8 +33,12 @@ pub enum Exclusion {
     Failed(String),
     /// The node does not reach it.
     Reach,
-    /// It has a taint with this key that the request does not tolerate.
-    Taint(Box<str>),
+    /// It has a taint that the request does not tolerate.
+    Taint {
+        taint: DeviceTaint,
+        /// Name of the DeviceTaintRule that it is of; `None` where its driver states it.
+        rule: Option<Box<str>>,
+    },
     /// Others have it.
     InUse,
     /// It has less left than is asked for, or may not be shared out so.
@@ -80,7 +86,10 @@ impl fmt::Display for Exclusion {
             Self::Selector(number) => write!(out, "not met by selector #{number}"),
             Self::Failed(problem) => write!(out, "where {problem}"),
             Self::Reach => write!(out, "on other nodes"),
-            Self::Taint(key) => write!(out, "with the taint {key}"),
+            Self::Taint { taint, rule: None } => write!(out, "with the taint {taint}"),
+            Self::Taint { taint, rule: Some(rule) } => {
+                write!(out, "with the taint {taint} of DeviceTaintRule {rule}")
+            }
             Self::InUse => write!(out, "in use"),
             Self::Capacity => write!(out, "with too little capacity left"),
             Self::Counters => write!(out, "with too little left in shared counters"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dovetail_claims::{Alternative, Constraint, Demand, Device, Draw, Group, Rule, Supply};
 use dovetail_objects::{
     AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, DeviceAsked, DeviceAttribute,
-    OfferedDevice, ResourceClaim, ResourceSlice,
+    DeviceTaintRule, OfferedDevice, ResourceClaim, ResourceSlice,
 };
 
 use crate::candidates::{Asking, candidates};
@@ -39,6 +39,8 @@ pub(crate) struct ReachedDevice<'c> {
     pub(crate) device: &'c OfferedDevice,
     pub(crate) key: DeviceKey,
     pub(crate) held: Option<&'c HeldDevice>,
+    /// Rules that taint it, beside the taints that its driver states.
+    pub(crate) taint_rules: Vec<&'c DeviceTaintRule>,
     /// What it draws when it is given away for the first time.
     pub(crate) draws: Vec<Draw>,
     /// The counter of each of its capacities, where it can be shared.
@@ -67,7 +69,7 @@ pub(crate) fn reached<'c>(catalog: &'c Catalog, held: &'c Held, place: Place<'_>
     };
     for number in 0..reached.pools.len() {
         if reached.pools[number].is_usable() {
-            reached.add_pool(number, held);
+            reached.add_pool(number, catalog, held);
         }
     }
     reached.sort();
@@ -75,8 +77,9 @@ pub(crate) fn reached<'c>(catalog: &'c Catalog, held: &'c Held, place: Place<'_>
 }
 
 impl<'c> Reached<'c> {
-    fn add_pool(&mut self, number: usize, held: &'c Held) {
+    fn add_pool(&mut self, number: usize, catalog: &'c Catalog, held: &'c Held) {
         let pool = &self.pools[number];
+        let rules = catalog.taint_rules_of(pool.driver, pool.name);
         let mut counters: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for (name, set) in &pool.counter_sets {
             for (counter, value) in &set.counters {
@@ -116,9 +119,17 @@ impl<'c> Reached<'c> {
                     capacity.insert(&**name, self.counters.len());
                     self.counters.push(of.value.to_billionths() - consumed.unwrap_or(0));
                 }
-                let pool = number;
-                let of = ReachedDevice { pool, slice, at, device, key, held, draws, capacity };
-                self.devices.push(of);
+                self.devices.push(ReachedDevice {
+                    pool: number,
+                    slice,
+                    at,
+                    device,
+                    taint_rules: tainting(&rules, &device.name),
+                    key,
+                    held,
+                    draws,
+                    capacity,
+                });
             }
         }
     }
@@ -174,6 +185,14 @@ impl<'c> Reached<'c> {
             devices: self.devices.iter().map(device).collect(),
         }
     }
+}
+
+/// Those of the rules of a pool that taint one of its devices.
+fn tainting<'c>(rules: &[&'c DeviceTaintRule], device: &str) -> Vec<&'c DeviceTaintRule> {
+    let is_for_device = |rule: &&DeviceTaintRule| {
+        rule.selector.as_ref().is_some_and(|selector| selector.is_for_device(device))
+    };
+    rules.iter().copied().filter(is_for_device).collect()
 }
 
 /// The question of what claims get together; an error in upstream's words where they cannot be

@@ -5,9 +5,10 @@ use serde_ignored::Path;
 use serde_json::Value;
 
 use super::{
-    CsiDriver, CsiNode, DeviceClass, DisruptionBudget, HyperNode, Kind, Namespace, Node, Object,
-    PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceClaim, ResourceSlice,
-    StorageCapacity, StorageClass, TopologyLabels, VolumeAttachment, VolumeClaim, workload,
+    CsiDriver, CsiNode, DeviceClass, DeviceTaintRule, DisruptionBudget, HyperNode, Kind, Namespace,
+    Node, Object, PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceClaim,
+    ResourceSlice, StorageCapacity, StorageClass, TopologyLabels, VolumeAttachment, VolumeClaim,
+    workload,
 };
 
 /// The way to a field that is not read.
@@ -39,6 +40,7 @@ fn ignored(kind: Kind, json: &[u8]) -> Option<Vec<Ignored>> {
         Kind::StorageCapacity => ignored_by::<StorageCapacity>(json),
         Kind::DeviceClaim => ignored_by::<ResourceClaim>(json),
         Kind::DeviceClass => ignored_by::<DeviceClass>(json),
+        Kind::DeviceTaintRule => ignored_by::<DeviceTaintRule>(json),
         Kind::DisruptionBudget => ignored_by::<DisruptionBudget>(json),
         Kind::Namespace => ignored_by::<Namespace>(json),
         Kind::Node => ignored_by::<Node>(json),

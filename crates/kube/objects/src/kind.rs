@@ -15,6 +15,8 @@ pub enum Kind {
     DeviceClaim,
     /// `resource.k8s.io/v1` DeviceClass.
     DeviceClass,
+    /// `resource.k8s.io/v1` DeviceTaintRule; older servers have it in another version.
+    DeviceTaintRule,
     /// `v1` Namespace.
     Namespace,
     /// `v1` Node.
@@ -58,7 +60,7 @@ pub enum Kind {
 impl Kind {
     /// All kinds, in the order in which they are best read: pods last, when all they refer to is
     /// known.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Namespace,
         Self::DisruptionBudget,
         Self::KueueTopology,
@@ -75,6 +77,7 @@ impl Kind {
         Self::Claim,
         Self::VolumeAttachment,
         Self::DeviceClass,
+        Self::DeviceTaintRule,
         Self::ResourceSlice,
         Self::DeviceClaim,
         Self::PodGroup,
@@ -105,6 +108,9 @@ impl Kind {
             }
             Self::DeviceClaim => names("ResourceClaim", "resource.k8s.io", "v1", "resourceclaims"),
             Self::DeviceClass => names("DeviceClass", "resource.k8s.io", "v1", "deviceclasses"),
+            Self::DeviceTaintRule => {
+                names("DeviceTaintRule", "resource.k8s.io", "v1", "devicetaintrules")
+            }
             Self::DisruptionBudget => {
                 names("PodDisruptionBudget", "policy", "v1", "poddisruptionbudgets")
             }
@@ -168,6 +174,14 @@ impl Kind {
     /// The version of the API group.
     pub fn version(self) -> &'static str {
         self.names().version
+    }
+
+    /// Versions of older servers that have the same fields, the newest first.
+    pub fn older_versions(self) -> &'static [&'static str] {
+        match self {
+            Self::DeviceTaintRule => &["v1beta2", "v1alpha3"],
+            _ => &[],
+        }
     }
 
     /// The name of the collection in paths.

@@ -32,6 +32,7 @@ mod object;
 mod owner_kind;
 mod persistent_volume;
 mod pod;
+mod pod_extended;
 mod pod_group;
 mod pod_json;
 mod pod_preemption;
@@ -54,7 +55,8 @@ pub use definition::{Definition, yaml};
 pub use devices::{
     AllocatedDevice, Allocation, Asked, AskedCount, BindingConditions, ClaimConstraint,
     ClaimRequest, ConstraintRule, Consumer, CounterSet, DeviceAsked, DeviceAttribute,
-    DeviceCapacity, DeviceClass, DevicePool, DeviceTaint, DeviceToleration, OfferedDevice, Reach,
+    DeviceCapacity, DeviceClass, DeviceCondition, DevicePool, DeviceStatus, DeviceTaint,
+    DeviceTaintRule, DeviceTaintSelector, DeviceToleration, OfferedDevice, Reach, Readiness,
     RequestPolicy, RequestRange, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
     TaintEffectOfDevice,
 };
@@ -74,6 +76,7 @@ pub use object::Object;
 pub use owner_kind::{OwnerKind, owner_kind};
 pub use persistent_volume::{ClaimReference, PersistentVolume};
 pub use pod::{Feature, HostPort, Phase, Pod, PodClaim, Unscheduled};
+pub use pod_extended::{ExtendedClaimStatus, ExtendedContainer, ExtendedMapping, ExtendedRequest};
 pub use pod_group::{INITIALLY_SCHEDULED, NetworkTopology, PodGroup};
 pub use pod_preemption::{
     DISRUPTION_TARGET, NOT_STOPPED, ORDER_BY_SCHEDULER, PREEMPTION_BY_SCHEDULER, PodPreemption,

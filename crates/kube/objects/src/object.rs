@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    CsiDriver, CsiNode, DeviceClass, DisruptionBudget, HyperNode, Kind, Meta, Namespace, Node,
-    PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceClaim, ResourceSlice,
-    StorageCapacity, StorageClass, Strange, TopologyLabels, VolumeAttachment, VolumeClaim,
-    Workload, WorkloadKind, read, workload,
+    CsiDriver, CsiNode, DeviceClass, DeviceTaintRule, DisruptionBudget, HyperNode, Kind, Meta,
+    Namespace, Node, PersistentVolume, Pod, PodGroup, Queue, Reservation, ResourceClaim,
+    ResourceSlice, StorageCapacity, StorageClass, Strange, TopologyLabels, VolumeAttachment,
+    VolumeClaim, Workload, WorkloadKind, read, workload,
 };
 
 /// An object of any watched kind, as far as it could be understood.
@@ -21,6 +21,8 @@ pub enum Object {
     DeviceClaim(Box<ResourceClaim>),
     /// A class of devices (DRA).
     DeviceClass(DeviceClass),
+    /// A taint of devices (DRA).
+    DeviceTaintRule(DeviceTaintRule),
     Namespace(Namespace),
     Node(Box<Node>),
     PersistentVolume(Box<PersistentVolume>),
@@ -68,6 +70,7 @@ impl Object {
             Kind::StorageCapacity => of(kind, json, Self::StorageCapacity),
             Kind::DeviceClaim => of(kind, json, |claim| Self::DeviceClaim(Box::new(claim))),
             Kind::DeviceClass => of(kind, json, Self::DeviceClass),
+            Kind::DeviceTaintRule => of(kind, json, Self::DeviceTaintRule),
             Kind::DisruptionBudget => of(kind, json, Self::DisruptionBudget),
             Kind::Namespace => of(kind, json, Self::Namespace),
             Kind::Node => of(kind, json, |node| Self::Node(Box::new(node))),
@@ -103,6 +106,7 @@ impl Object {
             Self::StorageCapacity(_) => Kind::StorageCapacity,
             Self::DeviceClaim(_) => Kind::DeviceClaim,
             Self::DeviceClass(_) => Kind::DeviceClass,
+            Self::DeviceTaintRule(_) => Kind::DeviceTaintRule,
             Self::DisruptionBudget(_) => Kind::DisruptionBudget,
             Self::Namespace(_) => Kind::Namespace,
             Self::Node(_) => Kind::Node,
@@ -128,6 +132,7 @@ impl Object {
             Self::StorageCapacity(object) => &object.meta,
             Self::DeviceClaim(object) => &object.meta,
             Self::DeviceClass(object) => &object.meta,
+            Self::DeviceTaintRule(object) => &object.meta,
             Self::DisruptionBudget(object) => &object.meta,
             Self::Namespace(object) => &object.meta,
             Self::Node(object) => &object.meta,

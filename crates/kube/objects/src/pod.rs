@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 use super::affinity::{InterPodAffinity, PreferredNode, SpreadConstraint};
 use super::label_set::Labels;
 use super::meta::Meta;
+use super::pod_extended::{ExtendedClaimStatus, ExtendedContainer};
 use super::pod_json::PodJson;
 use super::pod_preemption::PodPreemption;
 use super::pod_volume::PodVolume;
@@ -70,6 +71,10 @@ pub struct Pod {
     pub has_resource_claims: bool,
     /// The resource claims that it refers to.
     pub device_claims: Box<[PodClaim]>,
+    /// The containers that request extended resources; none once it has a node.
+    pub extended: Box<[ExtendedContainer]>,
+    /// The claim by which it has extended resources, as its status says; `None` once it has a node.
+    pub extended_claim: Option<Box<ExtendedClaimStatus>>,
     /// Whether it stops others, and others it.
     pub preemption: PodPreemption,
 }

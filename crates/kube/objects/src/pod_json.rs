@@ -10,6 +10,7 @@ use super::json::{nullable, time_ms};
 use super::label_set::Labels;
 use super::meta::{MIRROR_ANNOTATION, Meta};
 use super::pod::{Feature, HostPort, Phase, Pod, PodClaim, Unscheduled};
+use super::pod_extended::{ExtendedClaimStatus, extended_containers};
 use super::pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PodPreemption, reason_of};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{Amounts, effective, in_force};
@@ -203,6 +204,7 @@ pub(super) struct StatusJson {
     pub(super) resources: Option<StatusResourcesJson>,
     #[serde(deserialize_with = "nullable")]
     resource_claim_statuses: Vec<MadeClaimJson>,
+    extended_resource_claim_status: Option<Box<ExtendedClaimStatus>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -243,6 +245,10 @@ impl PodJson {
         let held = in_force(&self.spec, &self.status);
         let held = (held != requests).then(|| Box::new(held));
         let (ports, features) = (self.spec.host_ports(), self.spec.features());
+        let extended = match self.spec.node_name.is_empty() {
+            true => extended_containers(&self.spec),
+            false => Box::default(),
+        };
         let node_affinity = self.spec.affinity.node_terms().map(Vec::into_boxed_slice);
         let mut preferred_nodes = self.spec.affinity.preferred_nodes();
         let mut images = self.spec.images();
@@ -258,6 +264,8 @@ impl PodJson {
             constraints.into_iter().map(|constraint| constraint.read(labels)).collect()
         };
         let placed = !self.spec.node_name.is_empty();
+        let extended_claim = self.status.extended_resource_claim_status.take();
+        let extended_claim = extended_claim.filter(|_| !placed);
         let (spread, soft_spread) = (read(hard), read(if placed { Vec::new() } else { soft }));
         let scheduled_ms = if placed { self.status.scheduled_ms() } else { 0 };
         let unscheduled = if placed { None } else { self.status.unscheduled() };
@@ -292,6 +300,8 @@ impl PodJson {
             pod_group: self.spec.scheduling_group.pod_group_name,
             has_resource_claims: !self.spec.resource_claims.is_empty(),
             device_claims,
+            extended,
+            extended_claim,
             preemption,
             meta: self.metadata,
         }

@@ -11,6 +11,7 @@ use dovetail_model::{Quantity, Resources};
 use serde::{Deserialize, Deserializer};
 
 use super::json::Amount;
+use super::pod_extended::ExtendedRequest;
 use super::pod_json::{ContainerJson, SpecJson, StatusJson};
 
 /// Amounts by resource name.
@@ -64,6 +65,18 @@ impl Amounts {
         resources
     }
 
+    /// Those of extended resources.
+    pub(super) fn extended(&self) -> Vec<ExtendedRequest> {
+        let requests = self.0.iter().enumerate().map(|(index, (name, amount))| ExtendedRequest {
+            resource: name.clone(),
+            amount: amount.to_units(),
+            index,
+        });
+        let is_extended =
+            |request: &ExtendedRequest| request.amount > 0 && is_prefixed(&request.resource);
+        requests.filter(is_extended).collect()
+    }
+
     fn as_pod(&self) -> Resources {
         let mut resources = Resources { pod_slots: 1, ..self.resources() };
         resources.extended.retain(|_, amount| *amount != 0);
@@ -73,8 +86,11 @@ impl Amounts {
 
 /// Whether kube-scheduler counts the resource: extended ones, huge pages, attachable volumes.
 fn is_counted(name: &str) -> bool {
-    let prefixed = name.contains('/') && !name.starts_with("requests.");
-    prefixed || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
+    is_prefixed(name) || name.starts_with("hugepages-") || name.starts_with("attachable-volumes-")
+}
+
+fn is_prefixed(name: &str) -> bool {
+    name.contains('/') && !name.starts_with("requests.")
 }
 
 /// Whether the resource can be given to a pod as a whole.

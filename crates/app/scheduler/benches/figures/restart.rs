@@ -90,7 +90,7 @@ fn bound_pod(at: usize) -> Value {
 async fn read_lists(stage: &Stage) -> f64 {
     let kinds = served(&stage.client).await.expect("the server's kinds");
     let begun = Instant::now();
-    let reading = kinds.into_iter().map(|kind| read_list(&stage.client, kind));
+    let reading = kinds.into_keys().map(|kind| read_list(&stage.client, kind));
     futures_util::future::join_all(reading).await;
     begun.elapsed().as_secs_f64()
 }

@@ -1,5 +1,6 @@
 //! Pods with claims of devices: the loop of the scheduler without its wires.
 
+use dovetail_cluster::world::{ClaimPart, ClaimWrite};
 use dovetail_control::order::{Order, OrderEnd};
 use dovetail_objects::Kind;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ fn cluster(devices: &[usize]) -> Cluster {
     Cluster::over(server)
 }
 
-fn slice(server: &mut Server, at: usize, devices: usize) {
+pub(crate) fn slice(server: &mut Server, at: usize, devices: usize) {
     let name = format!("n{at}");
     let devices: Vec<Value> = (0..devices).map(|at| json!({"name": format!("d{at}")})).collect();
     let pool = json!({"name": name, "generation": 1, "resourceSliceCount": 1});
@@ -41,7 +42,7 @@ fn with_claim(mut pod: Value, claim: &str) -> Value {
 }
 
 /// The server carries out what is ordered, until nothing more is; which pods are bound.
-fn run(cluster: &mut Cluster) -> Vec<String> {
+pub(crate) fn run(cluster: &mut Cluster) -> Vec<String> {
     let mut bound = Vec::new();
     loop {
         bound.extend(cluster.run());
@@ -54,17 +55,41 @@ fn run(cluster: &mut Cluster) -> Vec<String> {
     }
 }
 
-fn carry_out(cluster: &mut Cluster, order: &Order) {
+pub(crate) fn carry_out(cluster: &mut Cluster, order: &Order) {
     let Order::WriteClaim(write) = order else { panic!("{order:?}") };
-    let key = (Kind::DeviceClaim, "blue".to_owned(), write.claim.name.to_string());
-    let is_it = cluster.server.objects[&key]["metadata"]["resourceVersion"] == *write.version;
-    if is_it {
-        let is_metadata = write.patch["metadata"]["finalizers"].is_array();
-        assert_ne!(write.is_status, is_metadata, "each part has its own address");
-        cluster.server.change(&key, |claim| merge(claim, &write.patch));
-    }
-    let end = if is_it { OrderEnd::Done } else { OrderEnd::Gone };
+    let end = if is_carried_out(cluster, write) { OrderEnd::Done } else { OrderEnd::Gone };
     cluster.scheduler.order_ended(order, end, cluster.now_ms);
+}
+
+fn is_carried_out(cluster: &mut Cluster, write: &ClaimWrite) -> bool {
+    let key = match &write.what {
+        ClaimPart::Pod(pod) => (Kind::Pod, "blue".to_owned(), pod.to_string()),
+        _ => (Kind::DeviceClaim, "blue".to_owned(), write.claim.name.to_string()),
+    };
+    let server = &mut cluster.server;
+    let known = server.objects.get(&key).map(|object| object["metadata"].clone());
+    match (&write.what, known) {
+        (ClaimPart::New, None) => {
+            server.apply(key.0, &key.1, &key.2, write.patch.clone());
+            return true;
+        }
+        (ClaimPart::New, Some(_)) | (_, None) => return false,
+        (ClaimPart::Deletion, Some(known)) => {
+            match known["finalizers"].as_array().is_some_and(|all| !all.is_empty()) {
+                true => server.change(&key, |claim| {
+                    claim["metadata"]["deletionTimestamp"] = json!("2026-11-01T10:00:00Z");
+                }),
+                false => server.delete(&key),
+            }
+            return true;
+        }
+        (_, Some(known)) if known["resourceVersion"] != *write.version => return false,
+        (ClaimPart::Metadata | ClaimPart::Status | ClaimPart::Pod(_), Some(_)) => {}
+    }
+    let is_metadata = write.patch["metadata"]["finalizers"].is_array();
+    assert_eq!(write.what == ClaimPart::Metadata, is_metadata, "each part has its own address");
+    server.change(&key, |object| merge(object, &write.patch));
+    true
 }
 
 /// RFC 7386.
@@ -84,12 +109,12 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-fn claim_of(cluster: &Cluster, name: &str) -> Value {
+pub(crate) fn claim_of(cluster: &Cluster, name: &str) -> Value {
     cluster.server.objects[&(Kind::DeviceClaim, "blue".to_owned(), name.to_owned())].clone()
 }
 
 /// Devices of a claim as `pool/device`.
-fn devices(cluster: &Cluster, claim: &str) -> Vec<String> {
+pub(crate) fn devices(cluster: &Cluster, claim: &str) -> Vec<String> {
     let claim = claim_of(cluster, claim);
     let results = claim["status"]["allocation"]["devices"]["results"].as_array().cloned();
     let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
@@ -97,7 +122,7 @@ fn devices(cluster: &Cluster, claim: &str) -> Vec<String> {
     results.unwrap_or_default().into_iter().map(name).collect()
 }
 
-fn node_of(cluster: &Cluster, pod: &str) -> String {
+pub(crate) fn node_of(cluster: &Cluster, pod: &str) -> String {
     let key = (Kind::Pod, "blue".to_owned(), pod.to_owned());
     cluster.server.objects[&key]["spec"]["nodeName"].as_str().unwrap_or_default().to_owned()
 }
@@ -277,4 +302,110 @@ fn a_pod_with_a_feature_that_is_not_understood_is_left_and_says_which() {
     assert_eq!(run(&mut cluster), names(&[]));
     let reports = cluster.reports().join("\n");
     assert!(reports.contains("request r: field warpSpeed is not understood"), "{reports}");
+}
+
+#[test]
+fn a_rule_that_taints_devices_keeps_pods_from_them_until_it_is_gone() {
+    let mut cluster = cluster(&[1, 1]);
+    let taint = json!({"key": "example.com/broken", "effect": "NoSchedule"});
+    let rule = |pool: &str| json!({"spec": {"deviceSelector": {"pool": pool}, "taint": taint}});
+    cluster.server.apply(Kind::DeviceTaintRule, "", "first", rule("n0"));
+    for at in 0..2 {
+        claim(&mut cluster, &format!("c{at}"), 1);
+        cluster.create(&format!("p{at}"), with_claim(pod(1), &format!("c{at}")));
+    }
+    assert_eq!(run(&mut cluster).len(), 1);
+    let reports = cluster.reports().join("\n");
+    let says = "1 with the taint example.com/broken:NoSchedule of DeviceTaintRule first";
+    assert!(reports.contains(says), "{reports}");
+    cluster.delete(Kind::DeviceTaintRule, "", "first");
+    assert_eq!(run(&mut cluster).len(), 1);
+}
+
+/// A cluster with one device on each of two nodes, which must be attached before its pod starts.
+fn with_conditions() -> Cluster {
+    let mut cluster = cluster(&[1, 1]);
+    for at in 0..2 {
+        let key = (Kind::ResourceSlice, String::new(), format!("n{at}"));
+        cluster.server.change(&key, |slice| {
+            slice["spec"]["devices"][0]["bindingConditions"] = json!(["Attached"]);
+            slice["spec"]["devices"][0]["bindingFailureConditions"] = json!(["Broken"]);
+        });
+    }
+    claim(&mut cluster, "one", 1);
+    cluster.create("p", with_claim(pod(1), "one"));
+    cluster
+}
+
+/// The driver says something of the device of the claim.
+fn driver_says(cluster: &mut Cluster, kind: &str) {
+    let key = (Kind::DeviceClaim, "blue".to_owned(), "one".to_owned());
+    cluster.server.change(&key, |claim| {
+        let device = &claim["status"]["allocation"]["devices"]["results"][0];
+        let condition = json!({"type": kind, "status": "True", "message": "by its fabric"});
+        claim["status"]["devices"] = json!([{"driver": device["driver"], "pool": device["pool"],
+            "device": device["device"], "conditions": [condition]}]);
+    });
+}
+
+#[test]
+fn a_pod_is_bound_when_its_devices_are_ready() {
+    let mut cluster = with_conditions();
+    assert_eq!(run(&mut cluster), names(&[]));
+    let allocation = claim_of(&cluster, "one")["status"]["allocation"].clone();
+    let device = &allocation["devices"]["results"][0];
+    assert_eq!(device["bindingConditions"], json!(["Attached"]));
+    assert_eq!(device["bindingFailureConditions"], json!(["Broken"]));
+    assert!(allocation["allocationTimestamp"].is_string(), "{allocation}");
+    let reports = cluster.reports().join("\n");
+    assert!(reports.contains("until device gpu.example.com/n0/d0 is ready"), "{reports}");
+    driver_says(&mut cluster, "Attached");
+    assert_eq!(run(&mut cluster), names(&["p"]));
+    assert_eq!(devices(&cluster, "one"), ["n0/d0"]);
+}
+
+#[test]
+fn a_claim_gets_devices_again_when_its_device_fails() {
+    let mut cluster = with_conditions();
+    assert_eq!(run(&mut cluster), names(&[]));
+    driver_says(&mut cluster, "Broken");
+    assert_eq!(run(&mut cluster), names(&[]));
+    let status = claim_of(&cluster, "one")["status"].clone();
+    let left = [&status["allocation"], &status["reservedFor"], &status["devices"]];
+    assert!(left.iter().all(|field| field.is_null()), "{status}");
+    let reports = cluster.reports().join("\n");
+    assert!(reports.contains("is not ready (Broken: by its fabric)"), "{reports}");
+    // After a pause it gets a device again.
+    cluster.pass(2_000);
+    assert_eq!(run(&mut cluster), names(&[]));
+    driver_says(&mut cluster, "Attached");
+    assert_eq!(run(&mut cluster), names(&["p"]));
+}
+
+#[test]
+fn a_claim_gets_devices_again_when_its_device_is_late() {
+    let mut cluster = with_conditions();
+    assert_eq!(run(&mut cluster), names(&[]));
+    cluster.pass(599_000);
+    assert_eq!(run(&mut cluster), names(&[]));
+    assert_eq!(devices(&cluster, "one"), ["n0/d0"], "it may take ten minutes");
+    cluster.pass(2_000);
+    assert_eq!(run(&mut cluster), names(&[]));
+    assert!(devices(&cluster, "one").is_empty());
+    let reports = cluster.reports().join("\n");
+    assert!(reports.contains("was not ready on node n0 within 600 s"), "{reports}");
+}
+
+#[test]
+fn the_next_leader_counts_from_when_a_claim_got_its_devices() {
+    let mut cluster = with_conditions();
+    assert_eq!(run(&mut cluster), names(&[]));
+    let (now_ms, server) = (cluster.now_ms, cluster.server);
+    let mut next = Cluster::over(server);
+    next.pass(now_ms + 590_000 - next.now_ms);
+    assert_eq!(run(&mut next), names(&[]));
+    assert_eq!(devices(&next, "one"), ["n0/d0"]);
+    next.pass(11_000);
+    assert_eq!(run(&mut next), names(&[]));
+    assert!(devices(&next, "one").is_empty());
 }

@@ -3,9 +3,11 @@
 mod announce;
 mod bind;
 mod device_claims;
+mod devices_on_server;
 mod differential;
 mod evictions;
 mod exempt;
+mod extended_resources;
 mod forecasts;
 mod freeze;
 mod gang_definitions;

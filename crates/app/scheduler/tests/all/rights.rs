@@ -160,11 +160,12 @@ fn create_objects(control_plane: &ControlPlane) {
 fn claimed() -> [Value; 4] {
     let api = "resource.k8s.io/v1";
     let class = json!({"apiVersion": api, "kind": "DeviceClass", "metadata": {"name": "gpu"},
-        "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}});
+        "spec": {"extendedResourceName": "example.com/gpu",
+            "selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}});
     let pool = json!({"name": "n0", "generation": 1, "resourceSliceCount": 1});
     let slice = json!({"apiVersion": api, "kind": "ResourceSlice", "metadata": {"name": "n0"},
         "spec": {"driver": "gpu.example.com", "nodeName": "n0", "pool": pool,
-            "devices": [{"name": "d0"}]}});
+            "devices": [{"name": "d0"}, {"name": "d1"}]}});
     let request = json!({"name": "r", "exactly": {"deviceClassName": "gpu"}});
     let claim = json!({"apiVersion": api, "kind": "ResourceClaim",
         "metadata": {"name": "device", "namespace": "default"},
@@ -189,6 +190,36 @@ async fn has_its_device(client: &Client) {
     let devices = status.allocation.expect("an allocation").devices.expect("devices");
     assert_eq!(devices.results.expect("results")[0].device, "d0");
     assert_eq!(status.reserved_for.expect("pods")[0].name, "claimed");
+}
+
+/// A pod has an extended resource by a claim, after the claim that another scheduler left for it is
+/// deleted.
+async fn has_a_claim_of_its_own(control_plane: &ControlPlane, client: &Client) {
+    let limits = json!({"limits": {"example.com/gpu": "1"}});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "extended", "namespace": "default"},
+        "spec": {"schedulerName": "dovetail", "schedulingGates": [{"name": "example.com/later"}],
+            "containers": [{"name": "c", "image": "i", "resources": limits}]}});
+    queue_objects::create(control_plane, &pod);
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    let uid = pods.get("extended").await.expect("a pod").metadata.uid;
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "extended", "uid": uid,
+        "controller": true});
+    let left = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+        "metadata": {"name": "left", "namespace": "default", "ownerReferences": [owner],
+            "finalizers": ["resource.kubernetes.io/delete-protection"],
+            "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"}}});
+    queue_objects::create(control_plane, &left);
+    let patch = r#"[{"op": "remove", "path": "/spec/schedulingGates"}]"#;
+    let arguments = ["patch", "pod", "extended", "--type=json", "--patch", patch];
+    let (said, is_done) = queue_objects::kubectl(control_plane, &arguments, "");
+    assert!(is_done, "{said}");
+    queue_objects::until("a node for the pod", async || {
+        pods.get("extended").await.expect("a pod").spec.expect("a spec").node_name.is_some()
+    })
+    .await;
+    let claims = Api::<ResourceClaim>::default_namespaced(client.clone());
+    assert!(claims.get_opt("left").await.expect("an answer").is_none());
 }
 
 /// Waits until the claim is told for which node it is to get its volume.
@@ -287,11 +318,12 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     tokio::time::timeout(PATIENCE, waiting).await.expect("announcements in time");
     is_told_its_node(&client).await;
     has_its_device(&client).await;
+    has_a_claim_of_its_own(&control_plane, &client).await;
     scheduler.stop().await;
     let maps = Api::<ConfigMap>::namespaced(client.clone(), "dovetail");
     let learned = maps.get("dovetail-learned").await.expect("a ConfigMap").data.expect("data");
     let learned: Value = serde_json::from_str(&learned["learnt.json"]).expect("JSON");
-    assert_eq!(learned["learnt"]["histogram"]["arrivals"], 4, "pods that were to be placed");
+    assert_eq!(learned["learnt"]["histogram"]["arrivals"], 5, "pods that were to be placed");
     let placed = pods.get("placed").await.expect("a pod");
     bind_again(&config, &placed).await;
     stop(&config, &pods, &placed, PreemptReason::Priority).await;

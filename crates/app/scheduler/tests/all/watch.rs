@@ -1,12 +1,11 @@
 //! Watches against a server that answers from a script.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use dovetail_apiserver::watch::{Notice, Settings, served, watch};
+use dovetail_apiserver::watch::{Notice, Served, Settings, served, watch};
 use dovetail_cluster::world::Change;
 use dovetail_objects::{Kind, Object};
 use futures_util::stream::{self, StreamExt};
@@ -94,7 +93,7 @@ fn refused(code: u16) -> Answer {
 
 /// The first notices about nodes, in brief; other kinds are absent.
 async fn first(client: &Client, count: usize) -> Vec<String> {
-    let kinds = BTreeSet::from([Kind::Node]);
+    let kinds = Served::from([(Kind::Node, "v1")]);
     let never = Settings { discovery_s: u32::MAX, ..Settings::default() };
     let notices = watch(client, &kinds, never);
     let of_nodes = notices.filter_map(async |notice| match notice {
@@ -209,8 +208,9 @@ async fn kinds_that_a_server_lacks_are_listed_and_empty() {
         path => panic!("{path}"),
     });
     let found = served(&client).await.unwrap();
-    assert_eq!(found, [Kind::Namespace, Kind::Node, Kind::Pod, Kind::StorageClass].into());
-    let nothing = watch(&client, &BTreeSet::new(), Settings::default());
+    let kinds = [Kind::Namespace, Kind::Node, Kind::Pod, Kind::StorageClass];
+    assert_eq!(found, kinds.map(|kind| (kind, "v1")).into());
+    let nothing = watch(&client, &Served::new(), Settings::default());
     let notices: Vec<Notice> = nothing.take(2 * Kind::ALL.len()).collect().await;
     let told = notices.iter().filter(|n| matches!(n, Notice::Change(Change::Absent(_), _))).count();
     let absent = notices.iter().filter(|n| matches!(n, Notice::Absent { .. })).count();
@@ -237,7 +237,7 @@ async fn a_kind_that_a_server_gets_later_is_watched_from_then_on() {
         }
         _ => refused(404),
     });
-    let mut notices = watch(&client, &BTreeSet::new(), Settings::default());
+    let mut notices = watch(&client, &Served::new(), Settings::default());
     let mut seen = Vec::new();
     while !matches!(seen.last(), Some(Notice::Change(Change::Listed(Kind::Node), _))) {
         seen.extend(notices.next().await);
@@ -268,7 +268,7 @@ async fn a_kind_that_a_server_loses_is_empty_until_it_is_back() {
         },
     });
     let never = Settings { discovery_s: u32::MAX, ..Settings::default() };
-    let notices = watch(&client, &BTreeSet::from([Kind::Queue]), never);
+    let notices = watch(&client, &Served::from([(Kind::Queue, Kind::Queue.version())]), never);
     let of_queues = notices.filter_map(async |notice| match notice {
         Notice::Change(Change::Listed(Kind::Queue), _) => Some("listed".to_owned()),
         Notice::Change(Change::Absent(Kind::Queue), _) => Some("absent".to_owned()),
@@ -278,4 +278,48 @@ async fn a_kind_that_a_server_loses_is_empty_until_it_is_back() {
     });
     let seen: Vec<String> = of_queues.take(5).collect().await;
     assert_eq!(seen, ["+a", "listed", "absent", "+b", "listed"]);
+}
+
+/// An older server has rules that taint devices in an older version, and gets the new one.
+#[tokio::test(start_paused = true)]
+async fn a_kind_is_watched_in_the_version_that_the_server_has() {
+    let rule = |name: &str| {
+        json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule",
+            "metadata": {"name": name, "uid": name, "resourceVersion": "1"}})
+    };
+    let resources = json!({"kind": "APIResourceList", "groupVersion": "", "resources": [
+        {"name": "devicetaintrules", "singularName": "", "namespaced": false,
+            "kind": "DeviceTaintRule", "verbs": ["list", "watch"]}]});
+    let lists = Arc::new(AtomicUsize::new(0));
+    let upgraded = Arc::clone(&lists);
+    let (client, _) = client(move |path| {
+        let is_upgraded = upgraded.load(Ordering::Relaxed) > 0;
+        match path {
+            path if path.ends_with("resource.k8s.io/v1") && is_upgraded => {
+                Answer::json(200, &resources)
+            }
+            path if path.ends_with("resource.k8s.io/v1beta2") && !is_upgraded => {
+                Answer::json(200, &resources)
+            }
+            path if path.contains("/v1beta2/devicetaintrules?") && !is_upgraded => {
+                lists.fetch_add(1, Ordering::Relaxed);
+                let events = [event("ADDED", rule("a")), end_of_list(1)];
+                Answer { open: false, ..Answer::events(&events) }
+            }
+            path if path.contains("/v1/devicetaintrules?") && is_upgraded => {
+                Answer::events(&[event("ADDED", rule("b")), end_of_list(9)])
+            }
+            _ => refused(404),
+        }
+    });
+    let kinds = served(&client).await.expect("the server's kinds");
+    assert_eq!(kinds, Served::from([(Kind::DeviceTaintRule, "v1beta2")]));
+    let never = Settings { discovery_s: u32::MAX, ..Settings::default() };
+    let of_rules = watch(&client, &kinds, never).filter_map(async |notice| match notice {
+        Notice::Change(Change::Applied(object), _) => Some(format!("+{}", object.meta().name)),
+        Notice::Change(Change::Absent(Kind::DeviceTaintRule), _) => Some("absent".to_owned()),
+        _ => None,
+    });
+    let seen: Vec<String> = of_rules.take(2).collect().await;
+    assert_eq!(seen, ["+a", "+b"]);
 }

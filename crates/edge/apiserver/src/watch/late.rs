@@ -9,14 +9,14 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use kube::Client;
 use tracing::{debug, info};
 
-use super::served;
+use super::{Served, served};
 
-/// Each of these kinds once the server has it; ends when it has all of them.
+/// Each of these kinds with its version once the server has it; ends when it has all of them.
 pub(super) fn kinds(
     client: Client,
     absent: BTreeSet<Kind>,
     discovery_s: u32,
-) -> BoxStream<'static, Kind> {
+) -> BoxStream<'static, (Kind, &'static str)> {
     let found = stream::unfold((client, absent), move |(client, mut absent)| async move {
         if absent.is_empty() {
             return None;
@@ -24,12 +24,11 @@ pub(super) fn kinds(
         tokio::time::sleep(Duration::from_secs(discovery_s.into())).await;
         let served = served(&client).await.unwrap_or_else(|problem| {
             debug!(%problem, "cannot ask the server which kinds it has");
-            BTreeSet::new()
+            Served::new()
         });
-        let found: BTreeSet<Kind> = absent.intersection(&served).copied().collect();
-        absent.retain(|kind| !found.contains(kind));
+        let found: Served = served.into_iter().filter(|(kind, _)| absent.remove(kind)).collect();
         Some((stream::iter(found), (client, absent)))
     });
-    let told = |kind: &Kind| info!(kind = kind.name(), "the server has this kind by now");
+    let told = |(kind, _): &(Kind, _)| info!(kind = kind.name(), "the server has this kind by now");
     found.flatten().inspect(told).boxed()
 }

@@ -10,9 +10,7 @@ mod served;
 mod source;
 mod watched;
 
-pub use served::served;
-
-use std::collections::BTreeSet;
+pub use served::{Served, served};
 
 use dovetail_objects::Kind;
 use futures_util::stream::{self, BoxStream, StreamExt};
@@ -59,20 +57,16 @@ impl Default for Settings {
 }
 
 /// Watches every kind that the server has, for ever; those that it has later, from then on.
-pub fn watch(
-    client: &Client,
-    served: &BTreeSet<Kind>,
-    settings: Settings,
-) -> BoxStream<'static, Notice> {
-    let sources = Kind::ALL.iter().map(|kind| match served.contains(kind) {
-        true => source::changes(client.clone(), *kind, settings),
-        false => absent(*kind),
+pub fn watch(client: &Client, served: &Served, settings: Settings) -> BoxStream<'static, Notice> {
+    let sources = Kind::ALL.iter().map(|kind| match served.get(kind) {
+        Some(version) => source::changes(client.clone(), (*kind, version), settings),
+        None => absent(*kind),
     });
     let known = stream::select_all(sources);
-    let absent = Kind::ALL.into_iter().filter(|kind| !served.contains(kind)).collect();
+    let absent = Kind::ALL.into_iter().filter(|kind| !served.contains_key(kind)).collect();
     let watched = {
         let client = client.clone();
-        move |kind| source::changes(client.clone(), kind, settings)
+        move |found| source::changes(client.clone(), found, settings)
     };
     let late = late::kinds(client.clone(), absent, settings.discovery_s);
     stream::select(known, late.flat_map_unordered(None, watched)).boxed()

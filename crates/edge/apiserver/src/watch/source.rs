@@ -15,6 +15,8 @@ struct Source {
     client: Client,
     api: Api<Watched>,
     kind: Kind,
+    /// The version in which the server has it.
+    version: &'static str,
     settings: Settings,
     /// Whether lists stream; false once the server has refused that.
     streams: bool,
@@ -25,16 +27,16 @@ struct Source {
     events: BoxStream<'static, watcher::Result<watcher::Event<Watched>>>,
 }
 
-/// Watches one kind, for ever.
+/// Watches one kind in a version that the server has, for ever.
 pub(super) fn changes(
     client: Client,
-    kind: Kind,
+    (kind, version): (Kind, &'static str),
     settings: Settings,
 ) -> BoxStream<'static, Notice> {
-    let api = Api::all_with(client.clone(), &kind);
+    let api = Api::all_with(client.clone(), &(kind, version));
     let events = events(&api, settings, true);
     let (streams, is_gone, next) = (true, false, None);
-    let source = Source { client, api, kind, settings, streams, is_gone, next, events };
+    let source = Source { client, api, kind, version, settings, streams, is_gone, next, events };
     stream::unfold(source, |mut source| async move {
         let notice = source.next().await?;
         Some((notice, source))
@@ -70,26 +72,39 @@ impl Source {
                     return Some(Notice::Change(change, json));
                 }
                 Err(problem) if is_not_found(&problem) && self.is_gone => {}
-                Err(problem)
-                    if is_not_found(&problem)
-                        && is_served_no_more(self.client.clone(), self.kind).await =>
-                {
-                    self.is_gone = true;
-                    // A kind that comes back begins with a list.
-                    self.events = events(&self.api, self.settings, self.streams);
-                    self.next = Some(Notice::Change(Change::Absent(self.kind), None));
-                    return Some(Notice::Absent { kind: self.kind });
+                Err(problem) if is_not_found(&problem) => {
+                    match version_now(&self.client, self.kind).await {
+                        Some(None) => return Some(self.absent()),
+                        Some(Some(version)) if version != self.version => self.change_to(version),
+                        _ => return Some(self.interrupted(problem)),
+                    }
                 }
                 Err(problem) if self.streams && is_refusal(&problem) => {
                     self.streams = false;
                     self.events = events(&self.api, self.settings, false);
                 }
-                Err(problem) => {
-                    let problem = Box::new(problem);
-                    return Some(Notice::Interrupted { kind: self.kind, problem });
-                }
+                Err(problem) => return Some(self.interrupted(problem)),
             }
         }
+    }
+
+    fn interrupted(&self, problem: watcher::Error) -> Notice {
+        Notice::Interrupted { kind: self.kind, problem: Box::new(problem) }
+    }
+
+    /// The server has the kind no more. One that comes back begins with a list.
+    fn absent(&mut self) -> Notice {
+        self.is_gone = true;
+        self.events = events(&self.api, self.settings, self.streams);
+        self.next = Some(Notice::Change(Change::Absent(self.kind), None));
+        Notice::Absent { kind: self.kind }
+    }
+
+    /// The server was upgraded, and has the kind in another version.
+    fn change_to(&mut self, version: &'static str) {
+        self.version = version;
+        self.api = Api::all_with(self.client.clone(), &(self.kind, version));
+        self.events = events(&self.api, self.settings, self.streams);
     }
 
     fn change(&self, event: watcher::Event<Watched>) -> (Change, Option<Box<str>>) {
@@ -109,11 +124,15 @@ impl Source {
     }
 }
 
-/// Whether the server says that it has no such kind: somebody deleted its definition. Kubernetes'
-/// own first kinds are always there, whatever answers in their place.
-async fn is_served_no_more(client: Client, kind: Kind) -> bool {
-    let may_go = !kind.group().is_empty();
-    may_go && served(&client).await.is_ok_and(|served| !served.contains(&kind))
+/// The version in which the server has a kind now: none where its definition was deleted, and
+/// `None` where the server does not say. Kubernetes' own first kinds are always there, whatever
+/// answers in their place.
+async fn version_now(client: &Client, kind: Kind) -> Option<Option<&'static str>> {
+    if kind.group().is_empty() {
+        return None;
+    }
+    let served = served(client).await.ok()?;
+    Some(served.get(&kind).copied())
 }
 
 /// Whether the server does not know what is asked for.

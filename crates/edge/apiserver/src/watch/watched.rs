@@ -55,22 +55,22 @@ impl<'de> Deserialize<'de> for Watched {
 }
 
 impl Resource for Watched {
-    type DynamicType = Kind;
+    type DynamicType = (Kind, &'static str);
     type Scope = DynamicResourceScope;
 
-    fn kind(kind: &Kind) -> Cow<'_, str> {
+    fn kind((kind, _): &Self::DynamicType) -> Cow<'_, str> {
         kind.name().into()
     }
 
-    fn group(kind: &Kind) -> Cow<'_, str> {
+    fn group((kind, _): &Self::DynamicType) -> Cow<'_, str> {
         kind.group().into()
     }
 
-    fn version(kind: &Kind) -> Cow<'_, str> {
-        kind.version().into()
+    fn version((_, version): &Self::DynamicType) -> Cow<'_, str> {
+        (*version).into()
     }
 
-    fn plural(kind: &Kind) -> Cow<'_, str> {
+    fn plural((kind, _): &Self::DynamicType) -> Cow<'_, str> {
         kind.plural().into()
     }
 

@@ -13,6 +13,17 @@ const MIB: i64 = 1 << 20;
 /// `…-SHARED`).
 pub(super) fn devices(node: &Node, resource: &str) -> Vec<Device> {
     let (usable, built_in) = offered(node, resource);
+    alike(node, usable, built_in)
+}
+
+/// The devices of a node that pods have by claims.
+pub(super) fn devices_of_claims(node: &Node, count: i64) -> Vec<Device> {
+    let count = count.clamp(0, MOST_UNITS);
+    alike(node, count, count)
+}
+
+/// Devices of the model that the labels of a node name, of which the first are usable.
+fn alike(node: &Node, usable: i64, built_in: i64) -> Vec<Device> {
     let labels = GpuLabels::read(|key| node.meta.labels.get(key));
     let model = labels.product.unwrap_or_default();
     let mib = labels.memory_mib.filter(|_| !labels.is_replicated()).unwrap_or(0);

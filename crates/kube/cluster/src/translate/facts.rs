@@ -1,6 +1,7 @@
 //! What pods refer to: claims, volumes, classes, drivers, room for volumes.
 
 use dovetail_objects::labels;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_objects::{
@@ -202,7 +203,16 @@ impl Facts {
         if let Some(name) = resource.strip_prefix(labels::DEVICE_CLASS_RESOURCE) {
             return self.device_classes.get(name);
         }
-        self.device_classes.values().find(|class| &*class.extended_resource == resource)
+        // Of several the newest, as in kube-scheduler: so one class can take over from another.
+        let mapped = self.device_classes.values();
+        let mapped = mapped.filter(|class| &*class.extended_resource == resource);
+        mapped.min_by_key(|class| (Reverse(class.meta.created_ms), class.meta.name.clone()))
+    }
+
+    /// Extended resources that device classes name, each once.
+    pub fn resources_of_classes(&self) -> BTreeSet<&str> {
+        let names = self.device_classes.values().map(|class| &*class.extended_resource);
+        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// Adds or replaces a device class.

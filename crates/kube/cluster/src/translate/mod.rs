@@ -7,6 +7,7 @@
 pub mod counting;
 mod devices;
 mod disks;
+mod extended;
 mod facts;
 pub mod gang;
 pub mod levels;
@@ -25,10 +26,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub use devices::{devices_not_counted, whole_devices};
+pub use extended::device_requests;
 pub use facts::{Facts, Offers};
 pub use node::{NodeSetting, node, twice_offered};
 pub use not_yet::NotYet;
-pub use pod::{Held, held, kept_away_by, pod};
+pub use pod::{Held, held, kept_away_by, pod, pod_with_devices};
 pub use preemption::preemption_rules;
 pub use run_time::{said_run_time, started_ms, unreadable_run_time};
 

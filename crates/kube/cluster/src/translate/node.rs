@@ -6,7 +6,7 @@ use dovetail_model::{Condition, Knowledge, Node as ModelNode};
 use dovetail_objects::{CsiNode, Node};
 
 use super::Rules;
-use super::devices::devices;
+use super::devices::{devices, devices_of_claims};
 
 /// What is known about a node from elsewhere.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct NodeSetting<'a> {
     pub csi: Option<&'a CsiNode>,
     /// Drivers that offer devices of the node through resource slices (DRA).
     pub device_drivers: BTreeSet<&'a str>,
+    /// Extended resources that it has by devices of claims (DRA), with how many of each.
+    pub by_claims: &'a [(Box<str>, i64)],
     /// Its domains of topology levels, as labels that no real node has.
     pub domains: &'a [(String, String)],
     /// Whether a pod there holds nobody knows what.
@@ -40,11 +42,18 @@ pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode 
     }
     let mut allocatable = node.allocatable.clone();
     allocatable.extended.remove(&rules.device_resource);
+    let mut devices = devices(node, &rules.device_resource);
+    for (resource, amount) in setting.by_claims {
+        match **resource == *rules.device_resource {
+            true => devices = devices_of_claims(node, *amount),
+            false => _ = allocatable.extended.insert(resource.to_string(), *amount),
+        }
+    }
     let unusable = setting.unknown_holder || !twice_offered(node, setting).is_empty();
     ModelNode {
         name: (*node.meta.name).into(),
         allocatable,
-        devices: devices(node, &rules.device_resource),
+        devices,
         knowledge: Knowledge::Counted,
         attach_limits,
         labels,

@@ -151,14 +151,46 @@ pub enum NotYet {
         /// For each request what excludes how many devices.
         problem: String,
     },
-    /// Devices for all pods of a gang were not free together.
+    /// Devices for all claims of a pod, or of its gang, were not free together.
     #[error(
-        "node {node} and others did not have the devices for the claims of all pods of the gang together; dovetail \
-         retries the gang"
+        "node {node} did not have the devices for the claims of the pod, or of its gang, together; dovetail retries \
+         the pod"
     )]
     DevicesTaken {
         /// The node that was chosen for the first.
         node: String,
+    },
+    /// A claim for its extended resources is left of an attempt to start it.
+    #[error(
+        "resourceclaim \"{claim}\" is left of an attempt to start the pod; dovetail deletes it, then retries \
+         the pod"
+    )]
+    DeviceClaimLeft { claim: String },
+    /// A device of a claim says that it will not be ready.
+    #[error(
+        "device {device} of resourceclaim \"{claim}\" is not ready ({condition}): see what its driver reports; dovetail \
+         deallocates the claim and retries the pod"
+    )]
+    DeviceFailed {
+        claim: String,
+        /// As `driver/pool/device`.
+        device: String,
+        /// The condition that says so, with what it says.
+        condition: String,
+    },
+    /// A device of a claim was not ready in time.
+    #[error(
+        "device {device} of resourceclaim \"{claim}\" was not ready on node {node} within {within_s} s: see whether its \
+         driver runs; dovetail deallocates the claim and retries the pod"
+    )]
+    DeviceNotReady {
+        claim: String,
+        /// As `driver/pool/device`.
+        device: String,
+        /// The node that was chosen.
+        node: String,
+        /// How long it was waited for, in seconds.
+        within_s: u64,
     },
     /// A claim has devices that the chosen node does not reach.
     #[error(
@@ -171,14 +203,13 @@ pub enum NotYet {
     },
     /// It refers to resource claims.
     #[error(
-        "the pod refers to resource claims (dynamic resource allocation), which dovetail does not \
-         place yet"
+        "the pod refers to resource claims (dynamic resource allocation), whose devices are not known here"
     )]
     ResourceClaims,
     /// An extended resource that only DRA can give.
     #[error(
         "resource {resource} is offered by no node's device plugin, and device class {class} maps \
-         it to dynamic resource allocation, which dovetail does not place yet"
+         it to dynamic resource allocation, whose devices are not known here"
     )]
     ResourceByClass {
         resource: String,
@@ -312,6 +343,9 @@ impl NotYet {
                 | Self::DeviceClaimNotMade { .. }
                 | Self::DeviceClaimDeleting { .. }
                 | Self::DevicesTaken { .. }
+                | Self::DeviceClaimLeft { .. }
+                | Self::DeviceFailed { .. }
+                | Self::DeviceNotReady { .. }
                 | Self::DevicesElsewhere { .. }
                 | Self::NotBound { .. }
         )

@@ -28,7 +28,14 @@ const FRACTION_PREFIX: &str = "volcano.sh/vgpu-";
 /// What a pod needs of its node. Two things depend on other pods and are left to the caller: which
 /// counters of others count it, and whose anti-affinity keeps it away.
 pub fn pod(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requirement, NotYet> {
-    refuse(pod, facts)?;
+    refuse_devices(pod, facts)?;
+    pod_with_devices(pod, facts, rules)
+}
+
+/// The same for callers that see to the devices of its claims, and to those by which it has
+/// extended resources.
+pub fn pod_with_devices(pod: &Pod, facts: &Facts, rules: &Rules) -> Result<Requirement, NotYet> {
+    refuse(pod)?;
     let (resources, devices) = split(&pod.requests, rules);
     let device = match devices {
         0 => DeviceRequest::None,
@@ -168,11 +175,23 @@ pub fn kept_away_by(term: &dovetail_objects::PodTerm) -> CounterRule {
     }
 }
 
-/// What dovetail leaves alone.
-fn refuse(pod: &Pod, facts: &Facts) -> Result<(), NotYet> {
+/// What needs devices of claims.
+fn refuse_devices(pod: &Pod, facts: &Facts) -> Result<(), NotYet> {
     if pod.has_resource_claims {
         return Err(NotYet::ResourceClaims);
     }
+    let by_class = pod.requests.extended.keys().find_map(|resource| {
+        let class = facts.device_class_for(resource).filter(|_| !facts.offers.has(resource))?;
+        Some((resource.clone(), class.meta.name.to_string()))
+    });
+    match by_class {
+        Some((resource, class)) => Err(NotYet::ResourceByClass { resource, class }),
+        None => Ok(()),
+    }
+}
+
+/// What dovetail leaves alone.
+fn refuse(pod: &Pod) -> Result<(), NotYet> {
     if gang_of(pod)?.is_none() {
         let said = |name: &&str| pod.meta.annotations.get(name).is_some_and(|value| value != "1");
         if let Some(annotation) = TERMS_OF_GANGS.into_iter().find(said) {
@@ -188,11 +207,6 @@ fn refuse(pod: &Pod, facts: &Facts) -> Result<(), NotYet> {
         if FRACTION_RESOURCES.contains(&resource.as_str()) || resource.starts_with(FRACTION_PREFIX)
         {
             return Err(NotYet::Fraction { by: format!("resource {resource}") });
-        }
-        let class = facts.device_class_for(resource).filter(|_| !facts.offers.has(resource));
-        if let Some(class) = class {
-            let class = class.meta.name.to_string();
-            return Err(NotYet::ResourceByClass { resource: resource.clone(), class });
         }
     }
     let unreadable = |selector: &LabelSelector| match selector {

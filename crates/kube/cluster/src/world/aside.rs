@@ -10,6 +10,7 @@ use super::key::ClaimKey;
 use super::objects::Objects;
 use super::objects::device_claims::Standing;
 use super::readings::device_claims::{on_node, without};
+use super::readings::extended::extended_claim;
 
 /// Devices that are set aside for pods whose nodes are decided, to be changed.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ impl<'w> DevicesAside<'w> {
     /// devices within reach keep them.
     pub fn set(self, decided: &[(PodId, NodeName)]) -> Option<Vec<Event>> {
         let objects = &mut self.index.objects;
+        let nodes = decided.iter().map(|(_, node)| node.clone());
         for (at, (pod, node)) in decided.iter().enumerate() {
             let Some(given) = given(objects, *pod, node) else {
                 let before: Vec<PodId> = decided[..at].iter().map(|(pod, _)| *pod).collect();
@@ -38,21 +40,17 @@ impl<'w> DevicesAside<'w> {
                 objects.device_claims.set_aside(&key, (*pod, node), allotment);
             }
         }
-        Some(self.settle())
+        objects.devices_set_aside(nodes);
+        Some(self.index.settle())
     }
 
     /// Gives back what was set aside for the claims of pods that go nowhere.
     pub fn give_back(self, pods: &[PodId]) -> Vec<Event> {
-        match self.index.objects.device_claims.give_back(pods) {
-            true => self.settle(),
-            false => Vec::new(),
+        let nodes = self.index.objects.device_claims.give_back(pods);
+        if nodes.is_empty() {
+            return Vec::new();
         }
-    }
-
-    fn settle(self) -> Vec<Event> {
-        let Objects { device_claims, pods, dirty, .. } = &mut self.index.objects;
-        device_claims.forget_surveys();
-        dirty.pods.extend(pods.unplaced_with_device_claims());
+        self.index.objects.devices_set_aside(nodes.into_iter());
         self.index.settle()
     }
 }
@@ -70,6 +68,8 @@ fn given(objects: &Objects, pod: PodId, node: &NodeName) -> Option<Vec<(ClaimKey
             Standing::Open | Standing::Own => to_allocate.push(claim),
         }
     }
+    let extended = extended_claim(objects, pod, node);
+    to_allocate.extend(extended.as_ref().map(|extended| &extended.claim));
     if to_allocate.is_empty() {
         return Some(Vec::new());
     }

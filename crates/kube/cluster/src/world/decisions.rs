@@ -176,6 +176,12 @@ impl World {
         self.index.settle()
     }
 
+    /// Nodes are decided for these pods, and they start when these devices, of their claims or of
+    /// others of their gang, are ready.
+    pub fn wait_for_devices(&mut self, pods: &[PodId], devices: &[String]) {
+        self.index.wait_for_devices(pods, devices);
+    }
+
     /// Nodes are decided for these pods, and they start when these claims have their volumes there:
     /// each waits for its own, or, if it has none without, for those of the others.
     pub fn wait_for_volumes(&mut self, pods: &[PodId], missing: &[ClaimKey]) {

@@ -39,10 +39,7 @@ impl Index {
             Object::Pod(pod) => self.put_pod(pod, false),
             Object::Strange(kind, strange) => self.put_unreadable(kind, strange),
             object => {
-                let Objects { device_claims, pods, dirty, .. } = &mut self.objects;
-                if device_claims.note(&object) {
-                    dirty.pods.extend(pods.unplaced_with_device_claims());
-                }
+                self.objects.note_devices(&object);
                 self.objects.put(object);
             }
         }
@@ -58,10 +55,7 @@ impl Index {
                 }
             }
             kind => {
-                let Objects { device_claims, pods, dirty, .. } = &mut self.objects;
-                if device_claims.note_gone(kind, namespace, name) {
-                    dirty.pods.extend(pods.unplaced_with_device_claims());
-                }
+                self.objects.note_devices_gone(kind, namespace, name);
                 self.objects.remove(kind, namespace, name);
             }
         }
@@ -130,6 +124,11 @@ impl Index {
             }
             None => objects.pods.insert(PodEntry::new(pod, is_unreadable)),
         };
+        let uid = objects.pods.get(slot).pod.meta.uid.clone();
+        objects.mark_node_of_extended(&uid, &node);
+        if objects.pods.take_newly_asked() {
+            objects.mark_nodes();
+        }
         if (is_unreadable || was_unreadable) && !node.is_empty() {
             objects.dirty.nodes.insert(node);
         }
@@ -160,6 +159,7 @@ impl Index {
         objects.dirty.pods.remove(&slot);
         objects.pods.set_id(slot, None, false);
         let entry = objects.pods.remove(slot);
+        objects.mark_node_of_extended(&entry.pod.meta.uid, &entry.pod.node);
         if entry.is_unreadable && !entry.pod.node.is_empty() {
             objects.dirty.nodes.insert(entry.pod.node.clone());
         }
@@ -288,6 +288,17 @@ impl Index {
         let Self { objects, feed, .. } = self;
         Running { objects, feed }.note_protection(jobs);
         self.settle()
+    }
+
+    /// Nodes are decided for these pods, and they start when these devices are ready.
+    pub(crate) fn wait_for_devices(&mut self, pods: &[PodId], devices: &[String]) {
+        let known = &self.objects.pods;
+        for entry in pods.iter().filter_map(|pod| known.by_id(*pod)).map(|slot| known.get(slot)) {
+            let Some(decision) = known.decision_of(entry) else { continue };
+            let (pod, node) = (PodKey::of(&entry.pod), decision.bind.node.to_string());
+            let devices = devices.to_vec();
+            self.feed.reports.push(Report::WaitsForDevices { pod, devices, node });
+        }
     }
 
     /// A node is decided for a pod, and it waits for volumes there: for those of its `own` claims,

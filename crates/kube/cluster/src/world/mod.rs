@@ -51,13 +51,13 @@ pub use objects::exempt::Exempt;
 use objects::listing::Listings;
 pub use readings::decided::DECISION;
 pub use report::{
-    Gathering, Report, group_waits_for_volumes, how_many, waits_for_members, waits_for_volumes,
-    waits_for_volumes_of_others,
+    Gathering, Report, group_waits_for_volumes, how_many, waits_for_devices, waits_for_members,
+    waits_for_volumes, waits_for_volumes_of_others,
 };
 pub use settings::{Patience, Settings, VolumePatience};
 pub use views::{
-    ClaimWrite, DeviceClaimView, GangLook, GangView, MemberLook, NodeView, PodView, PreemptionView,
-    QueueView, ReservationView, VolumeView,
+    ClaimPart, ClaimWrite, DeviceClaimView, DevicePatience, GangLook, GangView, MemberLook,
+    NodeView, PodView, PreemptionView, QueueView, ReservationView, VolumeView,
 };
 
 /// A change of the objects on the server, as a watch delivers it.

@@ -62,6 +62,15 @@ pub fn waits_for_volumes(claims: &[String], node: &str) -> String {
     format!("room is reserved for it on {node} until {its} {shown} {have} there")
 }
 
+/// What a pod says whose devices become ready before it starts.
+pub fn waits_for_devices(devices: &[String], node: &str) -> String {
+    let (device, are) = match devices.len() {
+        1 => ("device", "is"),
+        _ => ("devices", "are"),
+    };
+    format!("room is reserved for it on {node} until {device} {} {are} ready", first_of(devices))
+}
+
 /// What a pod without such claims says that starts with others that have some.
 pub fn waits_for_volumes_of_others(claims: &[String], node: &str) -> String {
     format!("room is reserved for it on {node} until {}", volumes_of_a_gang(claims))
@@ -187,6 +196,16 @@ pub enum Report {
         name: String,
         /// Names of the claims.
         claims: Vec<String>,
+    },
+    /// A node is decided for a pod of ours, and devices of its claims, or of others of its gang,
+    /// become ready before it starts.
+    #[error("pod {pod} waits for devices: {}", waits_for_devices(.devices, .node))]
+    WaitsForDevices {
+        pod: PodKey,
+        /// As `driver/pool/device`.
+        devices: Vec<String>,
+        /// Name of the node.
+        node: String,
     },
     /// A native group waits for pods.
     #[error("podgroup {namespace}/{name} waits for members: {}", waits_for_members(.gang, *.gathering))]

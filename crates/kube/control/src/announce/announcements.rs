@@ -102,7 +102,7 @@ impl Pod {
             return None;
         }
         // A pod that could not start is tried again: that it waits for volumes again is no news.
-        let is_retry = says.reason == Reason::Volumes;
+        let is_retry = matches!(says.reason, Reason::Volumes | Reason::Devices);
         if is_retry && self.told.is_some_and(|(_, at_ms)| now_ms < at_ms + REPEAT_MS) {
             return None;
         }

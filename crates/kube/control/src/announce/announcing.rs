@@ -117,6 +117,10 @@ impl Announcing {
                 let waiting = Waiting::for_members(gang, *gathering);
                 self.book.waits(pod.clone(), waiting, now_ms);
             }
+            Said::WaitsForDevices { pod, devices, node } => {
+                let waiting = Waiting::for_devices(devices, node);
+                self.book.waits(pod.clone(), waiting, now_ms);
+            }
             Said::WaitsForVolumes { pod, claims, node } => {
                 let waiting = Waiting::for_volumes(claims, node);
                 self.book.waits(pod.clone(), waiting, now_ms);

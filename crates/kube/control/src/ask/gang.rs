@@ -162,7 +162,7 @@ pub(super) fn state_of(why: &NotYet) -> &'static str {
     match Waiting::left_untouched(why).reason {
         Reason::Failed => "not_started",
         Reason::LeftUntouched => "left_untouched",
-        Reason::Pending(_) | Reason::Volumes => "waits",
+        Reason::Pending(_) | Reason::Volumes | Reason::Devices => "waits",
     }
 }
 

@@ -8,8 +8,8 @@ use dovetail_objects::Pod;
 use serde::Serialize;
 
 use crate::status::{
-    COULD_NOT_START, RESERVED_FOR_LOST, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION,
-    WAITING_FOR_VOLUMES, Waiting,
+    COULD_NOT_START, RESERVED_FOR_LOST, WAITING_FOR_DEVICES, WAITING_FOR_QUOTA,
+    WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, Waiting,
 };
 
 /// A gang or a pod that nothing is decided about as it is.
@@ -21,7 +21,7 @@ pub struct NotInLine {
     pub queue: String,
     /// Its pods that wait.
     pub pods: usize,
-    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes`,
+    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes`, `WaitingForDevices`,
     /// `WaitingForReservation` or `WaitingForQuota`.
     pub reason: &'static str,
     /// Why, for people.
@@ -99,7 +99,7 @@ fn not_started(world: &World) -> Vec<NotInLine> {
 /// Why a scheduler has not started a pod that has its place, as the pod says.
 pub(super) fn why_not_started(pod: &Pod) -> Option<(&'static str, &str)> {
     let said = pod.unscheduled.as_ref()?;
-    let words = [COULD_NOT_START, WAITING_FOR_VOLUMES];
+    let words = [COULD_NOT_START, WAITING_FOR_VOLUMES, WAITING_FOR_DEVICES];
     let word = words.into_iter().find(|word| *said.reason == **word);
     let word = word.or_else(|| waits_for_reservation(pod).map(|_| WAITING_FOR_RESERVATION))?;
     Some((word, &said.message))

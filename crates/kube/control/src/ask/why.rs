@@ -13,7 +13,7 @@ use super::not_in_line::{waits_for_quota, waits_for_reservation, why_not_started
 use super::reservations::{ReservationLine, of_job};
 use super::starts::starts;
 use crate::schedule::Scheduler;
-use crate::status::{COULD_NOT_START, Obstacle, WAITING_FOR_VOLUMES};
+use crate::status::{COULD_NOT_START, Obstacle, WAITING_FOR_DEVICES, WAITING_FOR_VOLUMES};
 
 /// Which pod or gang is asked about.
 #[derive(Clone, Debug)]
@@ -189,7 +189,8 @@ fn waits_for_volumes(
 ) -> Option<String> {
     let says = |pod: &PodId| {
         let said = why_not_started(world.pods().pod_of(*pod)?);
-        said.filter(|(word, _)| *word == WAITING_FOR_VOLUMES).map(|(_, message)| message.to_owned())
+        let waits = |word: &str| word == WAITING_FOR_VOLUMES || word == WAITING_FOR_DEVICES;
+        said.filter(|(word, _)| waits(word)).map(|(_, message)| message.to_owned())
     };
     let itself = pods.iter().filter(|pod| is_it(pod)).find_map(says);
     itself.or_else(|| pods.iter().find_map(says))

@@ -1,7 +1,7 @@
 //! The requests of single writes about pods and claims. Each names the UID, so that it may be sent
 //! again: another object of the same name is never meant.
 
-use dovetail_cluster::world::{ClaimKey, ClaimWrite, PodKey};
+use dovetail_cluster::world::{ClaimKey, ClaimPart, ClaimWrite, PodKey};
 use dovetail_objects::{DISRUPTION_TARGET, SELECTED_NODE};
 use serde_json::{Value, json};
 
@@ -151,12 +151,25 @@ fn leave(pod: &PodKey, how: Leaves, options: &Value) -> Request {
 }
 
 fn write_claim(write: &ClaimWrite) -> Request {
-    let ClaimKey { namespace, name, .. } = &write.claim;
-    let part = if write.is_status { "/status" } else { "" };
-    let path =
-        format!("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}{part}");
-    let body = write.patch.to_string().into_bytes();
-    Request::new(Class::Claim, Method::Patch, path, (MERGE, body))
+    let ClaimKey { namespace, name, uid } = &write.claim;
+    let all = format!("/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims");
+    let patch = write.patch.to_string();
+    let (method, path, body) = match &write.what {
+        ClaimPart::New => (Method::Post, all, (JSON, patch)),
+        ClaimPart::Metadata => (Method::Patch, format!("{all}/{name}"), (MERGE, patch)),
+        ClaimPart::Status => (Method::Patch, format!("{all}/{name}/status"), (MERGE, patch)),
+        ClaimPart::Deletion => {
+            let options = json!({"kind": "DeleteOptions", "apiVersion": "v1",
+                "preconditions": {"uid": uid}});
+            (Method::Delete, format!("{all}/{name}"), (JSON, options.to_string()))
+        }
+        ClaimPart::Pod(pod) => {
+            let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/status");
+            (Method::Patch, path, (MERGE, patch))
+        }
+    };
+    let (content, body) = body;
+    Request::new(Class::Claim, method, path, (content, body.into_bytes()))
 }
 
 fn select_node(claim: &ClaimKey, version: &str, node: &str) -> Request {
@@ -241,6 +254,33 @@ mod tests {
             assert_eq!(options(&Step::Leave(key(), how))["dryRun"], Value::Null);
             assert_eq!(options(&Step::Leave(key(), how))["preconditions"]["uid"], "u");
         }
+    }
+
+    #[test]
+    fn each_part_of_a_claim_is_written_at_its_own_address() {
+        let claim = ClaimKey { namespace: "n".into(), name: "c".into(), uid: "u".into() };
+        let made = |what| {
+            let (claim, version) = (claim.clone(), "7".into());
+            let write = Box::new(ClaimWrite { claim, version, what, patch: json!({"a": 1}) });
+            request(&Step::WriteClaim(write), &Nomination::Alone, "s", 0)
+        };
+        let all = "/apis/resource.k8s.io/v1/namespaces/n/resourceclaims";
+        for (what, method, path) in [
+            (ClaimPart::New, Method::Post, all.to_owned()),
+            (ClaimPart::Metadata, Method::Patch, format!("{all}/c")),
+            (ClaimPart::Status, Method::Patch, format!("{all}/c/status")),
+            (ClaimPart::Deletion, Method::Delete, format!("{all}/c")),
+            (
+                ClaimPart::Pod("p".into()),
+                Method::Patch,
+                "/api/v1/namespaces/n/pods/p/status".to_owned(),
+            ),
+        ] {
+            let made = made(what);
+            assert_eq!((made.method, made.path), (method, path));
+        }
+        let deletion: Value = serde_json::from_slice(&made(ClaimPart::Deletion).body).unwrap();
+        assert_eq!(deletion["preconditions"]["uid"], "u", "never another claim of its name");
     }
 
     #[test]

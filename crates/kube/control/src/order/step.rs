@@ -1,7 +1,7 @@
 //! One write about a pod or a claim: what it is called, which right it needs, and what an answer to
 //! it means.
 
-use dovetail_cluster::world::{ClaimKey, ClaimWrite, PodKey};
+use dovetail_cluster::world::{ClaimKey, ClaimPart, ClaimWrite, PodKey};
 use dovetail_model::PreemptReason;
 
 use super::eviction::{EvictionCause, Leaves, NotEvicted};
@@ -81,10 +81,13 @@ impl Step {
                 "create on pods/eviction"
             }
             Self::SelectNode(..) => "patch on persistentvolumeclaims",
-            Self::WriteClaim(write) if write.is_status => {
-                "patch on resourceclaims/status and resourceclaims/binding"
-            }
-            Self::WriteClaim(_) => "patch on resourceclaims",
+            Self::WriteClaim(write) => match write.what {
+                ClaimPart::New => "create on resourceclaims",
+                ClaimPart::Metadata => "patch on resourceclaims",
+                ClaimPart::Status => "patch on resourceclaims/status and resourceclaims/binding",
+                ClaimPart::Deletion => "delete on resourceclaims",
+                ClaimPart::Pod(_) => "patch on pods/status",
+            },
         }
     }
 
@@ -112,7 +115,12 @@ impl Step {
             Self::Nominate(_, node, _) if node.is_empty() => "clear the nominated node of the pod",
             Self::Nominate(..) => "nominate a node for the pod",
             Self::SelectNode(..) => "select the node of the claim",
-            Self::WriteClaim(_) => "write the devices of the claim",
+            Self::WriteClaim(write) => match write.what {
+                ClaimPart::New => "create the claim for the extended resources of its pod",
+                ClaimPart::Metadata | ClaimPart::Status => "write the devices of the claim",
+                ClaimPart::Deletion => "delete the claim: its pod does not start",
+                ClaimPart::Pod(_) => "name the claim in the status of its pod",
+            },
         }
     }
 }

@@ -9,7 +9,9 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::translate::NotYet;
-use dovetail_cluster::world::{ClaimKey, DeviceClaimView, DevicesAside, Stage};
+use dovetail_cluster::world::{
+    ClaimKey, ClaimWrite, DeviceClaimView, DevicePatience, DevicesAside, Stage,
+};
 use dovetail_model::{NodeName, PodId};
 
 use super::dispatch::Dispatch;
@@ -20,6 +22,11 @@ use crate::order::{Order, OrderEnd};
 
 /// How long the claims of a decision may take to be written.
 const WAIT_MS: u64 = 60_000;
+/// How long devices with binding conditions may take to be ready; kube-scheduler's
+/// `bindingTimeout`.
+const READY_WITHIN_MS: u64 = 600_000;
+/// After how long a claim is removed again, if the server did not do it.
+const REMOVE_AGAIN_MS: u64 = 60_000;
 
 /// Decisions whose claims are being written.
 #[derive(Debug, Default)]
@@ -28,7 +35,18 @@ pub(super) struct Claiming {
     open: BTreeMap<u64, Open>,
     /// The version of each claim that a write was ordered for, and what went wrong with it.
     written: BTreeMap<ClaimKey, (Box<str>, Option<String>)>,
+    /// Claims that are being removed.
+    removed: BTreeMap<ClaimKey, Removal>,
     is_stale: bool,
+}
+
+/// A claim that is being removed, because its pod has not started.
+#[derive(Debug)]
+struct Removal {
+    /// The version for which a write was ordered.
+    version: Box<str>,
+    /// When it is ordered again, after the server did not carry it out.
+    again_ms: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -37,11 +55,20 @@ struct Open {
     until_ms: u64,
     /// Whether devices are set aside for all of them.
     is_set_aside: bool,
+    /// Since when all claims are written.
+    written_ms: Option<u64>,
+    /// Devices that were not ready when that was last reported.
+    reported: Vec<String>,
 }
 
 /// How far the claims of a job are.
 enum Progress {
     Waits(Vec<Order>),
+    /// All is written, and these devices become ready first.
+    NotReady {
+        devices: Vec<String>,
+        until_ms: u64,
+    },
     Ready,
     Void,
     Failed(u64, NotYet),
@@ -53,9 +80,10 @@ impl Claiming {
         self.open.values().map(|open| open.numbers.len()).sum()
     }
 
-    /// When the first is given up.
+    /// When the first is given up, or a claim is to be removed again.
     pub(super) fn due_ms(&self) -> Option<u64> {
-        self.open.values().map(|open| open.until_ms).min()
+        let removals = self.removed.values().filter_map(|removal| removal.again_ms);
+        self.open.values().map(|open| open.until_ms).chain(removals).min()
     }
 
     /// Something has changed.
@@ -64,8 +92,14 @@ impl Claiming {
     }
 
     /// Notes what became of a write. What was done, or came too late, the watch shows.
-    pub(super) fn written(&mut self, claim: &ClaimKey, version: &str, end: OrderEnd) {
+    pub(super) fn written(&mut self, write: &ClaimWrite, end: OrderEnd, now_ms: u64) {
+        let (claim, version) = (&write.claim, &*write.version);
         self.is_stale = true;
+        if let Some(removal) = self.removed.get_mut(claim)
+            && matches!(end, OrderEnd::Refused { .. } | OrderEnd::Unanswered { .. })
+        {
+            removal.again_ms = Some(now_ms.saturating_add(REMOVE_AGAIN_MS));
+        }
         let problem = match end {
             OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => None,
             OrderEnd::Refused { code, message } => {
@@ -86,14 +120,17 @@ impl Dispatch {
         let decisions = known.world.decisions();
         let view = DeviceClaimView::of(&known.world);
         let has_any = |number: &u64| {
-            decisions.get(*number).is_some_and(|decision| view.has_any(decision.pod))
+            let decision = decisions.get(*number);
+            decision.is_some_and(|decision| view.has_any(decision.pod, &decision.bind.node))
         };
         let Some(first) = numbers.first().copied().filter(|_| numbers.iter().any(has_any)) else {
             return self.send_when_provisioned(known, numbers);
         };
         advance(known.world.decisions_mut(), &numbers, Stage::Provisioning);
         let until_ms = known.now_ms.saturating_add(WAIT_MS);
-        self.claiming.open.insert(first, Open { numbers, until_ms, is_set_aside: false });
+        let (is_set_aside, written_ms, reported) = (false, None, Vec::new());
+        let open = Open { numbers, until_ms, is_set_aside, written_ms, reported };
+        self.claiming.open.insert(first, open);
         self.claiming.is_stale = true;
     }
 
@@ -119,9 +156,17 @@ impl Dispatch {
                 continue;
             }
             open.is_set_aside = true;
-            match self.progress_of_claims(known, &open) {
+            match self.progress_of_claims(known, &mut open) {
                 Progress::Waits(orders) => {
                     known.orders.extend(orders);
+                    self.claiming.open.insert(number, open);
+                }
+                Progress::NotReady { devices, until_ms } => {
+                    if open.reported != devices {
+                        let pods = pods_of(known, &open.numbers);
+                        known.world.wait_for_devices(&pods, &devices);
+                    }
+                    (open.reported, open.until_ms) = (devices, until_ms);
                     self.claiming.open.insert(number, open);
                 }
                 Progress::Ready => {
@@ -137,7 +182,30 @@ impl Dispatch {
         if self.claiming.open.is_empty() {
             self.claiming.written.clear();
         }
+        self.remove_what_is_left(known);
         known.take_reports();
+    }
+
+    /// Removes the claims that were created for pods which have not started.
+    fn remove_what_is_left(&mut self, known: &mut Known) {
+        if self.is_dry_run {
+            return;
+        }
+        let writes = DeviceClaimView::of(&known.world).writes_to_remove();
+        let removed = &mut self.claiming.removed;
+        removed.retain(|claim, _| writes.iter().any(|write| write.claim == *claim));
+        for write in writes {
+            let known_removal = removed.get(&write.claim);
+            let is_ordered = known_removal.is_some_and(|removal| {
+                let is_due = removal.again_ms.is_some_and(|again_ms| again_ms <= known.now_ms);
+                removal.version == write.version && !is_due
+            });
+            if !is_ordered {
+                let removal = Removal { version: write.version.clone(), again_ms: None };
+                removed.insert(write.claim.clone(), removal);
+                known.orders.extend([Order::WriteClaim(Box::new(write))]);
+            }
+        }
     }
 
     /// Sets devices aside for all pods of a job on their nodes, or undoes what was decided of it. A
@@ -146,15 +214,19 @@ impl Dispatch {
         let decisions = known.world.decisions();
         let view = DeviceClaimView::of(&known.world);
         let decided = numbers.iter().filter_map(|number| decisions.get(*number));
-        let decided = decided.filter(|decision| view.has_any(decision.pod));
+        let decided = decided.filter(|decision| view.has_any(decision.pod, &decision.bind.node));
         let decided: Vec<(PodId, NodeName)> =
             decided.map(|decision| (decision.pod, decision.bind.node.clone())).collect();
+        let has_extended = decided.iter().any(|(pod, node)| view.gets_claim(*pod, node));
         if let Some(events) = DevicesAside::of(&mut known.world).set(&decided) {
             known.apply(events);
             return true;
         }
         let node = decided.first().map(|(_, node)| node.to_string()).unwrap_or_default();
-        let first = numbers.first().filter(|_| numbers.len() > 1);
+        // A node can seem to have devices for extended resources that it has not, and is asked
+        // again after a pause.
+        let may_pause = numbers.len() > 1 || has_extended;
+        let first = numbers.first().filter(|_| may_pause);
         let why = first.map(|first| (*first, NotYet::DevicesTaken { node }));
         self.undo(known, numbers, why);
         false
@@ -166,6 +238,11 @@ impl Dispatch {
         let view = DeviceClaimView::of(&known.world);
         let writes = pods.iter().flat_map(|pod| view.writes_to_undo(*pod));
         let orders: Vec<Order> = writes.map(|write| Order::WriteClaim(Box::new(write))).collect();
+        for claim in pods.iter().filter_map(|pod| view.new_claim_of(*pod)) {
+            self.claiming.written.remove(&claim);
+        }
+        // What is left of them is removed once no decision about them is left.
+        self.claiming.is_stale = true;
         known.orders.extend(orders);
         known.apply(events);
     }
@@ -176,7 +253,7 @@ impl Dispatch {
         self.release_devices(known, &pods);
     }
 
-    fn progress_of_claims(&mut self, known: &Known, open: &Open) -> Progress {
+    fn progress_of_claims(&mut self, known: &Known, open: &mut Open) -> Progress {
         let decisions = known.world.decisions();
         if self.is_dry_run {
             return Progress::Ready;
@@ -212,7 +289,7 @@ impl Dispatch {
         }
         match waits {
             true => Progress::Waits(orders),
-            false => Progress::Ready,
+            false => readiness(known, open),
         }
     }
 
@@ -234,5 +311,27 @@ impl Dispatch {
             known.apply(events);
         }
         known.take_back(numbers);
+    }
+}
+
+/// Whether all devices of decisions are ready whose claims are written.
+fn readiness(known: &Known, open: &mut Open) -> Progress {
+    let since_ms = *open.written_ms.get_or_insert(known.now_ms);
+    let patience = DevicePatience { within_ms: READY_WITHIN_MS, since_ms };
+    let view = DeviceClaimView::of(&known.world);
+    let decisions = known.world.decisions();
+    let (mut waiting, mut until_ms) = (Vec::new(), u64::MAX);
+    for decision in open.numbers.iter().filter_map(|number| decisions.get(*number)) {
+        match view.not_ready(decision.pod, &decision.bind.node, patience) {
+            Ok(devices) => waiting.extend(devices),
+            Err(why) => return Progress::Failed(decision.bind.decision, why),
+        }
+        until_ms = view.ready_by_ms(decision.pod, patience).unwrap_or(until_ms).min(until_ms);
+    }
+    waiting.sort();
+    waiting.dedup();
+    match waiting.is_empty() {
+        true => Progress::Ready,
+        false => Progress::NotReady { devices: waiting, until_ms },
     }
 }

@@ -137,7 +137,7 @@ impl Scheduler {
                 self.dispatch.provisioning.written(decisions, claim, (node, version), end);
             }
             (Order::WriteClaim(write), end) => {
-                self.dispatch.claiming.written(&write.claim, &write.version, end);
+                self.dispatch.claiming.written(write, end, known.now_ms);
             }
             (Order::Evict { pod, why, decision }, end) => {
                 self.preempting.eviction_ended(known, pod, *why, decision, end);

@@ -14,6 +14,6 @@ pub use group::{group_is_left_untouched, group_is_scheduled, group_patch, group_
 pub use obstacles::{Obstacle, obstacles};
 pub use reason::{plugin, reason, unschedulable_message};
 pub use waiting::{
-    COULD_NOT_START, RESERVED_FOR_LOST, Reason, WAITING_FOR_QUOTA, WAITING_FOR_RESERVATION,
-    WAITING_FOR_VOLUMES, Waiting, is_own_word, waiting,
+    COULD_NOT_START, RESERVED_FOR_LOST, Reason, WAITING_FOR_DEVICES, WAITING_FOR_QUOTA,
+    WAITING_FOR_RESERVATION, WAITING_FOR_VOLUMES, Waiting, is_own_word, waiting,
 };

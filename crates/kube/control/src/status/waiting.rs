@@ -13,7 +13,7 @@ use std::sync::Arc;
 use dovetail_cluster::queues::{amounts, shown_name};
 use dovetail_cluster::translate::{NotYet, Rules};
 use dovetail_cluster::world::{
-    Gathering, group_waits_for_volumes, waits_for_members, waits_for_volumes,
+    Gathering, group_waits_for_volumes, waits_for_devices, waits_for_members, waits_for_volumes,
     waits_for_volumes_of_others,
 };
 use dovetail_model::{Axis, BoundBy, Job, JobId, NodeId, NodeName, Owner, PendingReason, PodSet};
@@ -31,6 +31,8 @@ pub enum Reason {
     Pending(PendingReason),
     /// A node is decided for it, and its claims get their volumes there first.
     Volumes,
+    /// A node is decided for it, and devices of its claims become ready first.
+    Devices,
     /// It was to start and could not, and is tried again.
     Failed,
     /// It is left untouched until its owner changes it, or what it names.
@@ -51,6 +53,11 @@ impl Waiting {
     /// What the pods of a gang say that is not all there.
     pub fn for_members(gang: &str, gathering: Gathering) -> Self {
         Self::pending(PendingReason::WaitingForMembers, waits_for_members(gang, gathering))
+    }
+
+    /// What a pod says whose devices become ready before it starts.
+    pub fn for_devices(devices: &[String], node: &str) -> Self {
+        Self { reason: Reason::Devices, message: waits_for_devices(devices, node) }
     }
 
     /// What a pod says whose claims get their volumes before it starts.
@@ -111,6 +118,7 @@ impl Waiting {
             Reason::Pending(PendingReason::WaitingForReservation) => WAITING_FOR_RESERVATION,
             Reason::Pending(PendingReason::WaitingForMembers) => "WaitingForMembers",
             Reason::Volumes => WAITING_FOR_VOLUMES,
+            Reason::Devices => WAITING_FOR_DEVICES,
             Reason::Failed => COULD_NOT_START,
             Reason::LeftUntouched => LEFT_UNTOUCHED,
         }
@@ -136,6 +144,9 @@ pub const COULD_NOT_START: &str = "SchedulerError";
 
 /// The word of pods whose claims get their volumes before they start.
 pub const WAITING_FOR_VOLUMES: &str = "WaitingForVolumes";
+
+/// The word of pods whose devices become ready before they start.
+pub const WAITING_FOR_DEVICES: &str = "WaitingForDevices";
 
 /// The word of pods whose queue, or one above it, would hold more than it may.
 pub const WAITING_FOR_QUOTA: &str = "WaitingForQuota";

@@ -64,7 +64,8 @@ fn answer(world: &str, gpus: usize) -> Outcome {
         ..AllocatedDevice::default()
     };
     let mut held = Held::default();
-    held.add(&Allocation { devices: (0..whole).map(held_device).collect(), nodes: None });
+    let devices = (0..whole).map(held_device).collect();
+    held.add(&Allocation { devices, ..Allocation::default() });
     let labels = Labels::default();
     allocate(&catalog, &held, Place { node: "node", labels: &labels }, &[&claim(world)], STEPS)
 }

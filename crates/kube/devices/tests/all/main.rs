@@ -1,4 +1,5 @@
-//! Upstream's own cases, and what is asked of nodes with many devices.
+//! Upstream's own cases, rules that taint devices, and what is asked of nodes with many devices.
 
 mod hard;
+mod taint_rules;
 mod upstream;

@@ -132,7 +132,7 @@ fn held(case: &Value) -> Held {
         }
     }
     let mut held = Held::default();
-    held.add(&Allocation { devices, nodes: None });
+    held.add(&Allocation { devices, ..Allocation::default() });
     held
 }
 

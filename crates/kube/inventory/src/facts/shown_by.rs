@@ -49,6 +49,9 @@ pub(super) fn of(refused: &NotYet) -> &'static str {
         | NotYet::DeviceClaimOfAnother { .. }
         | NotYet::DeviceClaimNotUnderstood { .. }
         | NotYet::NoDevices { .. }
+        | NotYet::DeviceClaimLeft { .. }
+        | NotYet::DeviceFailed { .. }
+        | NotYet::DeviceNotReady { .. }
         | NotYet::DevicesTaken { .. }
         | NotYet::DevicesElsewhere { .. } => DEVICE_CLAIMS,
         NotYet::ResourceByClass { .. } => DEVICE_CLASSES,

@@ -6,13 +6,17 @@ use dovetail_model::{Quantity, SelectorTerm};
 use serde::Deserialize;
 
 use super::amounts;
+use super::readiness::DeviceStatus;
+use super::slice::BindingConditions;
 use crate::affinity::NodeTermsJson;
-use crate::json::{Amount, nullable};
+use crate::json::{Amount, nullable, time_ms};
 
 /// What was allocated to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
     pub devices: Vec<AllocatedDevice>,
+    /// When it was allocated, in milliseconds since 1970; 0 where it does not say.
+    pub since_ms: u64,
     /// Alternatives of terms that nodes satisfy which reach the devices; `None` is every node.
     pub nodes: Option<Vec<Vec<SelectorTerm>>>,
 }
@@ -30,8 +34,10 @@ pub struct AllocatedDevice {
     pub consumed: BTreeMap<Box<str>, Quantity>,
     /// Whether several claims may have it: it has a share of it.
     pub is_share: bool,
-    /// Whether something must come true of it before its pod is bound.
-    pub awaits_conditions: bool,
+    /// Which share it has, where several claims may have the device; empty if it has it alone.
+    pub share: Box<str>,
+    /// What must come true of it before its pod is bound.
+    pub binding: BindingConditions,
 }
 
 /// Who a claim is reserved for.
@@ -62,11 +68,15 @@ pub(super) struct StatusJson {
     allocation: Option<AllocationJson>,
     #[serde(deserialize_with = "nullable")]
     reserved_for: Vec<Consumer>,
+    #[serde(deserialize_with = "nullable")]
+    devices: Vec<DeviceStatus>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct AllocationJson {
+    #[serde(rename = "allocationTimestamp", deserialize_with = "time_ms")]
+    since_ms: u64,
     #[serde(deserialize_with = "nullable")]
     devices: ResultsJson,
     node_selector: Option<NodeTermsJson>,
@@ -95,16 +105,19 @@ struct ResultJson {
     #[serde(rename = "shareID", deserialize_with = "nullable")]
     share: Box<str>,
     #[serde(deserialize_with = "nullable")]
-    binding_conditions: Vec<serde::de::IgnoredAny>,
+    binding_conditions: Vec<Box<str>>,
+    #[serde(deserialize_with = "nullable")]
+    binding_failure_conditions: Vec<Box<str>>,
 }
 
 impl StatusJson {
-    pub(super) fn read(self) -> (Option<Allocation>, Vec<Consumer>) {
+    pub(super) fn read(self) -> (Option<Allocation>, Vec<Consumer>, Vec<DeviceStatus>) {
         let allocation = self.allocation.map(|allocation| Allocation {
+            since_ms: allocation.since_ms,
             devices: allocation.devices.results.into_iter().map(ResultJson::read).collect(),
             nodes: allocation.node_selector.map(NodeTermsJson::read),
         });
-        (allocation, self.reserved_for)
+        (allocation, self.reserved_for, self.devices)
     }
 }
 
@@ -117,7 +130,11 @@ impl ResultJson {
             is_admin: self.admin_access,
             consumed: amounts(self.consumed_capacity.into_iter()),
             is_share: !self.share.is_empty(),
-            awaits_conditions: !self.binding_conditions.is_empty(),
+            share: self.share,
+            binding: BindingConditions {
+                awaited: self.binding_conditions,
+                failures: self.binding_failure_conditions,
+            },
         }
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::allocation::{Allocation, Consumer, StatusJson};
+use super::readiness::DeviceStatus;
 use super::taint::DeviceToleration;
 use super::{SelectorJson, amounts, expressions};
 use crate::json::{Amount, nullable};
@@ -26,6 +27,8 @@ pub struct ResourceClaim {
     pub allocation: Option<Allocation>,
     /// Who it is reserved for.
     pub reserved_for: Vec<Consumer>,
+    /// What drivers say of its devices.
+    pub devices: Vec<DeviceStatus>,
 }
 
 /// From which claims are made for pods.
@@ -225,8 +228,8 @@ struct ConstraintJson {
 impl From<ClaimJson> for ResourceClaim {
     fn from(ClaimJson { metadata, spec, status }: ClaimJson) -> Self {
         let ClaimMetaJson { finalizers, meta } = metadata;
-        let (allocation, reserved_for) = status.read();
-        Self { meta, finalizers, asked: spec.devices.read(), allocation, reserved_for }
+        let (allocation, reserved_for, devices) = status.read();
+        Self { meta, finalizers, asked: spec.devices.read(), allocation, reserved_for, devices }
     }
 }
 

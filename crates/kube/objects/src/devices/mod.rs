@@ -1,4 +1,5 @@
-//! Dynamic resource allocation: classes of devices, the devices that drivers offer, and claims.
+//! Dynamic resource allocation: classes of devices, the devices that drivers offer, their
+//! taints, and claims.
 //!
 //! `v1beta1` has what a device is in `basic`, and what is asked for in the request itself; both are
 //! read here.
@@ -6,8 +7,10 @@
 mod allocation;
 mod claim;
 mod class;
+mod readiness;
 mod slice;
 mod taint;
+mod taint_rule;
 
 pub use allocation::{AllocatedDevice, Allocation, Consumer};
 pub use claim::{
@@ -15,11 +18,13 @@ pub use claim::{
     ResourceClaimTemplate,
 };
 pub use class::DeviceClass;
+pub use readiness::{DeviceCondition, DeviceStatus, Readiness};
 pub use slice::{
     BindingConditions, CounterSet, DeviceAttribute, DeviceCapacity, DevicePool, OfferedDevice,
     Reach, RequestPolicy, RequestRange, ResourceSlice,
 };
 pub use taint::{DeviceTaint, DeviceToleration, TaintEffectOfDevice};
+pub use taint_rule::{DeviceTaintRule, DeviceTaintSelector};
 
 use std::collections::BTreeMap;
 

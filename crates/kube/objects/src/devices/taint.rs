@@ -1,11 +1,13 @@
 //! Taints of devices, and what tolerates them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::json::nullable;
 
 /// A taint of a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default)]
 pub struct DeviceTaint {
     #[serde(deserialize_with = "nullable")]
@@ -16,7 +18,7 @@ pub struct DeviceTaint {
 }
 
 /// What a taint of a device does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum TaintEffectOfDevice {
     /// No claim gets the device that does not tolerate it.
     NoSchedule,
@@ -26,6 +28,17 @@ pub enum TaintEffectOfDevice {
     #[default]
     #[serde(other)]
     None,
+}
+
+impl fmt::Display for DeviceTaint {
+    /// As kubectl writes taints: `key=value:effect`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.key)?;
+        if !self.value.is_empty() {
+            write!(out, "={}", self.value)?;
+        }
+        write!(out, ":{:?}", self.effect)
+    }
 }
 
 /// What a request accepts of taints of devices, as it is written.

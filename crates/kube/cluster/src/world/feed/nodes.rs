@@ -6,6 +6,7 @@ use super::Feed;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
+use crate::world::readings::extended::supply;
 
 impl Feed {
     /// Reports what is different of the nodes that are marked.
@@ -30,7 +31,9 @@ impl Feed {
         let unreadable = there.find(|pod| pod.is_unreadable && *pod.pod.node == *name);
         let unreadable = unreadable.map(|entry| &*entry.pod);
         let rules = &objects.settings.rules;
-        let Some((node, wrong)) = objects.nodes.reading(name, unreadable, rules) else { return };
+        let by_claims: Vec<_> = supply(objects, name).into_iter().collect();
+        let reading = objects.nodes.reading(name, (unreadable, &by_claims), rules);
+        let Some((node, wrong)) = reading else { return };
         let noted = objects.nodes.note(name, node, wrong);
         self.events.nodes.extend(noted.event);
         self.reports.extend(noted.reports);

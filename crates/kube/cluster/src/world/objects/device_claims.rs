@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dovetail_devices::{Allotment, Catalog, Features, Held};
+use dovetail_devices::{Allotment, Catalog, Held};
 use dovetail_model::{NodeName, PodId};
-use dovetail_objects::{DeviceClass, Kind, Object, Pod, ResourceClaim, ResourceSlice};
+use dovetail_objects::{DeviceClass, Kind, Object, Pod, ResourceClaim, ResourceSlice, labels};
 
 use crate::translate::NotYet;
 use crate::world::key::ClaimKey;
@@ -15,10 +15,12 @@ use crate::world::key::ClaimKey;
 pub(crate) const MOST_CONSUMERS: usize = 256;
 
 /// All that decides which devices pods can have where.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct DeviceClaims {
     pub(crate) catalog: Catalog,
     claims: BTreeMap<Key, ResourceClaim>,
+    /// Claims for extended resources, by the identity of their pods.
+    extended: BTreeMap<Box<str>, Key>,
     /// What claims have, and what is set aside for them.
     pub(crate) held: Held,
     /// What is set aside, by claim.
@@ -68,26 +70,13 @@ pub(crate) enum Standing {
     Pledged(NodeName),
 }
 
-impl Default for DeviceClaims {
-    fn default() -> Self {
-        // Nobody waits here until a device is ready for its pod.
-        let features = Features { binding_conditions: false, ..Features::ALL };
-        Self {
-            catalog: Catalog::new(features),
-            claims: BTreeMap::new(),
-            held: Held::default(),
-            pledges: BTreeMap::new(),
-            surveys: Mutex::default(),
-        }
-    }
-}
-
 impl DeviceClaims {
     /// Notes an object that is there or different; whether claims may fit elsewhere by that.
     pub(crate) fn note(&mut self, object: &Object) -> bool {
         match object {
             Object::DeviceClaim(claim) => self.put(ResourceClaim::clone(claim)),
             Object::DeviceClass(class) => self.put_class(class.clone()),
+            Object::DeviceTaintRule(rule) => self.catalog.put_taint_rule(rule.clone()),
             Object::ResourceSlice(slice) => self.put_slice(ResourceSlice::clone(slice)),
             Object::Node(_) => {}
             _ => return false,
@@ -101,6 +90,7 @@ impl DeviceClaims {
         match kind {
             Kind::DeviceClaim => self.remove(namespace, name),
             Kind::DeviceClass => self.remove_class(name),
+            Kind::DeviceTaintRule => self.catalog.remove_taint_rule(name),
             Kind::ResourceSlice => self.remove_slice(name),
             Kind::Node => {}
             _ => return false,
@@ -129,10 +119,16 @@ impl DeviceClaims {
     /// something.
     fn put(&mut self, claim: ResourceClaim) {
         let key = (claim.meta.namespace.clone(), claim.meta.name.clone());
-        let before = self.claims.remove(&key);
+        let before = self.forget(&key);
         let had = before.as_ref().and_then(|before| before.allocation.as_ref());
         if let Some(had) = had {
             self.held.remove(had);
+        }
+        if is_extended(&claim) {
+            self.extended.insert(claim.meta.controller.uid.clone(), key.clone());
+            // It was created for a pod that has devices set aside.
+            let pledge = self.pledges.get_mut(&key).filter(|pledge| pledge.uid.is_empty());
+            pledge.into_iter().for_each(|pledge| pledge.uid = claim.meta.uid.clone());
         }
         let is_another = self.pledges.get(&key).is_some_and(|one| one.uid != claim.meta.uid);
         let is_new = claim.allocation.is_some() && claim.allocation.as_ref() != had;
@@ -148,10 +144,39 @@ impl DeviceClaims {
     fn remove(&mut self, namespace: &str, name: &str) {
         let key = (namespace.into(), name.into());
         self.unpledge(&key);
-        let Some(claim) = self.claims.remove(&key) else { return };
+        let Some(claim) = self.forget(&key) else { return };
         if let Some(had) = &claim.allocation {
             self.held.remove(had);
         }
+    }
+
+    fn forget(&mut self, key: &Key) -> Option<ResourceClaim> {
+        let claim = self.claims.remove(key)?;
+        let owner = &claim.meta.controller.uid;
+        if self.extended.get(owner) == Some(key) {
+            self.extended.remove(owner);
+        }
+        Some(claim)
+    }
+
+    /// The claim for the extended resources of the pod of this identity.
+    pub(crate) fn extended_of(&self, pod_uid: &str) -> Option<&ResourceClaim> {
+        self.claims.get(self.extended.get(pod_uid)?)
+    }
+
+    /// Whether there are claims for extended resources.
+    pub(crate) fn has_extended(&self) -> bool {
+        !self.extended.is_empty()
+    }
+
+    /// Whether devices are set aside for a claim, be it there or yet to be created.
+    pub(crate) fn is_set_aside(&self, namespace: &str, name: &str) -> bool {
+        self.pledges.contains_key(&(namespace.into(), name.into()))
+    }
+
+    /// The node of the pod that devices are set aside for, of a claim.
+    pub(crate) fn pledged_node(&self, namespace: &str, name: &str) -> Option<&NodeName> {
+        Some(&self.pledges.get(&(namespace.into(), name.into()))?.node)
     }
 
     pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&ResourceClaim> {
@@ -178,14 +203,6 @@ impl DeviceClaims {
             if named.is_from_template && claim.meta.controller.uid != pod.meta.uid {
                 let pod = pod.meta.name.to_string();
                 return Err(NotYet::DeviceClaimOfAnother { claim: name.to_owned(), pod });
-            }
-            let waits = |claim: &ResourceClaim| {
-                let allocation = claim.allocation.as_ref();
-                allocation.is_some_and(|has| has.devices.iter().any(|one| one.awaits_conditions))
-            };
-            if waits(claim) {
-                let problem = format!("claim {name} has devices with binding conditions");
-                return Err(NotYet::DeviceClaimNotUnderstood { problem });
             }
             if claims.iter().all(|one| one.meta.name != claim.meta.name) {
                 claims.push(claim);
@@ -223,12 +240,13 @@ impl DeviceClaims {
         self.pledges.insert((key.namespace.clone(), key.name.clone()), pledge);
     }
 
-    /// Gives back what is set aside for pods; whether anything was.
-    pub(crate) fn give_back(&mut self, pods: &[PodId]) -> bool {
+    /// Gives back what is set aside for pods; the nodes on which it was.
+    pub(crate) fn give_back(&mut self, pods: &[PodId]) -> Vec<NodeName> {
         let of_them = self.pledges.iter().filter(|(_, pledge)| pods.contains(&pledge.pod));
-        let keys: Vec<Key> = of_them.map(|(key, _)| key.clone()).collect();
-        keys.iter().for_each(|key| self.unpledge(key));
-        !keys.is_empty()
+        let given: Vec<(Key, NodeName)> =
+            of_them.map(|(key, pledge)| (key.clone(), pledge.node.clone())).collect();
+        given.iter().for_each(|(key, _)| self.unpledge(key));
+        given.into_iter().map(|(_, node)| node).collect()
     }
 
     fn unpledge(&mut self, key: &Key) {
@@ -265,4 +283,9 @@ impl DeviceClaims {
     pub(crate) fn nodes(&self) -> Option<BTreeSet<&str>> {
         (!self.catalog.has_slices_of_several()).then(|| self.catalog.nodes().collect())
     }
+}
+
+/// Whether a claim was created for the extended resources of a pod, by whichever scheduler.
+fn is_extended(claim: &ResourceClaim) -> bool {
+    claim.meta.annotations.get(labels::EXTENDED_RESOURCE_CLAIM) == Some("true")
 }

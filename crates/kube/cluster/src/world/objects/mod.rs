@@ -12,7 +12,7 @@
 //! | `members`, `numbered`, `descriptions` | gangs: their pods, and what describes them |
 //! | `queues`, `budgets`, `registry` | queues, disruption budgets, selectors in use |
 //! | `reservations` | what is reserved from one time to another |
-//! | `device_claims` | claims of devices, what drivers offer, what is set aside |
+//! | `device_claims`, `device_changes` | claims of devices, what drivers offer, what is set aside |
 //! | `attachments` | volumes that are attached to nodes |
 //! | `exempt`, `unreadable` | what is not to be tried; objects that cannot be read |
 
@@ -20,6 +20,7 @@ pub(crate) mod attachments;
 pub(crate) mod budgets;
 pub(crate) mod decisions;
 pub(crate) mod descriptions;
+mod device_changes;
 pub(crate) mod device_claims;
 pub(crate) mod exempt;
 pub(crate) mod hyper_nodes;

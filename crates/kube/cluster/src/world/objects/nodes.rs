@@ -160,11 +160,11 @@ impl Nodes {
     }
 
     /// A node in the words of the engine, and what people should know about it. `unreadable` is a
-    /// pod there that cannot be read.
+    /// pod there that cannot be read, `by_claims` what it has by devices of claims.
     pub(crate) fn reading(
         &self,
         name: &str,
-        unreadable: Option<&Pod>,
+        (unreadable, by_claims): (Option<&Pod>, &[(Box<str>, i64)]),
         rules: &Rules,
     ) -> Option<(ModelNode, Vec<Report>)> {
         let entry = self.entries.get(name)?;
@@ -172,6 +172,7 @@ impl Nodes {
         let setting = NodeSetting {
             csi: self.csi.get(name),
             device_drivers: self.device_drivers(name),
+            by_claims,
             domains: &entry.place.domains,
             unknown_holder: unreadable.is_some(),
         };

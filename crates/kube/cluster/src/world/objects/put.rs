@@ -33,6 +33,7 @@ impl Objects {
             Object::DeviceClass(class) => {
                 self.facts.set_device_class(class);
                 self.mark_unplaced();
+                self.mark_nodes();
             }
             Object::Namespace(namespace) => self.put_namespace(namespace),
             Object::Node(node) => self.put_node(&node.meta.name.clone(), Some(node)),
@@ -82,7 +83,10 @@ impl Objects {
                 turned.iter().for_each(|selector| self.mark_about(selector));
             }
             // More than objects change with these.
-            Object::Pod(_) | Object::DeviceClaim(_) | Object::Strange(..) => {}
+            Object::Pod(_)
+            | Object::DeviceClaim(_)
+            | Object::DeviceTaintRule(_)
+            | Object::Strange(..) => {}
         }
     }
 
@@ -104,6 +108,7 @@ impl Objects {
             Kind::DeviceClass => {
                 self.facts.remove_device_class(name);
                 self.mark_unplaced();
+                self.mark_nodes();
             }
             Kind::Namespace => {
                 self.namespaces.remove(name);
@@ -154,7 +159,7 @@ impl Objects {
                 turned.iter().for_each(|selector| self.mark_about(selector));
             }
             // More than objects change with it, or something else.
-            Kind::Pod | Kind::DeviceClaim => {}
+            Kind::Pod | Kind::DeviceClaim | Kind::DeviceTaintRule => {}
         }
     }
 

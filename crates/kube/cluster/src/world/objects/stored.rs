@@ -19,6 +19,9 @@ impl Objects {
             }
             Kind::DeviceClaim => self.device_claims.get(namespace, name).map(|object| &object.meta),
             Kind::DeviceClass => self.facts.device_class(name).map(|object| &object.meta),
+            Kind::DeviceTaintRule => {
+                self.device_claims.catalog.taint_rule(name).map(|object| &object.meta)
+            }
             Kind::Namespace => self.namespaces.get(name).map(|object| &object.meta),
             Kind::Node => self.nodes.get(name).map(|object| &object.meta),
             Kind::PersistentVolume => self.facts.volume(name).map(|object| &object.meta),
@@ -59,6 +62,9 @@ impl Objects {
             Kind::DeviceClaim => self.device_claims.all().map(|object| of(&object.meta)).collect(),
             Kind::DeviceClass => {
                 self.facts.device_classes().map(|object| of(&object.meta)).collect()
+            }
+            Kind::DeviceTaintRule => {
+                self.device_claims.catalog.taint_rule_names().map(cluster).collect()
             }
             Kind::Namespace => self.namespaces.keys().map(|name| cluster(name)).collect(),
             Kind::Node => self.nodes.names().map(cluster).collect(),

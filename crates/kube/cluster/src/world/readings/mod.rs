@@ -3,6 +3,7 @@
 pub(crate) mod decided;
 pub(crate) mod device_claims;
 pub(crate) mod device_copies;
+pub(crate) mod extended;
 pub(crate) mod gang;
 pub(crate) mod requirements;
 pub(crate) mod roll;

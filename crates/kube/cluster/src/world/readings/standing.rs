@@ -8,7 +8,7 @@ use dovetail_objects::Pod;
 use super::device_claims::asked_of_node;
 use super::device_copies::counted_as;
 use crate::translate::{
-    NotYet, held, kept_away_by, pod as translated, said_run_time, started_ms, whole_devices,
+    NotYet, held, kept_away_by, pod_with_devices, said_run_time, started_ms, whole_devices,
 };
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{Pause, Slot, late_from_ms};
@@ -76,6 +76,9 @@ fn wish(objects: &Objects, slot: Slot) -> Result<Requirement, NotYet> {
     let entry = objects.pods.get(slot);
     objects.descriptions.is_resumed(&entry.pod)?;
     objects.admission(slot)?;
+    if let Some(claim) = objects.device_claims.extended_of(&entry.pod.meta.uid) {
+        return Err(NotYet::DeviceClaimLeft { claim: claim.meta.name.to_string() });
+    }
     if entry.gang.is_none() {
         objects.descriptions.may_start_alone(&entry.pod)?;
     }
@@ -95,19 +98,14 @@ pub(crate) fn wants_id(objects: &Objects, slot: Slot) -> bool {
 pub(crate) fn requirement(objects: &Objects, slot: Slot) -> Result<Requirement, NotYet> {
     let pod = &*objects.pods.get(slot).pod;
     let (facts, rules) = (&objects.facts, &objects.settings.rules);
-    let mut requirement = match pod.has_resource_claims {
-        false => translated(pod, facts, rules)?,
-        true => {
-            let plain = Pod { has_resource_claims: false, ..pod.clone() };
-            let mut requirement = translated(&plain, facts, rules)?;
-            let counted_as = counted_as(objects, slot);
-            let (conditions, rule) = asked_of_node(objects, slot, counted_as.as_deref())?;
-            requirement.node_conditions.extend(conditions);
-            requirement.rules.extend(rule);
-            requirement.counts_into.extend(counted_as);
-            requirement
-        }
-    };
+    let mut requirement = pod_with_devices(pod, facts, rules)?;
+    if pod.has_resource_claims {
+        let counted_as = counted_as(objects, slot);
+        let (conditions, rule) = asked_of_node(objects, slot, counted_as.as_deref())?;
+        requirement.node_conditions.extend(conditions);
+        requirement.rules.extend(rule);
+        requirement.counts_into.extend(counted_as);
+    }
     let labels = objects.namespace_labels(pod);
     let counting = objects.registry.counting(pod, labels);
     requirement.counts_into.extend(counting.iter().map(|name| name.to_string()));

@@ -1,5 +1,6 @@
 //! Questions about the index: none changes anything.
 
+mod claim_writes;
 mod device_claims;
 mod gangs;
 mod nodes;
@@ -9,7 +10,8 @@ mod queues;
 mod reservations;
 mod volumes;
 
-pub use device_claims::{ClaimWrite, DeviceClaimView};
+pub use claim_writes::{ClaimPart, ClaimWrite};
+pub use device_claims::{DeviceClaimView, DevicePatience};
 pub use gangs::{GangLook, GangView, MemberLook};
 pub use nodes::NodeView;
 pub use pods::PodView;

@@ -1,0 +1,36 @@
+//! How many devices of a class are free on a node, where pods take them one by one.
+
+use dovetail_objects::{Asked, ClaimRequest, DeviceAsked, ResourceClaim};
+
+use crate::candidates::{Asking, candidates};
+use crate::catalog::{Catalog, Place};
+use crate::held::Held;
+use crate::question::reached;
+
+/// As many claims of one device of a class as a node can serve one after the other, when `held` is
+/// what others have. Devices that several claims may share count once.
+pub fn free_of_class(catalog: &Catalog, held: &Held, place: Place<'_>, class: &str) -> usize {
+    if catalog.class(class).is_none() {
+        return 0;
+    }
+    let reached = reached(catalog, held, place);
+    let asked = DeviceAsked { class: class.into(), ..DeviceAsked::default() };
+    let alternatives = vec![asked.clone()];
+    let request = ClaimRequest { alternatives, ..ClaimRequest::default() };
+    let asked_for = Asked { requests: vec![request.clone()], ..Asked::default() };
+    let claim = ResourceClaim { asked: asked_for, ..ResourceClaim::default() };
+    let (claim, request, asked) = (&claim, &request, &asked);
+    let asking = Asking { catalog, reached: &reached, place, claim, request, asked };
+    let Ok(found) = candidates(&asking, Some(1)) else { return 0 };
+    let mut counters = reached.counters.clone();
+    let mut free = 0;
+    for candidate in found.alternative.candidates {
+        let device = &reached.devices[candidate.device];
+        let draws = device.draws.iter().filter(|_| device.held.is_none()).chain(&candidate.draws);
+        if draws.clone().all(|draw| counters[draw.counter] >= draw.amount) {
+            draws.for_each(|draw| counters[draw.counter] -= draw.amount);
+            free += 1;
+        }
+    }
+    free
+}
