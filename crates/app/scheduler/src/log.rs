@@ -1,6 +1,6 @@
 //! What a step tells, as log lines and counts.
 
-use dovetail_cluster::world::{self, PodKey};
+use dovetail_cluster::world::{self, Account, PodKey};
 use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome};
 use dovetail_control::control::{LogEntry, Output};
@@ -14,6 +14,7 @@ use super::Metrics;
 /// Counts and logs what a step tells.
 pub(super) fn show(output: &Output, metrics: &Metrics) {
     metrics.searched(output.searches);
+    metrics.passed(&output.gpu_time);
     metrics.recording_broken(output.is_recording_broken);
     for told in &output.log {
         metrics.told(told);
@@ -117,6 +118,16 @@ fn log_news(news: &News, is_known: bool) {
             let what = if *is_dry_run { "would preempt" } else { "preempts" };
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
         }
+        News::Receipt { account, receipt } => {
+            let Account { kind, namespace, name, .. } = &**account;
+            let (kind, preemptions) = (kind.name(), receipt.preemptions);
+            debug!(kind, %namespace, %name, preemptions, "preempted so often");
+        }
+        News::NoReceipt { pod } => info!(
+            %pod,
+            "no group and no workload that dovetail reads owns the preempted pod: its preemptions \
+             are not counted, nor those of other such pods"
+        ),
         // Who carries out orders has said so; forecasts are for metrics.
         News::ForecastEnded(_)
         | News::EvictionRefused(_)

@@ -17,7 +17,7 @@ use prometheus_client::registry::{Metric, Registry};
 use dovetail_control::announce::Written;
 use dovetail_control::bind::{Cause, Outcome, Report};
 use dovetail_control::control::{self, LogEntry};
-use dovetail_control::schedule::{Counts, ForecastEnd, News};
+use dovetail_control::schedule::{Counts, ForecastEnd, GpuTime, News};
 use dovetail_model::PreemptReason;
 
 /// All metrics of one process.
@@ -45,8 +45,11 @@ pub struct Metrics {
     preempted: Family<OfReason, Counter>,
     lost_gpu_s: Family<OfReason, Counter<f64, AtomicU64>>,
     reserved_unused: Family<Reserved, Gauge<f64, AtomicU64>>,
+    reserved_unused_gpu_s: Family<Reserved, Counter<f64, AtomicU64>>,
+    reclaimed_gpu_s: Family<OfQueue, Counter<f64, AtomicU64>>,
     forecast_starts: Family<Forecast, Counter>,
-    expected_start_s: Histogram,
+    expected_start_s: Family<Quantile, Histogram, NewHistogram>,
+    forecast_error_s: Family<Quantile, Histogram, NewHistogram>,
     actual_start_s: Histogram,
     budget_violations: Counter,
     evictions_refused: Counter,
@@ -110,7 +113,25 @@ struct Reserved {
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Forecast {
+    quantile: &'static str,
     start: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Quantile {
+    quantile: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfQueue {
+    queue: String,
+}
+
+type NewHistogram = fn() -> Histogram;
+
+/// Times from a minute to eleven days.
+fn waits() -> Histogram {
+    Histogram::new(exponential_buckets(60.0, 2.0, 14))
 }
 
 /// For what GPUs are reserved, in the order of [`Counts::reserved_unused_gpu_milli`].
@@ -155,9 +176,12 @@ impl Default for Metrics {
             preempted: Family::default(),
             lost_gpu_s: Family::default(),
             reserved_unused: Family::default(),
+            reserved_unused_gpu_s: Family::default(),
+            reclaimed_gpu_s: Family::default(),
             forecast_starts: Family::default(),
-            expected_start_s: Histogram::new(exponential_buckets(60.0, 2.0, 14)),
-            actual_start_s: Histogram::new(exponential_buckets(60.0, 2.0, 14)),
+            expected_start_s: Family::new_with_constructor(waits),
+            forecast_error_s: Family::new_with_constructor(waits),
+            actual_start_s: waits(),
             budget_violations: Counter::default(),
             evictions_refused: Counter::default(),
             inconsistencies: Counter::default(),
@@ -173,7 +197,8 @@ impl Metrics {
     fn register(&mut self) {
         self.register_decisions();
         self.register_binds();
-        let help = "Conditions and events of pods, statuses of queues, reservations and groups, by `what` and `outcome`";
+        let help = "Conditions and events of pods, statuses of queues, reservations and groups, \
+                    receipts of preemptions, by `what` and `outcome`";
         self.add("dovetail_announcements", &["what", "outcome"], help, self.announcements.clone());
         let help = "Events in the write queue";
         self.add("dovetail_events_to_write", &[], help, self.events_owed.clone());
@@ -225,21 +250,8 @@ impl Metrics {
         let help = "GPUs that are reserved and that no pod uses, by `of`: next_job (the first \
                     pending job of a queue), reservation (a Reservation object)";
         self.add("dovetail_reserved_unused_gpus", &["of"], help, self.reserved_unused.clone());
-        let help = "Jobs that started after a forecast of their start, by `start`: by_then, later, \
-                    unknown (no start was expected: run times are not known, or the forecast did not \
-                    reach that far). Forecasts are made every ten minutes for pending jobs that have \
-                    none, with the median of each run time";
-        self.add("dovetail_forecast_starts", &["start"], help, self.forecast_starts.clone());
-        let help = "Expected wait in seconds, from the forecast to the expected start, for jobs \
-                    that have started";
-        self.add(
-            "dovetail_forecast_expected_wait_seconds",
-            &[],
-            help,
-            self.expected_start_s.clone(),
-        );
-        let help = "Actual wait in seconds of the same jobs, from the forecast to the start";
-        self.add("dovetail_forecast_actual_wait_seconds", &[], help, self.actual_start_s.clone());
+        self.register_gpu_time();
+        self.register_forecasts();
         let help = "Pods preempted beyond what PodDisruptionBudgets allow";
         self.add(
             "dovetail_preemption_budget_violations",
@@ -251,6 +263,37 @@ impl Metrics {
         self.add("dovetail_stops_refused", &[], help, self.evictions_refused.clone());
         let help = "Duration of a scheduling cycle, in seconds";
         self.add("dovetail_cycle_duration_seconds", &[], help, self.cycle_s.clone());
+    }
+
+    fn register_gpu_time(&mut self) {
+        let help = "GPU-seconds for which GPUs were reserved and no pod used them, by `of`, as in \
+                    `dovetail_reserved_unused_gpus`";
+        let name = "dovetail_reserved_unused_gpu_seconds";
+        self.add(name, &["of"], help, self.reserved_unused_gpu_s.clone());
+        let help = "GPU-seconds that jobs ran on GPUs which their `queue` got back from other \
+                    queues by preemption";
+        let name = "dovetail_reclaimed_gpu_seconds";
+        self.add(name, &["queue"], help, self.reclaimed_gpu_s.clone());
+    }
+
+    fn register_forecasts(&mut self) {
+        let help = "Jobs that started after a forecast of their start, by `start`: by_then, later, \
+                    unknown (no start was expected: run times are not known, or the forecast did not \
+                    reach that far), and by the `quantile` of the forecast: of good ones, half of \
+                    the jobs start by 0.5 and nine in ten by 0.9. Forecasts are made every ten \
+                    minutes for pending jobs that have none";
+        let labels = &["quantile", "start"];
+        self.add("dovetail_forecast_starts", labels, help, self.forecast_starts.clone());
+        let help = "Expected wait in seconds, from the forecast to the expected start, for jobs \
+                    that have started, by `quantile`";
+        let name = "dovetail_forecast_expected_wait_seconds";
+        self.add(name, &["quantile"], help, self.expected_start_s.clone());
+        let help = "Actual wait in seconds of the same jobs, from the forecast to the start";
+        self.add("dovetail_forecast_actual_wait_seconds", &[], help, self.actual_start_s.clone());
+        let help = "Difference in seconds between the expected and the actual start, earlier or \
+                    later, by `quantile`";
+        let name = "dovetail_forecast_error_seconds";
+        self.add(name, &["quantile"], help, self.forecast_error_s.clone());
     }
 
     fn register_binds(&mut self) {
@@ -327,6 +370,7 @@ impl Metrics {
             }
             // Counted when it is known what became of all of them.
             News::Preempts(_) | News::Evicted(_) => {}
+            News::Receipt { .. } | News::NoReceipt { .. } => {}
             // Counted as a gang.
             News::GangGivenUp { .. } => {}
             News::EvictionRefused(_) => {
@@ -351,16 +395,34 @@ impl Metrics {
 
     /// A job has started for which there was a forecast.
     fn count_forecast(&self, forecast: &ForecastEnd) {
-        let ForecastEnd { expected_ms, actual_ms } = *forecast;
-        let start = match expected_ms {
-            None => "unknown",
-            Some(expected_ms) if actual_ms <= expected_ms => "by_then",
-            Some(_) => "later",
-        };
-        self.forecast_starts.get_or_create(&Forecast { start }).inc();
-        if let Some(expected_ms) = expected_ms {
-            self.expected_start_s.observe(seconds(expected_ms));
+        let ForecastEnd { p50_ms, p90_ms, actual_ms } = *forecast;
+        for (quantile, expected_ms) in [("0.5", p50_ms), ("0.9", p90_ms)] {
+            let start = match expected_ms {
+                None => "unknown",
+                Some(expected_ms) if actual_ms <= expected_ms => "by_then",
+                Some(_) => "later",
+            };
+            self.forecast_starts.get_or_create(&Forecast { quantile, start }).inc();
+            let Some(expected_ms) = expected_ms else { continue };
+            let of = Quantile { quantile };
+            self.expected_start_s.get_or_create(&of).observe(seconds(expected_ms));
+            let error_ms = expected_ms.abs_diff(actual_ms);
+            self.forecast_error_s.get_or_create(&of).observe(seconds(error_ms));
+        }
+        if p50_ms.is_some() {
             self.actual_start_s.observe(seconds(actual_ms));
+        }
+    }
+
+    /// GPU-time has passed.
+    pub(super) fn passed(&self, gpu_time: &GpuTime) {
+        let gpu_s = |gpu_milli_ms: u64| gpu_milli_ms as f64 / 1e6;
+        for (of, sum) in RESERVED_FOR.into_iter().zip(gpu_time.reserved_unused) {
+            self.reserved_unused_gpu_s.get_or_create(&Reserved { of }).inc_by(gpu_s(sum));
+        }
+        for (queue, sum) in &gpu_time.reclaimed {
+            let of = OfQueue { queue: queue.clone() };
+            self.reclaimed_gpu_s.get_or_create(&of).inc_by(gpu_s(*sum));
         }
     }
 
@@ -410,6 +472,7 @@ impl Metrics {
             control::Announced::QueueStatus => "queue_status",
             control::Announced::ReservationStatus => "reservation_status",
             control::Announced::GroupStatus => "group_status",
+            control::Announced::Receipt => "receipt",
         };
         let outcome = match written {
             Written::Done => "written",
@@ -523,6 +586,49 @@ mod tests {
     use dovetail_exposition::Format;
 
     use super::*;
+
+    #[test]
+    fn starts_and_errors_are_counted_for_each_quantile() {
+        let metrics = Metrics::default();
+        let ended = |p50_ms, p90_ms, actual_ms| ForecastEnd { p50_ms, p90_ms, actual_ms };
+        for forecast in [
+            ended(Some(60_000), Some(600_000), 90_000),
+            ended(Some(60_000), None, 60_000),
+            ended(None, None, 1),
+        ] {
+            metrics.count(&News::ForecastEnded(forecast));
+        }
+        let text = metrics.open_metrics();
+        for line in [
+            "dovetail_forecast_starts_total{quantile=\"0.5\",start=\"later\"} 1\n",
+            "dovetail_forecast_starts_total{quantile=\"0.5\",start=\"by_then\"} 1\n",
+            "dovetail_forecast_starts_total{quantile=\"0.5\",start=\"unknown\"} 1\n",
+            "dovetail_forecast_starts_total{quantile=\"0.9\",start=\"by_then\"} 1\n",
+            "dovetail_forecast_starts_total{quantile=\"0.9\",start=\"unknown\"} 2\n",
+            "dovetail_forecast_error_seconds_sum{quantile=\"0.5\"} 30.0\n",
+            "dovetail_forecast_error_seconds_sum{quantile=\"0.9\"} 510.0\n",
+            "dovetail_forecast_expected_wait_seconds_sum{quantile=\"0.5\"} 120.0\n",
+            "dovetail_forecast_actual_wait_seconds_sum 150.0\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+    }
+
+    #[test]
+    fn gpu_time_is_counted_by_what_it_was_for() {
+        let metrics = Metrics::default();
+        let reclaimed = [("vision".to_owned(), 16_000 * 1_000)].into();
+        let passed = GpuTime { reserved_unused: [0, 4_000 * 500], reclaimed };
+        (0..2).for_each(|_| metrics.passed(&passed));
+        let text = metrics.open_metrics();
+        for line in [
+            "dovetail_reserved_unused_gpu_seconds_total{of=\"next_job\"} 0.0\n",
+            "dovetail_reserved_unused_gpu_seconds_total{of=\"reservation\"} 4.0\n",
+            "dovetail_reclaimed_gpu_seconds_total{queue=\"vision\"} 32.0\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+    }
 
     #[test]
     fn the_reference_names_what_is_served() {

@@ -36,6 +36,9 @@ pub struct CohortTable {
     /// How much changed since then: jobs that ended, or reached another length.
     #[serde(skip_serializing_if = "is_zero")]
     pub changes: u32,
+    /// Of a cohort: the oldest and the newest submission of its jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted_ms: Option<(u64, u64)>,
 }
 
 // The form that serde asks for.

@@ -53,6 +53,17 @@ impl TurnBook {
         Plain { running: running.collect(), ..self.cohorts.plain() }
     }
 
+    /// What was learned, as plain data for an engine that knows the same jobs by other numbers.
+    pub fn learned(&self) -> Plain {
+        self.cohorts.learned()
+    }
+
+    /// The jobs that were there when this began were submitted: goes on where the plain data, if
+    /// another engine wrote them, left off.
+    pub fn settle(&mut self, plain: &Plain) {
+        self.cohorts.settle(plain);
+    }
+
     /// Whether queues get back what they are guaranteed.
     pub fn reclaims(&self) -> bool {
         self.turns.reclaims
@@ -69,12 +80,12 @@ impl TurnBook {
     }
 
     /// A job came, or came back.
-    pub fn submit(&mut self, job: &Job, now_ms: u64) {
+    pub fn submit(&mut self, job: &Job) {
         let gpus = (job.min_gpu_milli() + 999) / 1_000;
         // By powers of two: 1, 2, 3 to 4, 5 to 8 GPUs, and so on.
         let kind = u64::try_from(gpus).unwrap_or(0).checked_next_power_of_two();
         let kind = kind.map_or(u32::MAX, |power| power.trailing_zeros() + u32::from(gpus > 0));
-        self.cohorts.submit(job.id, kind, now_ms);
+        self.cohorts.submit(job.id, kind, job.submit_ms);
     }
 
     /// The standing of a job that has done so much.

@@ -30,7 +30,8 @@ pub mod reserve;
 pub mod starts;
 
 pub use dovetail_order::Order;
-pub use dovetail_order::estimate::{EstimatesConfig, RunTimesError, check as check_run_times};
+pub use dovetail_order::estimate::{EstimatesConfig, RunTimesError};
+pub use dovetail_order::estimate::{check as check_run_times, check_cohorts};
 pub use dovetail_order::queues::quota::{QueueUse, QuotaBlock};
 pub use dovetail_policy::learn::{
     CHECK_EVERY, HALF_LIFE_ARRIVALS, Learnt, LearntError, LearntFile, LearntFileError, PodKind,

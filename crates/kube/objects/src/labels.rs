@@ -153,6 +153,16 @@ pub const CLASS: &str = "dovetail.dev/class";
 pub const IGNORE: &str = "dovetail.dev/ignore";
 /// How long a workload runs at least before a queue that wants its quota back may stop it.
 pub const MIN_RUNTIME: &str = "dovetail.dev/min-runtime";
+/// How often a workload may be preempted for other reasons than priority.
+pub const MAX_PREEMPTIONS: &str = "dovetail.dev/max-preemptions";
+/// Receipt of preemptions: how often pods of an object were preempted.
+pub const PREEMPTIONS: &str = "dovetail.dev/preemptions";
+/// Receipt of preemptions: GPU-time that the preempted pods had run.
+pub const ATTAINED_GPU_SECONDS: &str = "dovetail.dev/attained-gpu-seconds";
+/// Receipt of preemptions: GPU-time of that which was lost.
+pub const LOST_GPU_SECONDS: &str = "dovetail.dev/lost-gpu-seconds";
+/// Receipt of preemptions: when the last one was.
+pub const LAST_PREEMPTED: &str = "dovetail.dev/last-preempted";
 /// How long a workload is expected to run.
 pub const RUNTIME: &str = "dovetail.dev/runtime";
 /// Queue of a pod or of a namespace.

@@ -1,7 +1,9 @@
 //! Tests of reading, translating and indexing objects, of binding, leading and scheduling.
 
+mod agree;
 mod announce;
 mod bind;
+mod cohorts;
 mod device_claims;
 mod devices_on_server;
 mod differential;
@@ -14,6 +16,7 @@ mod gang_definitions;
 mod gang_kinds;
 mod gang_run;
 mod gangs;
+mod gpu_time;
 mod held;
 mod history;
 mod late;
@@ -32,6 +35,7 @@ mod preempt_orders;
 mod promises;
 mod queue_objects;
 mod queues;
+mod receipts;
 mod reclaim;
 mod refused;
 mod replaced;

@@ -6,17 +6,20 @@ use std::process::Command;
 use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
-use dovetail_cluster::world::PodKey;
+use dovetail_cluster::translate::Receipt;
+use dovetail_cluster::world::{Account, PodKey};
+use dovetail_control::announce::{StatusOf, StatusWrite, Write};
 use dovetail_control::bind::{Bind, Outcome};
 use dovetail_control::order::{EvictionCause, EvictionDecision, Order};
 use dovetail_model::PreemptReason;
-use dovetail_objects::SELECTED_NODE;
+use dovetail_objects::{Kind, SELECTED_NODE, WorkloadKind};
 use dovetail_scheduler::Options;
 use dovetail_scheduler::lead::{Alone, Clock, LeaseName};
 use dovetail_testkit::ControlPlane;
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::cluster::{self, ABSENT_GROUPS};
 use http_body_util::BodyExt;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
@@ -273,6 +276,49 @@ async fn stop(config: &Config, pods: &Api<Pod>, pod: &Pod, reason: PreemptReason
     sender.finish().await;
 }
 
+/// Receipts of preemptions, on a group and on a Job.
+async fn write_receipts(control_plane: &ControlPlane, config: &Config, client: &Client) {
+    let template = json!({"spec": {"restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "i"}]}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"suspend": true, "template": template}});
+    queue_objects::create(control_plane, &job);
+    let sender = Sender::start(
+        Clients::new(config).expect("clients"),
+        Arc::new(Alone::new(Clock, 4_000)),
+        0,
+        1,
+    );
+    let objects = [
+        (Kind::PodGroup, "podgroups.scheduling.k8s.io", "placed"),
+        (Kind::Workload(WorkloadKind::Job), "jobs.batch", "train"),
+    ];
+    for (kind, resource, name) in objects {
+        let object = read(control_plane, resource, name);
+        let uid = object["metadata"]["uid"].as_str().expect("a UID").into();
+        let account = Account { kind, namespace: "default".into(), name: name.into(), uid };
+        let receipt = Receipt { preemptions: 3, ..Receipt::default() };
+        let of = StatusOf::receipt(&account);
+        let patch = json!({"metadata": {"uid": account.uid, "annotations": receipt.annotations()}});
+        sender.give(Given::Announcement(Write::Status(Box::new(StatusWrite { of, patch }))));
+    }
+    sender.finish().await;
+    for (_, resource, name) in objects {
+        let object = read(control_plane, resource, name);
+        assert_eq!(object["metadata"]["annotations"]["dovetail.dev/preemptions"], "3", "{name}");
+    }
+    let jobs = Api::<Job>::default_namespaced(client.clone());
+    assert_eq!(jobs.get("train").await.expect("a Job").spec.expect("a spec").suspend, Some(true));
+}
+
+fn read(control_plane: &ControlPlane, resource: &str, name: &str) -> Value {
+    let get = ["get", resource, name, "-n", "default", "-o", "json"];
+    let (said, is_done) = queue_objects::kubectl(control_plane, &get, "");
+    assert!(is_done, "{said}");
+    serde_json::from_str(&said).expect("JSON")
+}
+
 /// The flow schema that serves a request of this account.
 async fn schema_of(client: &Client, verb: &str, path: &str) -> Option<String> {
     let mut request = hyper::Request::builder().method(verb).uri(path);
@@ -332,6 +378,7 @@ async fn the_scheduler_needs_every_right_of_its_manifest_and_no_other() {
     queue_objects::create(&control_plane, &other);
     let other = pods.get("evicted").await.expect("a pod");
     stop(&config, &pods, &other, PreemptReason::Reclaim).await;
+    write_receipts(&control_plane, &config, &client).await;
 
     let (used, refused) = asked(&folder.0.join("audit.log"));
     assert!(refused.is_empty(), "{refused:?}");

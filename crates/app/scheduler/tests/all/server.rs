@@ -40,6 +40,8 @@ pub(crate) struct Server {
     /// Everything ever delivered, for what comes twice or late.
     delivered: Vec<Message>,
     version: u64,
+    /// When objects are created from now on; a second after each other by default.
+    pub(crate) time: Option<String>,
 }
 
 impl Server {
@@ -52,8 +54,9 @@ impl Server {
             None => json!(format!("uid-{}", self.version)),
         };
         let mut object = body;
-        let created =
-            format!("2026-11-01T10:{:02}:{:02}Z", self.version / 60 % 60, self.version % 60);
+        let created = self.time.clone().unwrap_or_else(|| {
+            format!("2026-11-01T10:{:02}:{:02}Z", self.version / 60 % 60, self.version % 60)
+        });
         let known = self.objects.get(&key).map(|o| o["metadata"]["creationTimestamp"].clone());
         let meta = &mut object["metadata"];
         meta["name"] = json!(name);

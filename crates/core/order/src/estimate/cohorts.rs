@@ -47,6 +47,10 @@ struct Table {
     changes: u32,
     /// Of a cohort, those that have not ended.
     members: BTreeSet<JobId>,
+    /// Of a cohort, the oldest and the newest submission of its jobs.
+    submitted_ms: Option<(u64, u64)>,
+    /// Of a kind, its cohorts.
+    cohorts: BTreeSet<u32>,
 }
 
 impl Table {
@@ -58,6 +62,8 @@ impl Table {
             inverse_index_ms: [u64::MAX; BUCKETS],
             changes: 0,
             members: BTreeSet::new(),
+            submitted_ms: None,
+            cohorts: BTreeSet::new(),
         }
     }
 
@@ -96,33 +102,60 @@ impl Cohorts {
         }
     }
 
-    /// A job came; one that came back stays where it was.
+    /// A job came that was submitted then; one that came back stays where it was. The jobs that
+    /// another engine knew are in the cohorts in which they were there: by when they were
+    /// submitted.
     pub fn submit(&mut self, job: JobId, kind: u32, submit_ms: u64) {
         if self.members.contains_key(&job) {
             return;
         }
-        let open = self.open.get(&kind).copied();
-        let cohort = match open.filter(|(_, last_ms)| submit_ms < last_ms.saturating_add(GAP_MS)) {
-            Some((cohort, _)) => cohort,
-            None => {
-                let parent = match self.kinds.get(&kind) {
-                    Some(table) => *table,
-                    None => self.add(Some(ALL)),
-                };
-                self.kinds.insert(kind, parent);
-                let cohort = self.add(Some(parent));
-                if let Some((before, _)) = self.open.insert(kind, (cohort, submit_ms)) {
-                    self.drop_if_over(before);
-                }
-                cohort
-            }
+        let parent = match self.kinds.get(&kind) {
+            Some(table) => *table,
+            None => self.add(Some(ALL)),
         };
-        let last_ms = open.map_or(submit_ms, |(_, last_ms)| last_ms.max(submit_ms));
-        self.open.insert(kind, (cohort, last_ms));
+        self.kinds.insert(kind, parent);
+        let known = self.submitted_within(parent, submit_ms);
+        let cohort = known.unwrap_or_else(|| self.add(Some(parent)));
+        let table = self.table(cohort);
+        let (first_ms, last_ms) = table.submitted_ms.unwrap_or((submit_ms, submit_ms));
+        let last_ms = last_ms.max(submit_ms);
+        table.submitted_ms = Some((first_ms.min(submit_ms), last_ms));
+        match self.open.get(&kind).copied() {
+            Some((_, open_ms)) if open_ms > last_ms => {}
+            before => {
+                self.open.insert(kind, (cohort, last_ms));
+                before.into_iter().for_each(|(before, _)| self.drop_if_over(before));
+            }
+        }
         self.members.insert(job, (cohort, 0));
         self.each_up(cohort, |table| table.alive[0] += 1);
         self.table(cohort).members.insert(job);
         self.stale.insert(cohort);
+    }
+
+    /// The cohort of a kind whose jobs were submitted within [`GAP_MS`] of a time; the newest one
+    /// where there are several.
+    fn submitted_within(&self, kind: u32, submit_ms: u64) -> Option<u32> {
+        let cohorts = self.tables.get(&kind)?.cohorts.iter().copied();
+        let spans = cohorts.filter_map(|cohort| Some((self.tables[&cohort].submitted_ms?, cohort)));
+        let near = spans.filter(|((first_ms, last_ms), _)| {
+            submit_ms < last_ms.saturating_add(GAP_MS)
+                && *first_ms < submit_ms.saturating_add(GAP_MS)
+        });
+        near.max_by_key(|((_, last_ms), cohort)| (*last_ms, *cohort)).map(|(_, cohort)| cohort)
+    }
+
+    /// The jobs of another engine were submitted to this one: what has none of them is over, and
+    /// that they run already is no change since the tables were written.
+    pub fn settle(&mut self, plain: &Plain) {
+        for from in &plain.tables {
+            if let Some(table) = self.tables.get_mut(&from.number) {
+                table.changes = from.changes;
+            }
+            if from.parent.is_some_and(|parent| parent != ALL) {
+                self.drop_if_over(from.number);
+            }
+        }
     }
 
     /// A job that runs has reached a length.
@@ -203,7 +236,14 @@ impl Cohorts {
     fn add(&mut self, parent: Option<u32>) -> u32 {
         let number = self.tables.last_key_value().map_or(ALL, |(last, _)| last + 1);
         self.tables.insert(number, Table::below(parent));
+        self.note_cohort(parent, number);
         number
+    }
+
+    fn note_cohort(&mut self, parent: Option<u32>, number: u32) {
+        if let Some(kind) = parent.filter(|parent| *parent != ALL) {
+            self.table(kind).cohorts.insert(number);
+        }
     }
 
     fn table(&mut self, number: u32) -> &mut Table {
@@ -223,7 +263,9 @@ impl Cohorts {
     fn drop_if_over(&mut self, cohort: u32) {
         let is_open = self.open.values().any(|(open, _)| *open == cohort);
         if !is_open && self.tables.get(&cohort).is_some_and(|table| table.members.is_empty()) {
-            self.tables.remove(&cohort);
+            let kind = self.tables.remove(&cohort).and_then(|table| table.parent);
+            let kind = kind.and_then(|kind| self.tables.get_mut(&kind));
+            kind.into_iter().for_each(|kind| _ = kind.cohorts.remove(&cohort));
             self.stale.remove(&cohort);
         }
     }
@@ -236,6 +278,7 @@ impl Cohorts {
             ended: (0_u8..).zip(table.ended).filter(|(_, ended)| *ended > 0).collect(),
             inverse_index_ms: table.inverse_index_ms.to_vec(),
             changes: table.changes,
+            submitted_ms: table.submitted_ms,
         };
         Plain {
             tables: self.tables.iter().map(table).collect(),
@@ -245,6 +288,16 @@ impl Cohorts {
             running: Vec::new(),
             stale: self.stale.iter().copied().collect(),
         }
+    }
+
+    /// What was learned, as plain data for an engine that knows the same jobs by other numbers.
+    pub fn learned(&self) -> Plain {
+        let mut plain = self.plain();
+        plain.members.clear();
+        for table in &mut plain.tables {
+            table.inverse_index_ms.retain(|index_ms| *index_ms < u64::MAX);
+        }
+        plain
     }
 
     /// What plain data says.
@@ -261,17 +314,28 @@ impl Cohorts {
                 table.ended[usize::from(*bucket).min(BUCKETS - 1)] = *ended;
             }
             table.changes = from.changes;
+            table.submitted_ms = from.submitted_ms;
             for (to, from) in table.inverse_index_ms.iter_mut().zip(&from.inverse_index_ms) {
                 *to = *from;
             }
+            let parent = table.parent;
             cohorts.tables.insert(from.number, table);
+            cohorts.note_cohort(parent, from.number);
         }
         let is_there = |table: &u32| cohorts.tables.contains_key(table);
         let kinds = plain.kinds.iter().copied().filter(|(_, table)| is_there(table));
         cohorts.kinds = kinds.collect();
         let open = plain.open.iter().filter(|(_, table, _)| is_there(table));
         cohorts.open = open.map(|(kind, table, ms)| (*kind, (*table, *ms))).collect();
-        cohorts.stale = plain.stale.iter().copied().filter(is_there).collect();
+        for (table, ms) in cohorts.open.clone().into_values() {
+            cohorts.table(table).submitted_ms.get_or_insert((ms, ms));
+        }
+        let is_cohort = |table: &&CohortTable| table.parent.is_some_and(|parent| parent != ALL);
+        let uncomputed = plain.tables.iter().filter(is_cohort);
+        let uncomputed = uncomputed.filter(|table| table.inverse_index_ms.is_empty());
+        let stale = plain.stale.iter().copied().chain(uncomputed.map(|table| table.number));
+        let is_there = |table: &u32| cohorts.tables.contains_key(table);
+        cohorts.stale = stale.filter(is_there).collect();
         for (job, cohort, reached) in &plain.members {
             if cohorts.tables.contains_key(cohort) {
                 let reached = usize::from(*reached).min(BUCKETS - 1);

@@ -43,7 +43,7 @@ use dovetail_model::{Estimate, Job, RunTimeCounts, RunTimeGroup, RunTimeTables};
 use serde::{Deserialize, Serialize};
 
 pub use cohorts::Cohorts;
-pub use limits::{RunTimesError, check};
+pub use limits::{RunTimesError, check, check_cohorts};
 pub use overdue::raised_ms;
 pub use survival::Survival;
 

@@ -40,7 +40,7 @@ impl Books {
         }
         let id = job.id;
         self.jobs.away.rejoin(&mut job);
-        self.turns.iter_mut().for_each(|turns| turns.submit(&job, self.placement.now_ms));
+        self.turns.iter_mut().for_each(|turns| turns.submit(&job));
         self.jobs.records.insert(id, JobRecord::new(job, gang));
         self.join(id, plan);
         turning::turn(self.turns.as_mut(), &mut self.jobs, &mut self.placement);
@@ -108,7 +108,7 @@ impl Books {
         self.quota.add(&queue, &self.jobs.records[&job_id].counted, 1);
         if let Some(turns) = &mut self.turns {
             let (job, now_ms) = (&self.jobs.records[&job_id].job, self.placement.now_ms);
-            turns.submit(job, now_ms);
+            turns.submit(job);
             turns.run(job, now_ms);
         }
         self.jobs.note_running(job_id);

@@ -1,6 +1,8 @@
 //! What an engine has learned, for another engine of the same cluster.
 
+use dovetail_model::cohort::Cohorts;
 use dovetail_model::{RunTimeTables, Snapshot};
+use dovetail_order::book::TurnBook;
 use dovetail_policy::learn::Learnt;
 
 use super::{Engine, EngineConfig};
@@ -12,12 +14,19 @@ pub struct Learned {
     pub policy: Option<Learnt>,
     /// How long jobs run; `None` where that is not learned.
     pub run_times: Option<RunTimeTables>,
+    /// How long jobs run that came together, without the jobs that are there; `None` with another
+    /// order than `dovetail`.
+    pub cohorts: Option<Cohorts>,
 }
 
 impl Learned {
     /// What an engine has learned, and what it was told that others had before.
     pub fn of(engine: &Engine) -> Self {
-        Self { policy: engine.learnt(), run_times: engine.books.run_times.tables() }
+        Self {
+            policy: engine.learnt(),
+            run_times: engine.books.run_times.tables(),
+            cohorts: engine.books.turns.as_ref().map(TurnBook::learned),
+        }
     }
 
     /// An engine of this configuration over this world goes on from here.
@@ -27,6 +36,9 @@ impl Learned {
         }
         if self.run_times.is_some() {
             world.run_times.clone_from(&self.run_times);
+        }
+        if self.cohorts.is_some() {
+            world.cohorts.clone_from(&self.cohorts);
         }
     }
 }

@@ -137,7 +137,7 @@ fn with_jobs(
         }
         let mut record = JobRecord::new(job.clone(), gang);
         if let Some(turns) = &mut books.turns {
-            turns.submit(job, snapshot.now_ms);
+            turns.submit(job);
             if !waits(job) && !turns.has_running(job.id) {
                 turns.run(job, snapshot.now_ms);
             }
@@ -149,6 +149,9 @@ fn with_jobs(
         }
         books.jobs.records.insert(job.id, record);
         books.jobs.note_running(job.id);
+    }
+    if let (Some(turns), Some(cohorts)) = (&mut books.turns, &snapshot.cohorts) {
+        turns.settle(cohorts);
     }
     books.placement.set_draws(snapshot.random_draws);
     for (job, reason) in &snapshot.reasons {

@@ -17,6 +17,7 @@ mod pod;
 mod ports;
 mod preemption;
 mod preferences;
+mod receipt;
 mod run_time;
 mod unbound;
 mod volumes;
@@ -32,6 +33,7 @@ pub use node::{NodeSetting, node, twice_offered};
 pub use not_yet::NotYet;
 pub use pod::{Held, held, kept_away_by, pod, pod_with_devices};
 pub use preemption::preemption_rules;
+pub use receipt::Receipt;
 pub use run_time::{said_run_time, started_ms, unreadable_run_time};
 
 /// The resource whose units are whole GPUs, unless another is set.

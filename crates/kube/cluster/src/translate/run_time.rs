@@ -19,11 +19,23 @@ pub(super) fn said_min_run_ms(pod: &Pod) -> Option<u64> {
     parse_duration(pod.meta.annotations.get(labels::MIN_RUNTIME)?).ok()
 }
 
-/// What is wrong with the first annotation of a pod about run times that cannot be read.
+/// How often the job of a pod may be preempted for other reasons than priority (annotation
+/// `dovetail.dev/max-preemptions`).
+pub(super) fn said_most_preemptions(pod: &Pod) -> Option<u32> {
+    pod.meta.annotations.get(labels::MAX_PREEMPTIONS)?.parse().ok()
+}
+
+/// What is wrong with the first annotation of a pod about run times and preemptions that cannot be
+/// read.
 pub fn unreadable_run_time(pod: &Pod) -> Option<String> {
-    [labels::RUNTIME, labels::MIN_RUNTIME].into_iter().find_map(|name| {
+    let of_times = [labels::RUNTIME, labels::MIN_RUNTIME].into_iter().find_map(|name| {
         let problem = parse_duration(pod.meta.annotations.get(name)?).err()?;
         Some(format!("{name}: {problem}"))
+    });
+    of_times.or_else(|| {
+        let name = labels::MAX_PREEMPTIONS;
+        let text = pod.meta.annotations.get(name)?;
+        text.parse::<u32>().err().map(|_| format!("{name}: `{text}` is not a whole number"))
     })
 }
 
@@ -61,5 +73,9 @@ mod tests {
         assert_eq!(rules.min_run_ms, Some(3_600_000));
         let problem = unreadable_run_time(&least[2]).expect("not a duration");
         assert!(problem.starts_with("dovetail.dev/min-runtime: `soon`"), "{problem}");
+        let most = ["3", "1", "-1"].map(|text| annotated("dovetail.dev/max-preemptions", text));
+        assert_eq!(crate::translate::preemption_rules(&most).max_preemptions, Some(1));
+        let problem = unreadable_run_time(&most[2]).expect("not a number");
+        assert_eq!(problem, "dovetail.dev/max-preemptions: `-1` is not a whole number");
     }
 }

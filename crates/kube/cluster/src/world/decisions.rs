@@ -10,11 +10,13 @@ use super::feed::running::Running;
 use super::gangs::LostMembers;
 use super::index::Index;
 use super::key::{ClaimKey, PodKey};
+use super::objects::Objects;
 use super::objects::exempt::{self, Exempt};
 use super::objects::pods::{Pause, Slot};
+use super::objects::receipts::Account;
 use super::objects::reported::Reported;
 use super::report::{Report, names_of};
-use crate::translate::NotYet;
+use crate::translate::{NotYet, Receipt};
 
 impl World {
     /// The engine has bound pods, all that it bound in one cycle: they hold their nodes until the
@@ -141,6 +143,15 @@ impl World {
     /// A job is not pending any more: that it may not preempt is forgotten.
     pub fn forget_preemptor(&mut self, job: JobId) {
         self.index.objects.exempt.preemptors.remove(&job);
+    }
+
+    /// Notes one more preemption of pods of an object: what it is to say, all of them together;
+    /// `None` if it is gone.
+    pub fn note_preempted(&mut self, account: &Account, one: Receipt) -> Option<Receipt> {
+        let Account { kind, namespace, name, uid } = account;
+        let Objects { descriptions, receipts, .. } = &mut self.index.objects;
+        let meta = descriptions.meta(*kind, namespace, name).filter(|meta| meta.uid == *uid)?;
+        Some(receipts.note(account, meta, one))
     }
 
     /// Joins gangs again that run with pods apart from their job, unless something is under way

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_cluster::world::PodKey;
+use dovetail_cluster::translate::Receipt;
+use dovetail_cluster::world::{Account, PodKey};
 use dovetail_cluster::{queues, reservations, world};
 use dovetail_model::PendingReason;
-use dovetail_objects::Kind;
-use serde_json::Value;
+use dovetail_objects::{Kind, Meta};
+use serde_json::{Value, json};
 
 use super::{
     Announcements, Limits, Note, Observed, Report, Seen, StatusOf, Statuses, Write, Written,
@@ -83,7 +84,12 @@ impl Announcing {
                 self.book.note(Note::gang_given_up(pod.clone(), gang, reason, now_ms));
             }
             News::EvictionRefused(refused) => self.not_evicted(refused, now_ms),
-            News::NotBound(_)
+            News::Receipt { account, receipt } => {
+                let of = StatusOf::receipt(account);
+                self.statuses.wants(of, wanted_receipt(account, receipt), now_ms);
+            }
+            News::NoReceipt { .. }
+            | News::NotBound(_)
             | News::WouldBind { .. }
             | News::Preempted { .. }
             | News::ChoosesBy { .. }
@@ -213,6 +219,7 @@ impl Announcing {
         let what = match &report.write {
             Write::Event(..) => Announced::Event,
             Write::Condition(_) => Announced::Condition,
+            Write::Status(status) if status.of.is_receipt => Announced::Receipt,
             Write::Status(status) => match status.of.kind {
                 Kind::Queue => Announced::QueueStatus,
                 Kind::Reservation => Announced::ReservationStatus,
@@ -309,6 +316,10 @@ impl Announcing {
 fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -> Observed {
     let world = scheduler.world();
     let patch = match of.kind {
+        _ if of.is_receipt => {
+            let object = world.preemption().remembers(of.kind, &of.namespace, &of.name);
+            return object.map_or(Observed::Gone, |object| receipt_patch(object, wanted));
+        }
         Kind::Queue => {
             world.queues().get(&of.name).map(|queue| queues::patch(queue, wanted, now_ms))
         }
@@ -325,6 +336,22 @@ fn compared(scheduler: &Scheduler, of: &StatusOf, wanted: &Value, now_ms: u64) -
         None => Observed::Gone,
         Some(None) => Observed::Says,
         Some(Some(patch)) => Observed::Differs(patch),
+    }
+}
+
+/// What an object is to say, and which one of its name.
+fn wanted_receipt(account: &Account, receipt: &Receipt) -> Value {
+    json!({"uid": account.uid, "annotations": receipt.annotations()})
+}
+
+/// The merge patch that makes an object say what preemption cost it.
+fn receipt_patch(object: &Meta, wanted: &Value) -> Observed {
+    let mut all = wanted["annotations"].as_object().into_iter().flatten();
+    let says = |(key, text): (&String, &Value)| object.annotations.get(key) == text.as_str();
+    match all.all(says) {
+        _ if wanted["uid"] != *object.uid => Observed::Gone,
+        true => Observed::Says,
+        false => Observed::Differs(json!({"metadata": wanted})),
     }
 }
 

@@ -21,7 +21,7 @@ pub use statuses::{Observed, Statuses};
 pub(crate) use written::judge;
 pub use written::{Report, Written};
 
-use dovetail_cluster::world::PodKey;
+use dovetail_cluster::world::{Account, PodKey};
 use dovetail_model::PreemptReason;
 use dovetail_objects::Kind;
 use serde_json::Value;
@@ -48,29 +48,43 @@ pub enum Write {
     Status(Box<StatusWrite>),
 }
 
-/// An object whose status is written: a queue, a reservation, or a native group of pods.
+/// An object whose status is written: a queue, a reservation, or a native group of pods; or whose
+/// receipt is: a group of any source, or a workload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StatusOf {
     pub kind: Kind,
     /// Its namespace; empty for queues and reservations.
     pub namespace: String,
     pub name: String,
+    /// Not its status, but what its annotations say of preemptions.
+    pub is_receipt: bool,
 }
 
 impl StatusOf {
     /// That of a queue.
     pub fn queue(name: &str) -> Self {
-        Self { kind: Kind::Queue, namespace: String::new(), name: name.to_owned() }
+        Self::of(Kind::Queue, "", name)
     }
 
     /// That of a reservation.
     pub fn reservation(name: &str) -> Self {
-        Self { kind: Kind::Reservation, namespace: String::new(), name: name.to_owned() }
+        Self::of(Kind::Reservation, "", name)
     }
 
     /// That of a native group of pods.
     pub fn group(namespace: &str, name: &str) -> Self {
-        Self { kind: Kind::PodGroup, namespace: namespace.to_owned(), name: name.to_owned() }
+        Self::of(Kind::PodGroup, namespace, name)
+    }
+
+    /// The receipt of an object.
+    pub fn receipt(account: &Account) -> Self {
+        let Account { kind, namespace, name, .. } = account;
+        Self { is_receipt: true, ..Self::of(*kind, namespace, name) }
+    }
+
+    fn of(kind: Kind, namespace: &str, name: &str) -> Self {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Self { kind, namespace, name, is_receipt: false }
     }
 }
 
@@ -78,8 +92,9 @@ impl StatusOf {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusWrite {
     pub of: StatusOf,
-    /// A JSON patch for queues and reservations, a strategic merge patch for groups. Both name the
-    /// identity, so that nothing is written about another object of the name.
+    /// A JSON patch for queues and reservations, a strategic merge patch for groups, a merge patch
+    /// for receipts. All name the identity, so that nothing is written about another object of the
+    /// name.
     pub patch: Value,
 }
 

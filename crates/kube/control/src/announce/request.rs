@@ -4,7 +4,7 @@ use dovetail_objects::Kind;
 
 use super::body::{condition_patch, event};
 use super::{Source, StatusOf, Write};
-use crate::request::{Class, JSON, JSON_PATCH, Method, Request, STRATEGIC_MERGE};
+use crate::request::{Class, JSON, JSON_PATCH, MERGE, Method, Request, STRATEGIC_MERGE};
 
 pub(crate) fn request(write: &Write, source: &Source) -> Request {
     let (method, path, body) = match write {
@@ -14,15 +14,17 @@ pub(crate) fn request(write: &Write, source: &Source) -> Request {
             (Method::Patch, path, (STRATEGIC_MERGE, condition_patch(condition)))
         }
         Write::Status(status) => {
-            let StatusOf { kind, namespace, name } = &status.of;
+            let StatusOf { kind, namespace, name, is_receipt } = &status.of;
             let place = match namespace.is_empty() {
                 true => String::new(),
                 false => format!("namespaces/{namespace}/"),
             };
             let (group, version, plural) = (kind.group(), kind.version(), kind.plural());
-            let path = format!("/apis/{group}/{version}/{place}{plural}/{name}/status");
+            let part = if *is_receipt { "" } else { "/status" };
+            let path = format!("/apis/{group}/{version}/{place}{plural}/{name}{part}");
             // Servers know how to merge the lists of their own kinds alone.
             let media_type = match kind {
+                _ if *is_receipt => MERGE,
                 Kind::PodGroup => STRATEGIC_MERGE,
                 _ => JSON_PATCH,
             };

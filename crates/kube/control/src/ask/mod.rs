@@ -76,7 +76,7 @@ pub(crate) fn ask(
         Question::Queues { starts } => {
             let mut waiting = line::line(now_ms, scheduler);
             if *starts {
-                let mut expected = starts::starts(scheduler);
+                let mut expected = starts::starts(now_ms, scheduler);
                 for job in &mut waiting {
                     job.expected_start = Some(expected.remove(&job.id).unwrap_or_default());
                 }

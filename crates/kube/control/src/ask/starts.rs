@@ -21,10 +21,10 @@ pub struct StartLine {
     pub nodes: Vec<String>,
 }
 
-/// Of every pending job, by the engine's own forecast.
-pub(super) fn starts(scheduler: &Scheduler) -> BTreeMap<JobId, StartLine> {
+/// Of every pending job, by the engine's own forecast. The time of the engine is that of the last
+/// event.
+pub(super) fn starts(now_ms: u64, scheduler: &Scheduler) -> BTreeMap<JobId, StartLine> {
     let Some(engine) = scheduler.engine() else { return BTreeMap::new() };
-    let now_ms = engine.now_ms();
     let name = |job: JobId| engine.job(job).map(|job| job.name.clone());
     let line = |start: dovetail_plan::ExpectedStart| {
         let within = |ms: Option<u64>| Some(ms?.saturating_sub(now_ms));

@@ -120,7 +120,7 @@ pub(super) fn why(
         if let Some(gang) = &mut gang {
             gang.fitting_pods = scheduler.ask().fitting(in_line.id);
         }
-        let expected_start = starts(scheduler).remove(&in_line.id);
+        let expected_start = starts(now_ms, scheduler).remove(&in_line.id);
         return Some(Why {
             in_line: Some(InLine { expected_start, ..in_line.clone() }),
             line_length: Some(same_queue),

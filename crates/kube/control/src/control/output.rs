@@ -4,7 +4,7 @@ use crate::announce::Written;
 use crate::learned::{ConfigMapName, LearnedNews};
 use crate::order::StepNews;
 use crate::request::Request;
-use crate::schedule::{Counts, News};
+use crate::schedule::{Counts, GpuTime, News};
 
 /// What one step asks for and reports.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub struct Output {
     pub counts: Counts,
     /// Searches for pods to preempt, in this step.
     pub searches: u64,
+    /// GPU-time that passed since the last step.
+    pub gpu_time: GpuTime,
     /// Events that wait to be written, and those given up in this step.
     pub owed: (usize, u64),
     /// Whether a recording lacks something.
@@ -85,6 +87,8 @@ pub enum Announced {
     ReservationStatus,
     /// The status of a group of pods.
     GroupStatus,
+    /// What preemption has cost, on an object.
+    Receipt,
 }
 
 impl Announced {
@@ -96,6 +100,7 @@ impl Announced {
             Self::QueueStatus => "status of a queue",
             Self::ReservationStatus => "status of a reservation",
             Self::GroupStatus => "status of a group of pods",
+            Self::Receipt => "receipt of preemptions",
         }
     }
 }

@@ -8,7 +8,9 @@
 //! |---|---|
 //! | `keeping` | when it is read and written, and what follows from the answers |
 //! | `text` | the data of the ConfigMap |
+//! | `cohorts` | what of it is about jobs that came together |
 
+mod cohorts;
 mod keeping;
 mod text;
 

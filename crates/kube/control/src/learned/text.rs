@@ -8,12 +8,16 @@ use dovetail_plan::{Learned, LearntFile, LearntFileError, RunTimesError, check_r
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::cohorts::{self, BadCohorts, COHORTS};
+
 /// The key of what the policy learned: a file for `--learned`.
 pub(super) const POLICY: &str = "learnt.json";
 /// The key of how long jobs run.
 pub(super) const RUN_TIMES: &str = "run-times.json";
 /// A ConfigMap holds 1 MiB; some of it is left for names and labels.
 const MOST_BYTES: usize = 1_000_000;
+/// So much of it may be about jobs that came together.
+const MOST_COHORT_BYTES: usize = 250_000;
 /// Marks the form of [`RUN_TIMES`]; another number is another form.
 const FORMAT: &str = "dovetail-run-times-1";
 
@@ -38,6 +42,8 @@ pub(super) enum BadText {
     Format { found: String },
     #[error("{RUN_TIMES}: {0}")]
     RunTimes(RunTimesError),
+    #[error("{COHORTS}: {0}")]
+    Cohorts(BadCohorts),
 }
 
 /// What was learned, as data. Of run times, the groups that nothing was added to for longest are
@@ -49,6 +55,9 @@ pub(super) fn write(learned: &Learned) -> Result<Data, String> {
     let mut data = Data::new();
     if let Some(policy) = &learned.policy {
         data.insert(POLICY.to_owned(), json(&LearntFile::of(policy.clone()))?);
+    }
+    if let Some(learned) = &learned.cohorts {
+        data.insert(COHORTS.to_owned(), cohorts::write(learned, MOST_COHORT_BYTES)?);
     }
     let size: usize = data.values().map(String::len).sum();
     if let Some(tables) = &learned.run_times {
@@ -82,6 +91,9 @@ pub(super) fn read(data: &Data) -> Result<Learned, BadText> {
         check_run_times(&file.run_times).map_err(BadText::RunTimes)?;
         learned.run_times = Some(file.run_times);
     }
+    if let Some(text) = data.get(COHORTS) {
+        learned.cohorts = Some(cohorts::read(text).map_err(BadText::Cohorts)?);
+    }
     Ok(learned)
 }
 
@@ -108,6 +120,7 @@ fn json(value: &impl Serialize) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_model::cohort::Cohorts;
     use dovetail_model::{RunTimeCounts, RunTimeGroup};
 
     use super::*;
@@ -131,7 +144,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let policy = Some(dovetail_plan::Learnt::default());
-        let learned = Learned { policy, run_times: Some(tables(40)) };
+        let cohorts = Some(Cohorts::default());
+        let learned = Learned { policy, run_times: Some(tables(40)), cohorts };
         let data = write(&learned).expect("a ConfigMap");
         assert_eq!(read(&data).expect("what was written"), learned);
         assert_eq!(read(&Data::new()).expect("nothing"), Learned::default());

@@ -14,6 +14,7 @@ use dovetail_objects::Pod;
 use super::known::Known;
 use super::news::{Evicted, News};
 use super::preempting::Preempting;
+use super::receipts::{Counted, VictimUse};
 use crate::order::{EvictionCause, EvictionDecision, Order, OrderEnd};
 
 /// Decisions to evict pods that are not settled yet, by number.
@@ -28,14 +29,17 @@ pub(super) struct Evictions {
     /// Pods that the server does not let go, which their condition says already: the watch may show
     /// later that they were marked before.
     refused: BTreeSet<PodKey>,
+    /// It was reported that no object remembers the preemption of some pods.
+    has_no_receipt: bool,
 }
 
 #[derive(Debug)]
 struct OpenDecision {
     /// The first pod of the job that they are for.
     preemptor: Option<PodKey>,
-    /// Those whose end is not known, each with its node.
-    open: BTreeMap<PodKey, String>,
+    /// Those whose end is not known, each with its node and what it costs.
+    open: BTreeMap<PodKey, (String, VictimUse)>,
+    counted: Counted,
     evicted: u64,
     /// Those of them beyond what budgets allow, if all are evicted.
     budget_violations: u64,
@@ -89,17 +93,20 @@ impl Evictions {
         Some((stopping.preemptor.clone(), stopping.gangs.clone(), stopping.is_called_off))
     }
 
-    /// What is to be reported when an eviction of a decision has ended.
-    fn ended(&mut self, number: u64, victim: &PodKey, is_evicted: bool) -> Vec<News> {
-        let mut told = Vec::new();
-        let Some(stopping) = self.open.get_mut(&number) else { return told };
-        let Some(node) = stopping.open.remove(victim) else { return told };
+    /// Reports what there is to report when an eviction of a decision has ended.
+    fn ended(&mut self, known: &mut Known, number: u64, victim: &PodKey, is_evicted: bool) {
+        let Some(stopping) = self.open.get_mut(&number) else { return };
+        let Some((node, used)) = stopping.open.remove(victim) else { return };
         if is_evicted {
             self.done.insert(victim.clone());
             stopping.evicted += 1;
+            let is_remembered = stopping.counted.evicted(known, &used);
+            if !is_remembered && !std::mem::replace(&mut self.has_no_receipt, true) {
+                known.news.push(News::NoReceipt { pod: victim.clone() });
+            }
             let (victim, preemptor) = (victim.clone(), stopping.preemptor.clone());
             let reason = stopping.reason;
-            told.push(News::Evicted(Box::new(Evicted { victim, node, preemptor, reason })));
+            known.news.push(News::Evicted(Box::new(Evicted { victim, node, preemptor, reason })));
         }
         if stopping.open.is_empty() {
             let OpenDecision { evicted, budget_violations, reason, lost_gpu_milli_ms, .. } =
@@ -109,9 +116,8 @@ impl Evictions {
             let budget_violations = budget_violations.min(evicted);
             let preempted =
                 News::Preempted { evicted, budget_violations, reason, lost_gpu_milli_ms };
-            told.extend((evicted > 0).then_some(preempted));
+            known.news.extend((evicted > 0).then_some(preempted));
         }
-        told
     }
 }
 
@@ -131,7 +137,8 @@ impl Preempting {
         let preemptor = known.world.pods().pods_of(job).next().map(PodKey::of);
         let stopping = OpenDecision {
             preemptor,
-            open: victims.iter().map(|pod| (pod.clone(), node_of(&known.world, pod))).collect(),
+            open: open(known, &victims),
+            counted: Counted::default(),
             evicted: 0,
             budget_violations,
             is_called_off: false,
@@ -230,7 +237,7 @@ impl Preempting {
         if victims.is_empty() || self.is_dry_run {
             return;
         }
-        let open = victims.iter().map(|pod| (pod.clone(), node_of(&known.world, pod))).collect();
+        let open = open(known, &victims);
         // What is left of a gang cannot go on: no budget helps it.
         let reason = PreemptReason::Priority;
         let (budget_violations, is_called_off, lost_gpu_milli_ms) = (0, false, 0);
@@ -238,6 +245,7 @@ impl Preempting {
         let stopping = OpenDecision {
             preemptor,
             open,
+            counted: Counted::rest(),
             evicted: 0,
             budget_violations,
             is_called_off,
@@ -308,7 +316,7 @@ impl Preempting {
         let made_for = self.evictions.made_for(decision.number());
         if why.is_for_another() {
             let is_evicted = end == OrderEnd::Done;
-            known.news.extend(self.evictions.ended(decision.number(), victim, is_evicted));
+            self.evictions.ended(known, decision.number(), victim, is_evicted);
             if is_evicted {
                 self.exemptions.has_right(known, &victim.namespace);
                 for job in self.jobs_waiting_for(&known.world, victim) {
@@ -386,6 +394,12 @@ impl Preempting {
         let rooms = self.rooms.iter().filter(|(_, room)| room.victims.contains(&id));
         rooms.map(|(job, _)| *job).collect()
     }
+}
+
+/// Pods that are to be evicted, each with its node and what it costs.
+fn open(known: &Known, victims: &[PodKey]) -> BTreeMap<PodKey, (String, VictimUse)> {
+    let of = |pod: &PodKey| (node_of(&known.world, pod), VictimUse::of(known, pod));
+    victims.iter().map(|pod| (pod.clone(), of(pod))).collect()
 }
 
 /// Those of these pods that are there, have a node or are about to, and are not terminating yet.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use dovetail_cluster::world::{self, PodKey};
+use dovetail_cluster::translate::Receipt;
+use dovetail_cluster::world::{self, Account, PodKey};
 use dovetail_model::{JobId, PendingReason, PreemptReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
 
@@ -53,6 +54,10 @@ pub enum News {
         /// it was known when that was decided.
         lost_gpu_milli_ms: u64,
     },
+    /// A pod was evicted, and its object is to say what that cost it so far.
+    Receipt { account: Box<Account>, receipt: Receipt },
+    /// A pod was evicted, and there is no object that dovetail reads which could say so.
+    NoReceipt { pod: PodKey },
     /// The server refuses to evict a pod, or does not answer.
     EvictionRefused(Box<EvictionRefused>),
     /// Something about an object.

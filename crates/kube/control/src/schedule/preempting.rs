@@ -113,6 +113,11 @@ impl Preempting {
         victims
     }
 
+    /// Whether room is made for a job because its queue gets its quota back.
+    pub(super) fn reclaims_for(&self, job: JobId) -> bool {
+        self.rooms.get(&job).is_some_and(|room| room.reason == PreemptReason::Reclaim)
+    }
+
     /// No nodes are freed for the pods of a job any more. Autoscalers buy none for pods that name
     /// one. Victims whose eviction has not begun are not evicted, and may be for others.
     pub(super) fn unnominate(&mut self, known: &mut Known, job: JobId) {

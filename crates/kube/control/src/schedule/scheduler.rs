@@ -9,6 +9,7 @@ use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Engine, Learned, PolicySpec};
 
 use super::dispatch::Dispatch;
+use super::gpu_time::{GpuMeter, GpuTime};
 use super::known::{Follows, Known};
 use super::news::News;
 use super::preempting::Preempting;
@@ -27,6 +28,7 @@ pub struct Scheduler {
     dispatch: Dispatch,
     preempting: Preempting,
     explained: Explained,
+    gpu_meter: GpuMeter,
     /// Whether there was an engine in this leadership.
     has_begun: bool,
 }
@@ -70,6 +72,7 @@ impl Scheduler {
             dispatch: Dispatch::default(),
             preempting: Preempting::default(),
             explained: Explained::default(),
+            gpu_meter: GpuMeter::default(),
             has_begun: false,
         }
     }
@@ -190,6 +193,7 @@ impl Scheduler {
         self.known.report_the_rest();
         let preempting = &self.preempting;
         self.known.compare(|world, pod| preempting.leaves(world, pod));
+        self.gpu_meter.count(self.known.engine(), self.known.now_ms);
         self.known.forget_what_is_gone();
     }
 
@@ -220,6 +224,11 @@ impl Scheduler {
     /// Searches for pods to preempt, since the last call.
     pub fn searches(&mut self) -> u64 {
         self.known.engine_mut().map_or(0, |engine| engine.take_search_effort().searches)
+    }
+
+    /// GPU-time since the last call, as far as it was counted.
+    pub fn take_gpu_time(&mut self) -> GpuTime {
+        self.gpu_meter.take()
     }
 
     /// When to call again even if nothing happens.
@@ -328,6 +337,9 @@ impl Scheduler {
                 Follows::Runs(pod) => {
                     preempting.exemptions.forget_job(pod.job);
                     known.world.forget_preemptor(pod.job);
+                    if preempting.reclaims_for(pod.job) {
+                        self.gpu_meter.runs_in_reclaimed_room(pod.job);
+                    }
                     preempting.preemptor_runs(known, pod.job);
                     dispatch.forget_pauses(known, pod);
                 }

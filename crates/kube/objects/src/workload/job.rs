@@ -43,6 +43,11 @@ impl<T> JobSpec<T> {
         self.completions.map_or(parallelism, |completions| completions.min(parallelism))
     }
 
+    /// Whether one pod is to complete, or one at a time where that is not said.
+    fn is_of_one_pod(&self) -> bool {
+        self.pods() <= 1 && self.completions.unwrap_or(1) <= 1
+    }
+
     /// Why its pods do not start together; `None` if they do.
     fn apart(&self) -> Option<Box<str>> {
         let parallelism = self.parallelism.unwrap_or(1);
@@ -74,6 +79,7 @@ impl From<JobJson> for Workload {
             roles: role.into_iter().collect(),
             apart: apart.unwrap_or_default(),
             suspended: spec.suspend,
+            is_of_one_pod: spec.is_of_one_pod(),
             ..Self::default()
         }
     }
@@ -101,6 +107,8 @@ mod tests {
         {
             assert_eq!(roles(&read(parallelism, completions, mode)), []);
         }
+        assert!(read(1, 1, "NonIndexed").is_of_one_pod);
+        assert!(!read(1, 8, "Indexed").is_of_one_pod && !read(4, 4, "Indexed").is_of_one_pod);
         let suspended = json!({"spec": {"suspend": true, "completions": null}});
         assert!(read_value(WorkloadKind::Job, &suspended).suspended);
     }

@@ -98,6 +98,7 @@ impl From<JobSetJson> for Workload {
             roles: jobs.iter().flat_map(|job| job.roles(&metadata)).collect(),
             in_stages: follow || has_leaders,
             suspended: spec.suspend,
+            is_of_one_pod: false,
             meta: metadata,
             min: None,
             apart: Box::default(),

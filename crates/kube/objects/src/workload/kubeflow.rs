@@ -115,6 +115,7 @@ impl From<JobJson> for Workload {
             min: run_policy.scheduling_policy.min_available,
             in_stages: &*spec.launcher_creation_policy == "WaitForWorkersReady",
             suspended: run_policy.suspend,
+            is_of_one_pod: false,
             meta: metadata,
             apart: Box::default(),
         }

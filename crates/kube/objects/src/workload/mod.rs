@@ -39,6 +39,8 @@ pub struct Workload {
     pub in_stages: bool,
     /// Whether it is suspended: its pods are not to run.
     pub suspended: bool,
+    /// Whether it makes one pod, and another one only in place of that.
+    pub is_of_one_pod: bool,
 }
 
 /// One kind of pods of a workload.

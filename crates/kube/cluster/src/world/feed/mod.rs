@@ -26,6 +26,7 @@ use super::causes::cause_of;
 use super::key::PodKey;
 use super::objects::Objects;
 use super::objects::pods::Slot;
+use super::objects::receipts::history_of;
 use super::objects::reported::{Reported, full_name, only_pod};
 use super::readings::gang::{Gang, terms_of};
 use super::readings::requirements::Requirements;
@@ -184,7 +185,8 @@ impl Feed {
         preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
         let (queue, kept_room) = (objects.queue_of(slot), self.rooms.for_pod(gang, slot));
         let estimate = said_run_time([&**pod]);
-        Job { priority: pod.priority, queue, estimate, preemption, kept_room, ..job }
+        let history = history_of(objects, slot);
+        Job { priority: pod.priority, queue, estimate, preemption, kept_room, history, ..job }
     }
 
     /// The job of a pod that runs.
@@ -226,17 +228,20 @@ impl Feed {
         for (set, smallest) in pod_sets.iter_mut().zip(smallest) {
             (set.min, set.max) = (smallest, set.present);
         }
-        let first = pods.values().next().map(|slot| objects.pods.get(*slot));
+        let first = pods.values().next().copied();
+        let history = first.map(|slot| history_of(objects, slot)).unwrap_or_default();
+        let first = first.map(|slot| objects.pods.get(slot));
         let name = first.and_then(|entry| entry.gang.as_deref()).map(GangName::to_string);
         let priority = first.map_or(0, |entry| entry.pod.priority);
         let all = || pods.values().map(|slot| &*objects.pods.get(*slot).pod);
         let mut preemption = preemption_rules(all());
         let estimate = said_run_time(all());
         preemption.is_protected |= pods.values().any(|slot| objects.is_exempt(*slot));
-        let job = Job::single(id, &name.unwrap_or_default(), start_ms, Arc::default());
+        let submit_ms = all().map(|pod| pod.meta.created_ms).min().unwrap_or(start_ms);
+        let job = Job::single(id, &name.unwrap_or_default(), submit_ms, Arc::default());
         let queue = self.counted.counted_for(id).to_owned();
         let start_ms = Some(start_ms);
-        Job { priority, queue, pod_sets, estimate, start_ms, preemption, ..job }
+        Job { priority, queue, pod_sets, estimate, start_ms, preemption, history, ..job }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::translate::{NotYet, preemption_rules, said_run_time};
 use crate::world::feed::Feed;
 use crate::world::feed::running::MOST_POD_SETS;
 use crate::world::objects::pods::Slot;
+use crate::world::objects::receipts::history_of;
 use crate::world::readings::gang::Gang;
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll, smallest};
@@ -74,7 +75,9 @@ pub(super) fn describe(
     let job = Job::single(id, &name.to_string(), submit_ms, Arc::default());
     let queue = roll.pending.first().map(|slot| objects.queue_of(*slot)).unwrap_or_default();
     let kept_room = feed.rooms.for_gang(name);
-    let job = Job { priority, queue, pod_sets, topology, estimate, preemption, kept_room, ..job };
+    let history = roll.pending.first().map(|slot| history_of(objects, *slot)).unwrap_or_default();
+    let job = Job { queue, pod_sets, topology, estimate, preemption, kept_room, history, ..job };
+    let job = Job { priority, ..job };
     Ok((job, seats))
 }
 

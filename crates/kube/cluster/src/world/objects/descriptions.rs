@@ -89,6 +89,22 @@ impl Descriptions {
         Some((kind, meta))
     }
 
+    /// The outer one of the workloads that made a pod, of those that are there.
+    pub(crate) fn maker_of(&self, pod: &Pod) -> Option<(Kind, &Workload)> {
+        let namespace = &pod.meta.namespace;
+        made_by(pod).find_map(|(kind, name)| {
+            Some((Kind::Workload(kind), self.workload(kind, namespace, name)?))
+        })
+    }
+
+    /// Name, identity and annotations of a group or a workload.
+    pub(crate) fn meta(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Meta> {
+        match kind {
+            Kind::Workload(kind) => Some(&self.workload(kind, namespace, name)?.meta),
+            _ => Some(&self.group(kind, namespace, name)?.meta),
+        }
+    }
+
     /// A gang's object is there or different; which gang, and whether it may name another queue.
     pub(crate) fn put_group(&mut self, kind: Kind, group: PodGroup) -> Option<(GangName, bool)> {
         let name = key(kind, &group.meta.namespace, &group.meta.name)?;

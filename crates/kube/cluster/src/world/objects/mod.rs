@@ -14,6 +14,7 @@
 //! | `reservations` | what is reserved from one time to another |
 //! | `device_claims`, `device_changes` | claims of devices, what drivers offer, what is set aside |
 //! | `attachments` | volumes that are attached to nodes |
+//! | `receipts` | what objects remember of preemptions of their pods |
 //! | `exempt`, `unreadable` | what is not to be tried; objects that cannot be read |
 
 pub(crate) mod attachments;
@@ -33,6 +34,7 @@ pub(crate) mod numbered;
 pub(crate) mod pods;
 mod put;
 pub(crate) mod queues;
+pub(crate) mod receipts;
 pub(crate) mod registry;
 pub(crate) mod reported;
 pub(crate) mod reservations;
@@ -59,6 +61,7 @@ use network::Network;
 use nodes::Nodes;
 use pods::{PodEntry, Pods, Slot};
 use queues::Queues;
+use receipts::Receipts;
 use registry::Registry;
 use reservations::Reservations;
 use unreadable::Unreadable;
@@ -88,6 +91,7 @@ pub(crate) struct Objects {
     pub(crate) descriptions: Descriptions,
     pub(crate) queues: Queues,
     pub(crate) reservations: Reservations,
+    pub(crate) receipts: Receipts,
     pub(crate) exempt: ExemptSets,
     pub(crate) unreadable: Unreadable,
     pub(crate) dirty: Dirty,

@@ -128,6 +128,7 @@ impl Objects {
                 self.dirty.pods.extend(self.pods.with_claim(namespace, name));
             }
             Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
+                self.receipts.forget(kind, namespace, name);
                 if let Some(gang) = self.descriptions.remove_group(kind, namespace, name) {
                     self.mark_gang(&gang, true);
                 }
@@ -151,6 +152,7 @@ impl Objects {
             }
             Kind::VolumeAttachment => self.attachments.remove(name),
             Kind::Workload(kind) => {
+                self.receipts.forget(Kind::Workload(kind), namespace, name);
                 let noted = self.descriptions.remove_workload(kind, namespace, name);
                 self.mark_workload(kind, namespace, name, &noted);
             }

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_model::{Claim, Event, JobId, Owner, Phase, PodId, PreemptReason};
-use dovetail_objects::Pod;
+use dovetail_objects::{Kind, Meta, Pod};
 
 use crate::translate::gang::GangName;
 use crate::world::index::Index;
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{PodEntry, SLACK_MS, Slot};
+use crate::world::objects::receipts::{Account, account_of};
 use crate::world::objects::reported::Reported;
 use crate::world::readings::decided::{left_of, left_without};
 use crate::world::readings::standing::{Standing, standing};
@@ -40,6 +41,17 @@ impl<'w> PreemptionView<'w> {
     fn gangs_of(self, slots: impl IntoIterator<Item = Slot>) -> BTreeSet<&'w Arc<GangName>> {
         let pods = &self.objects().pods;
         slots.into_iter().filter_map(|slot| pods.get(slot).gang.as_ref()).collect()
+    }
+
+    /// The object that remembers preemptions of a pod; `None` if none does.
+    pub fn account_of(self, pod: &PodKey) -> Option<Account> {
+        let slot = self.objects().pods.by_key(pod)?;
+        account_of(self.objects(), slot).map(|(account, ..)| account)
+    }
+
+    /// Identity and annotations of an object that may remember preemptions.
+    pub fn remembers(self, kind: Kind, namespace: &str, name: &str) -> Option<&'w Meta> {
+        self.index.objects.descriptions.meta(kind, namespace, name)
     }
 
     /// A pod of a namespace that runs and may be preempted, according to the pod itself.

@@ -1,0 +1,223 @@
+//! On a real server: what `dovetail queue` and `dovetail why` read out of the objects is what the
+//! leader knows, and what it has written.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use dovetail_apiserver::client::{Clients, to_watch};
+use dovetail_apiserver::watch::{self, Notice, served, watch};
+use dovetail_control::Control;
+use dovetail_control::ask::{PodQuestion, Question, Queues, Reply, Why};
+use dovetail_control::control::{Input, Settings};
+use dovetail_control::request::Now;
+use dovetail_order::Turns;
+use dovetail_plan::Order;
+use dovetail_plan::engine::EngineConfig;
+use dovetail_scheduler::lead::{Alone, Clock, Leadership};
+use dovetail_scheduler::{Options, Wires, look};
+use dovetail_testkit::{ControlPlane, cluster};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::PostParams;
+use kube::{Api, Config};
+use serde_json::{Value, json};
+
+use crate::queue_objects::{self, create, kubectl, queue};
+use crate::schedule::{PATIENCE, create_nodes, pod};
+
+/// The server writes in whole seconds when a pod got its node.
+const ROUNDED_MS: u64 = 2_000;
+
+fn engine() -> EngineConfig {
+    let turns = Turns::preset("fair").expect("a preset");
+    EngineConfig { order: Order::Dovetail, turns, ..EngineConfig::default() }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    since.as_millis() as u64
+}
+
+/// A leader that can be asked.
+struct Leader {
+    control: Control,
+    notices: BoxStream<'static, Notice>,
+    wires: Wires,
+    clock: Clock,
+    inputs: Vec<Input>,
+}
+
+impl Leader {
+    async fn start(config: &Config) -> Self {
+        let client = to_watch(config).expect("a client");
+        let kinds = served(&client).await.expect("the kinds of the server");
+        let leads: Arc<dyn Leadership> = Arc::new(Alone::new(Clock, 4_000));
+        let wires = Wires::new(Clients::new(config).expect("clients"), leads, 0, 8);
+        Self {
+            control: Control::new(Settings { engine: engine(), ..Settings::default() }),
+            notices: watch(&client, &kinds, watch::Settings::default()),
+            wires,
+            clock: Clock,
+            inputs: vec![Input::Won { epoch: 0 }],
+        }
+    }
+
+    /// Takes what happens and decides until this holds.
+    async fn until(&mut self, what: &str, mut enough: impl FnMut(&mut Self) -> bool) {
+        let leading = async {
+            while !enough(self) {
+                let now = Now { wall_ms: now_ms(), own_ms: self.clock.now_ms() };
+                let inputs = std::mem::take(&mut self.inputs);
+                let output = self.control.step(inputs, self.wires.credits(), now);
+                output.requests.into_iter().for_each(|request| self.wires.send(request));
+                let wait = Duration::from_millis(output.wait_ms.unwrap_or(1_000).min(1_000));
+                tokio::select! {
+                    notice = self.notices.next() => match notice {
+                        Some(Notice::Change(change, json)) => {
+                            self.inputs.push(Input::Change(change, json));
+                        }
+                        Some(Notice::Interrupted { kind, problem }) => panic!("{kind:?}: {problem}"),
+                        Some(Notice::Absent { .. }) | None => {}
+                    },
+                    answer = self.wires.next() => self.inputs.push(Input::Answered(answer)),
+                    // What is due by time is done.
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, leading).await.unwrap_or_else(|_| panic!("{what} in time"));
+    }
+}
+
+fn queues(control: &mut Control, at_ms: u64) -> Queues {
+    match control.ask(&Question::Queues { starts: true }, at_ms) {
+        Some(Reply::Queues(queues)) => queues,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn why(control: &mut Control, name: &str, at_ms: u64) -> Why {
+    let default_namespace = "default".to_owned();
+    let pod = PodQuestion { name: name.to_owned(), namespace: None, default_namespace };
+    match control.ask(&Question::Pod(pod), at_ms) {
+        Some(Reply::Pod(Some(why))) => *why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Queues `a` and `b` below `all`.
+fn create_queues(control_plane: &ControlPlane) {
+    let gpus = |amount: u32| json!({"nvidia.com/gpu": amount});
+    create(control_plane, &queue("all", json!({})));
+    for (name, guaranteed, weight) in [("a", 4, 1), ("b", 8, 3)] {
+        let spec = json!({"parent": "all", "guaranteed": gpus(guaranteed), "weight": weight,
+            "borrowing": "WhenFree", "namespaceSelector": {}, "halfLife": "1h"});
+        create(control_plane, &queue(name, spec));
+    }
+}
+
+/// Pods that say for how long they run: each takes a node.
+async fn submit(pods: &Api<Pod>, all: [(&str, &str, &str); 2]) {
+    for (name, queue, runtime) in all {
+        let mut object = pod(name, 8);
+        object["metadata"]["labels"] = json!({"dovetail.dev/queue": queue});
+        object["metadata"]["annotations"] = json!({"dovetail.dev/runtime": runtime});
+        let object = serde_json::from_value(object).expect("a pod");
+        pods.create(&PostParams::default(), &object).await.expect("a new pod");
+    }
+}
+
+/// What of a queue the leader writes and a question reads.
+fn written(control_plane: &ControlPlane, name: &str) -> Value {
+    let (said, _) = kubectl(control_plane, &["get", "queue", name, "-o", "json"], "");
+    serde_json::from_str::<Value>(&said).expect("a queue")["status"].clone()
+}
+
+/// The queues as they are shown, without what they have used by now, which is counted by time.
+fn shown(queues: &Queues) -> Value {
+    let mut lines = json!(queues.queues);
+    for line in lines.as_array_mut().expect("a list") {
+        line.as_object_mut().expect("a queue").remove("used_cluster_hours");
+    }
+    lines
+}
+
+fn assert_same_start(one: Option<&Value>, other: Option<&Value>) {
+    let (one, other) = (one.expect("a start"), other.expect("a start"));
+    assert_eq!((&one["after"], &one["nodes"]), (&other["after"], &other["nodes"]));
+    for quantile in ["within_p50_ms", "within_p90_ms"] {
+        let (one, other) = (one[quantile].as_u64(), other[quantile].as_u64());
+        let apart_ms = one.expect("a time").abs_diff(other.expect("a time"));
+        assert!(apart_ms <= ROUNDED_MS, "{quantile}: {one:?} and {other:?}");
+    }
+}
+
+/// The jobs in line are the same, at the same places, for the same reasons, and expected to start
+/// at the same times.
+fn assert_same_line(leader: &Queues, seen: &Queues) {
+    let line = |queues: &Queues| {
+        let jobs = queues.waiting.iter();
+        jobs.map(|job| (job.job.clone(), job.queue.clone(), job.place, job.reason)).collect()
+    };
+    let (one, other): (Vec<_>, Vec<_>) = (line(leader), line(seen));
+    assert_eq!(one, other);
+    assert_eq!(one.len(), 2, "{one:?}");
+    for (one, other) in leader.waiting.iter().zip(&seen.waiting) {
+        let (one, other) = (json!(one), json!(other));
+        assert_same_start(one.get("expected_start"), other.get("expected_start"));
+        assert!(one["expected_start"]["within_p50_ms"].as_u64() > Some(1_500_000), "{one}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_are_answered_as_the_leader_would_answer_them() {
+    let control_plane = ControlPlane::start(cluster::Options::default()).expect("a control plane");
+    queue_objects::install(&control_plane);
+    let client = control_plane.client().await.expect("a client");
+    let pods = Api::<Pod>::default_namespaced(client.clone());
+    create_nodes(&Api::<Node>::all(client), 2).await;
+    let config = control_plane.config().await.expect("a kubeconfig");
+    let mut leader = Leader::start(&config).await;
+    create_queues(&control_plane);
+    submit(&pods, [("r0", "a", "1h"), ("r1", "a", "2h")]).await;
+    let borrowed = json!({"nvidia.com/gpu": "12"});
+    let borrows = |_: &mut Leader| written(&control_plane, "a")["borrowed"] == borrowed;
+    leader.until("the status of the queue that borrows", borrows).await;
+    submit(&pods, [("w0", "a", "3h"), ("w1", "b", "30m")]).await;
+    let pending = |_: &mut Leader| {
+        ["a", "b"].iter().all(|name| written(&control_plane, name)["pending"]["jobs"] == 1)
+    };
+    leader.until("the statuses of queues in which pods wait", pending).await;
+
+    let at_ms = now_ms();
+    let options = Options { engine: engine(), ..Options::default() };
+    let seen = look(&config, &options, PATIENCE, at_ms).await;
+    let mut seen = seen.expect("a cluster that can be read");
+    let (known, read) = (queues(&mut leader.control, at_ms), queues(&mut seen, at_ms));
+    assert_eq!(shown(&known), shown(&read));
+    assert_same_line(&known, &read);
+    for line in &read.queues {
+        let status = written(&control_plane, &line.name);
+        assert_eq!(status["used"], json!(line.used), "{}", line.name);
+        assert_eq!(status["borrowed"], json!(line.borrowed), "{}", line.name);
+        assert_eq!(status["share"], format!("{:.1}%", line.share_percent), "{}", line.name);
+    }
+    for (one, other) in known.queues.iter().zip(&read.queues) {
+        let hours = |used: Option<f64>| used.expect("the order counts it");
+        let apart_s = (hours(one.used_cluster_hours) - hours(other.used_cluster_hours)) * 3_600.0;
+        assert!(apart_s.abs() <= 30.0, "{}: {apart_s} s of the cluster", one.name);
+    }
+    for name in ["w0", "w1", "r0"] {
+        let (mut known, mut read) =
+            (json!(why(&mut leader.control, name, at_ms)), json!(why(&mut seen, name, at_ms)));
+        let start = |answer: &mut Value| {
+            answer.get_mut("in_line")?.as_object_mut()?.remove("expected_start")
+        };
+        let starts = (start(&mut known), start(&mut read));
+        if name != "r0" {
+            assert_same_start(starts.0.as_ref(), starts.1.as_ref());
+        }
+        assert_eq!(known, read, "{name}");
+    }
+}

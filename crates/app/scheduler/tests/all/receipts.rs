@@ -1,0 +1,228 @@
+//! What preemption cost a job is remembered by the object that makes its pods: across pods, and
+//! across leaders.
+
+use dovetail_cluster::translate::Receipt;
+use dovetail_control::order::{Order as Write, OrderEnd};
+use dovetail_control::schedule::News;
+use dovetail_objects::{Kind, WorkloadKind};
+use dovetail_order::Turns;
+use dovetail_plan::engine::EngineConfig;
+use dovetail_plan::{Order, PreemptionConfig};
+use dovetail_scheduler::Options;
+use dovetail_testkit::FakeApi;
+use serde_json::{Value, json};
+
+use crate::cohorts::time;
+use crate::gangs::{Cluster, native, node, pod};
+use crate::preempt::preempting;
+use crate::preempt_orders::{high, preempting_cluster};
+use crate::schedule::{Running, config, fake_nodes, until};
+use crate::server::Server;
+
+const JOB: Kind = Kind::Workload(WorkloadKind::Job);
+const HOUR_MS: u64 = 3_600_000;
+
+fn fair() -> EngineConfig {
+    let turns = Turns::preset("fair").expect("a preset");
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    EngineConfig { order: Order::Dovetail, turns, preemption, ..EngineConfig::default() }
+}
+
+/// A pod in a queue, of a Job if it is named.
+fn of_job(queue: &str, gpus: usize, job: &str) -> Value {
+    let mut pod = pod(gpus);
+    pod["metadata"]["labels"] = json!({"dovetail.dev/queue": queue});
+    if !job.is_empty() {
+        pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] = json!(job);
+    }
+    pod
+}
+
+/// Evictions that were ordered take place; whose they are.
+fn evict(cluster: &mut Cluster) -> Vec<String> {
+    let mut evicted = Vec::new();
+    while let Some(order) = cluster.scheduler.next_order() {
+        if let Write::Evict { pod, .. } = &order {
+            evicted.push(pod.name.to_string());
+            cluster.delete(Kind::Pod, "blue", &pod.name);
+        }
+        cluster.scheduler.order_ended(&order, OrderEnd::Done, cluster.now_ms);
+    }
+    evicted
+}
+
+/// Receipts that are to be written: of which objects, and whether there are pods without one.
+fn receipts(cluster: &mut Cluster) -> (Vec<(String, Receipt)>, usize) {
+    let (mut receipts, mut without) = (Vec::new(), 0);
+    for news in cluster.scheduler.news() {
+        match news {
+            News::Receipt { account, receipt } => receipts.push((account.name.into(), receipt)),
+            News::NoReceipt { .. } => without += 1,
+            News::Inconsistent(error) => panic!("{error}"),
+            _ => {}
+        }
+    }
+    (receipts, without)
+}
+
+/// A node of which half belongs to queue `b`, and Job `train` of queue `a`, which takes all of it
+/// until `b` wants its half: then the pod of the Job is evicted. Another pod of the Job starts.
+fn preempted_once() -> Cluster {
+    let mut server = Server::default();
+    node(&mut server, 0);
+    for name in ["a", "b"] {
+        let spec = json!({"namespaceSelector": {}, "borrowing": "WhenFree",
+            "guaranteed": {"nvidia.com/gpu": 4}});
+        server.apply(Kind::Queue, "", name, json!({"spec": spec}));
+    }
+    server.apply(JOB, "blue", "train", json!({"spec": {"completions": 1}}));
+    let mut cluster = Cluster::with(server, fair());
+    cluster.create("train-x", of_job("a", 8, "train"));
+    assert_eq!(cluster.run(), ["train-x"]);
+    cluster.pass(HOUR_MS);
+    cluster.create("b0", of_job("b", 4, ""));
+    cluster.run();
+    assert_eq!(evict(&mut cluster), ["train-x"]);
+    cluster.server.time = Some(time(cluster.now_ms));
+    cluster.create("train-y", of_job("a", 8, "train"));
+    assert_eq!(cluster.run(), ["b0"]);
+    cluster.end("b0", "Succeeded");
+    assert_eq!(cluster.run(), ["train-y"]);
+    cluster
+}
+
+fn preemptions(cluster: &Cluster, pod: &str) -> u32 {
+    let job = cluster.scheduler.world().pods().job_of("blue", pod).expect("a job");
+    cluster.scheduler.engine().and_then(|engine| engine.job(job)).expect("it").history.preemptions
+}
+
+/// The object says what is to be said of it.
+fn write(cluster: &mut Cluster, receipt: &Receipt) {
+    let key = (JOB, "blue".to_owned(), "train".to_owned());
+    let said = receipt.annotations();
+    cluster.server.change(&key, |job| job["metadata"]["annotations"] = said.clone());
+    cluster.watch();
+}
+
+/// The next leader has the objects alone.
+fn next_leader(cluster: &mut Cluster) -> Cluster {
+    let mut next = Cluster::with(std::mem::take(&mut cluster.server), fair());
+    next.pass(cluster.now_ms - next.now_ms);
+    assert!(next.run().is_empty(), "nothing has ended");
+    next
+}
+
+/// Queue `b` wants its half again; which pods are evicted for that.
+fn evicted_again(cluster: &mut Cluster) -> Vec<String> {
+    cluster.pass(HOUR_MS);
+    cluster.create("b1", of_job("b", 4, ""));
+    cluster.run();
+    evict(cluster)
+}
+
+/// A job that was preempted, and would lose everything again, is left alone for a day: by the
+/// leader that preempted it, whatever its object says by then, and by the next one.
+#[test]
+fn a_job_that_was_preempted_is_known_by_its_next_pod_and_by_the_next_leader() {
+    let mut cluster = preempted_once();
+    let (said, without) = receipts(&mut cluster);
+    let [(name, receipt)] = &said[..] else { panic!("{said:?}") };
+    let gpu_hours = 8 * 1_000 * HOUR_MS;
+    assert_eq!((name.as_str(), receipt.preemptions, without), ("train", 1, 0));
+    assert_eq!((receipt.attained_gpu_milli_ms, receipt.lost_gpu_milli_ms), (gpu_hours, gpu_hours));
+    assert_eq!(preemptions(&cluster, "train-y"), 1);
+    assert!(evicted_again(&mut cluster).is_empty());
+    cluster.delete(Kind::Pod, "blue", "b1");
+    write(&mut cluster, receipt);
+    let mut next = next_leader(&mut cluster);
+    assert_eq!(preemptions(&next, "train-y"), 1);
+    assert!(evicted_again(&mut next).is_empty());
+    // A leader that finds no receipt preempts it again.
+    next.delete(Kind::Pod, "blue", "b1");
+    write(&mut next, &Receipt::default());
+    let mut without = next_leader(&mut next);
+    assert_eq!(preemptions(&without, "train-y"), 0);
+    assert_eq!(evicted_again(&mut without), ["train-y"]);
+}
+
+#[test]
+fn a_job_that_allows_no_preemption_is_left_alone_from_its_start() {
+    for (most, evicted) in [("0", 0), ("1", 1)] {
+        let mut cluster = preempted_once();
+        let mut server = std::mem::take(&mut cluster.server);
+        server.delete(&(Kind::Pod, "blue".to_owned(), "train-y".to_owned()));
+        let mut cluster = Cluster::with(server, fair());
+        let mut new = of_job("a", 8, "other");
+        new["metadata"]["annotations"] = json!({"dovetail.dev/max-preemptions": most});
+        cluster.create("other-x", new);
+        assert_eq!(cluster.run(), ["other-x"]);
+        assert_eq!(evicted_again(&mut cluster).len(), evicted, "{most}");
+    }
+}
+
+/// The pods of a gang that are preempted together are one preemption, and what each of them had run
+/// counts. Another Job, or group, of the same name begins from nothing.
+#[test]
+fn a_gang_is_preempted_once_with_all_its_pods() {
+    let mut cluster = preempting_cluster(2);
+    let group = json!({"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}});
+    cluster.server.apply(Kind::PodGroup, "blue", "train", group.clone());
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), native(8)));
+    assert_eq!(cluster.run().len(), 2);
+    cluster.pass(HOUR_MS);
+    cluster.create("high", high(8));
+    cluster.run();
+    assert_eq!(evict(&mut cluster).len(), 2);
+    let (said, _) = receipts(&mut cluster);
+    let (name, last) = said.last().expect("a receipt");
+    assert_eq!((name.as_str(), last.preemptions), ("train", 1));
+    assert_eq!(last.attained_gpu_milli_ms, 2 * 8 * 1_000 * HOUR_MS);
+    cluster.run();
+    (2..4).for_each(|at| cluster.create(&format!("p{at}"), native(8)));
+    cluster.run();
+    assert_eq!(preemptions(&cluster, "p2"), 1);
+    cluster.delete(Kind::PodGroup, "blue", "train");
+    cluster.watch();
+    cluster.server.apply(Kind::PodGroup, "blue", "train", group);
+    cluster.delete(Kind::Pod, "blue", "high");
+    assert_eq!(cluster.run().len(), 2);
+    assert_eq!(preemptions(&cluster, "p2"), 0);
+}
+
+#[test]
+fn that_nothing_remembers_the_preemption_of_some_pods_is_told_once() {
+    let mut cluster = preempting_cluster(2);
+    (0..2).for_each(|at| cluster.create(&format!("p{at}"), pod(8)));
+    assert_eq!(cluster.run().len(), 2);
+    for at in 0..2 {
+        cluster.create(&format!("high{at}"), high(8));
+        cluster.run();
+        assert_eq!(evict(&mut cluster).len(), 1);
+        assert_eq!(receipts(&mut cluster), (Vec::new(), 1 - at), "{at}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_receipt_is_written_to_the_job_of_the_pod() {
+    let api = FakeApi::start().expect("a free port");
+    fake_nodes(&api, 1);
+    let job = json!({"metadata": {"name": "train"}, "spec": {"completions": 1}});
+    api.create("jobs", "default", &job).expect("a new Job");
+    let named = |name: &str, priority: i32| {
+        let mut pod = crate::schedule::pod(name, 8);
+        pod["spec"]["priority"] = json!(priority);
+        pod
+    };
+    let mut low = named("train-x", 0);
+    low["metadata"]["labels"] = json!({"batch.kubernetes.io/job-name": "train"});
+    low["metadata"]["annotations"] = json!({"dovetail.dev/decision": "0-1"});
+    low["spec"]["nodeName"] = json!("n0");
+    api.create("pods", "default", &low).expect("a new pod");
+    api.create("pods", "default", &named("high", 5)).expect("a new pod");
+    let scheduler = Running::start(config(&api), preempting(Options::default()));
+    let said =
+        || api.get("jobs", "default", "train").expect("a Job")["metadata"]["annotations"].clone();
+    until(&api, || said()["dovetail.dev/preemptions"] == "1").await;
+    assert!(said()["dovetail.dev/last-preempted"].is_string(), "{}", said());
+    scheduler.stop().await;
+}

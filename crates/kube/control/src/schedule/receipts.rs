@@ -1,0 +1,74 @@
+//! What preemption costs each object whose pods are preempted: noted when the server has taken an
+//! eviction, and written to the object, so that it outlives the pods and the leader.
+
+use std::collections::BTreeSet;
+
+use dovetail_cluster::translate::Receipt;
+use dovetail_cluster::world::{Account, PodKey};
+
+use super::known::Known;
+use super::news::News;
+
+/// What one pod costs that is to be evicted, as it is when that is ordered.
+#[derive(Clone, Debug)]
+pub(super) struct VictimUse {
+    /// Who remembers it.
+    account: Option<Account>,
+    gpu_milli: u64,
+    /// How long it had run by then, and how long since its last checkpoint.
+    ran_ms: u64,
+    unsaved_ms: u64,
+    ordered_ms: u64,
+}
+
+impl VictimUse {
+    /// Of a pod that is there.
+    pub(super) fn of(known: &Known, pod: &PodKey) -> Self {
+        let now_ms = known.now_ms;
+        let id = known.world.pods().id_of(pod);
+        let job = id.and_then(|id| known.engine()?.job(id.job));
+        let set = id.zip(job).and_then(|(id, job)| job.pod_sets.get(usize::from(id.pod_set)));
+        let gpu_milli = set.map_or(0, |set| set.requirement.gpu_milli().max(0).unsigned_abs());
+        let start_ms = job.and_then(|job| job.start_ms).unwrap_or(now_ms);
+        Self {
+            account: known.world.preemption().account_of(pod),
+            gpu_milli,
+            ran_ms: now_ms.saturating_sub(start_ms),
+            unsaved_ms: job.map_or(0, |job| job.attempt_at(now_ms).unsaved_ms),
+            ordered_ms: now_ms,
+        }
+    }
+}
+
+/// Objects that a decision to evict pods is counted for.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    accounts: BTreeSet<Account>,
+    /// It is the rest of what was counted before.
+    is_rest: bool,
+}
+
+impl Counted {
+    /// Of a decision that goes on with others.
+    pub(super) fn rest() -> Self {
+        Self { is_rest: true, ..Self::default() }
+    }
+
+    /// The server has taken the eviction of a pod; whether an object remembers that.
+    pub(super) fn evicted(&mut self, known: &mut Known, used: &VictimUse) -> bool {
+        let Some(account) = &used.account else { return false };
+        let since_ms = known.now_ms.saturating_sub(used.ordered_ms);
+        let gpu_time = |ms: u64| used.gpu_milli.saturating_mul(ms.saturating_add(since_ms));
+        let is_first = self.accounts.insert(account.clone()) && !self.is_rest;
+        let one = Receipt {
+            preemptions: u32::from(is_first),
+            attained_gpu_milli_ms: gpu_time(used.ran_ms),
+            lost_gpu_milli_ms: gpu_time(used.unsaved_ms),
+            last_ms: known.now_ms,
+        };
+        if let Some(receipt) = known.world.note_preempted(account, one) {
+            known.news.push(News::Receipt { account: Box::new(account.clone()), receipt });
+        }
+        true
+    }
+}
