@@ -43,7 +43,7 @@ mod usage;
 
 pub use attribution::{Settled, all_waste, settle};
 pub use catalogue::{CATALOGUE, Check, FixKind, Layer, Reach, Severity, Worth, check};
-pub use checks::{PLAIN_TAINT_VALUES, audit};
+pub use checks::{ForEach, PLAIN_TAINT_VALUES, audit, findings};
 pub use claim::{Attribution, DeviceWaste, PricedTime};
 pub use confirm::{
     Confirmation, Confirmed, FixedFinding, LedgerPeriod, LedgerRow, Rate, Verdict, confirm,
@@ -64,7 +64,9 @@ pub use moment::{
 pub use patch::{
     Edited, Form, Json, Manager, NodeChange, Operation, Patch, Remedy, Source, Tool, patches,
 };
-pub use report::{AuditReport, Brought, Figure, NodePrice, Priced, Rung, TimeByPrice, report};
+pub use report::{
+    AuditReport, Brought, Figure, NodePrice, Priced, Rung, TimeByPrice, report, report_of,
+};
 pub use served_model::ServedModel;
 pub use suppress::{Suppression, SuppressionPolicy, suppress};
 pub use thresholds::{THRESHOLDS, Threshold, Thresholds, threshold, thresholds_of};

@@ -133,6 +133,17 @@ impl AuditReport {
 pub fn report(
     facts: &Facts,
     moment: &Moment,
+    states: DeviceStates,
+    prices: &[NodePrice],
+    policy: &SuppressionPolicy,
+) -> AuditReport {
+    report_of(audit_at(facts, moment), (facts, moment), states, prices, policy)
+}
+
+/// Prices what all checks found of these facts at this moment, as [`report`] does.
+pub fn report_of(
+    mut findings: Vec<Finding>,
+    (facts, moment): (&Facts, &Moment),
     mut states: DeviceStates,
     prices: &[NodePrice],
     policy: &SuppressionPolicy,
@@ -143,7 +154,6 @@ pub fn report(
             price_of(waste.device).and_then(|price| price.usd_micros_per_gpu_hour);
     }
     let intervals = &states.intervals;
-    let mut findings = audit_at(facts, moment);
     suppress(&mut findings, facts, policy);
     let (settled, taken) = settle_and_tell(intervals, &findings);
     let (settled_so_far, taken_so_far) = settle_and_tell(&states.so_far, &findings);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{ArgAction, Args, ValueEnum};
-use dovetail_audit::{Severity, device_states, report};
+use dovetail_audit::{Severity, device_states, findings, report_of};
 use dovetail_auditing::document::Document;
 use dovetail_auditing::{baseline, explain, ignore_file, ledger, spot};
 use dovetail_console::app::App;
@@ -25,6 +25,7 @@ use dovetail_sources::own_prices::OwnPriceFlags;
 use dovetail_sources::prometheus::{Chosen, ServerChoice, ServerFlags};
 use dovetail_sources::uses::{UsageFileFlags, Uses, apply};
 use dovetail_sources::uses_of_server;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -197,7 +198,10 @@ fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
     }));
     spot::mark_cheapest(&mut gathered, &flags.prices.book(&app.settings)?);
     let prices = flags.prices.of(&NodeToPrice::all_of(&gathered), &app.settings)?;
-    let found = report(&gathered.facts, &gathered.moment, states, &prices.of_nodes, &policy);
+    let at = (&gathered.facts, &gathered.moment);
+    // Some checks ask the engine about the whole cluster.
+    let found = findings(at.0, at.1, |count, run| (0..count).into_par_iter().for_each(run));
+    let found = report_of(found, at, states, &prices.of_nodes, &policy);
     let mut document = Document::of(sources, &gathered, &found, prices, old.as_ref());
     document.notes.extend(measured);
     document.notes.extend(ignore_file::without_effect(&policy, &found));
