@@ -32,7 +32,7 @@ pub struct BillFlags {
     /// Bill all namespaces (the default)
     #[arg(long, short = 'A', conflicts_with_all = ["namespace", "mine"])]
     all_namespaces: bool,
-    /// One row per value of these, separated by commas, such as team,cause
+    /// Keys to group rows by, separated by commas, such as team,cause
     #[arg(
         long,
         value_enum,

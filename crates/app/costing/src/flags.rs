@@ -64,9 +64,9 @@ pub struct AccountFlags {
 /// Who pays for what no pod uses.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum UnusedFlag {
-    /// Rows of their own
+    /// In rows of their own
     Shown,
-    /// The pods of the node, by their share of the same resource
+    /// To the pods of the node, in proportion to their share of the same resource
     Distributed,
 }
 

@@ -24,7 +24,7 @@ pub struct OwnPriceFlags {
     pub(crate) gpu_price: Vec<String>,
     /// Exchange rate of another currency to USD, in prices and bills, such as EUR=1.08 or
     /// EUR=1.08@2026-11-20
-    #[arg(long, value_name = "EUR=USD[@DAY]", action = ArgAction::Append, help_heading = "Prices")]
+    #[arg(long, value_name = "CURRENCY=RATE[@DAY]", action = ArgAction::Append, help_heading = "Prices")]
     exchange: Vec<String>,
 }
 

@@ -79,7 +79,7 @@ const WEEK_S: u32 = 7 * DAY_S;
 pub const PRESETS: [(&str, &str, Turns); 5] = [
     (
         "fair",
-        "queue with the least usage per weight first; within a queue, submission order, short jobs \
+        "Queue with the least usage per weight first; within a queue, submission order, short jobs \
          slightly earlier",
         Turns {
             queues: QueueTurns::FairTree,
@@ -92,22 +92,22 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
     ),
     (
         "throughput",
-        "least expected GPU time first; running jobs are not preempted",
+        "Least expected GPU time first; running jobs are not preempted",
         Turns { size: 1_000, age: 10, ..Turns::LINE },
     ),
     (
         "latency",
-        "least expected GPU time first; running jobs are preempted for much shorter ones",
+        "Least expected GPU time first; running jobs are preempted for much shorter ones",
         Turns { size: 1_000, age: 10, preempts: true, ..Turns::LINE },
     ),
     (
         "cost",
-        "shortest expected run time first, regardless of GPUs",
+        "Shortest expected run time first, regardless of GPUs",
         Turns { size: 0, run_time: 1_000, age: 10, ..Turns::LINE },
     ),
     (
         "kai",
-        "queues in the order of NVIDIA's KAI-Scheduler, which divides the cluster over them; within \
+        "Queues in the order of NVIDIA's KAI-Scheduler, which divides the cluster over them; within \
          one, priority and submission order",
         Turns {
             size: 0,

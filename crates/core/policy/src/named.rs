@@ -24,18 +24,18 @@ use dovetail_state::State;
 pub const POLICIES: [(&str, &str); 11] = [
     (
         "dovetail",
-        "least expected fragmentation, scarcity and stranding for the pod mix learned so far",
+        "Least expected fragmentation, scarcity and stranding for the pod mix learned so far",
     ),
-    ("fgd", "least growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
-    ("fgd-learnt", "fgd with the pod mix that dovetail learns"),
-    ("best-fit", "least CPU and GPU left on the node"),
-    ("dot-product", "least alignment of free and requested resources"),
-    ("gpu-packing", "used devices, then used nodes, then idle nodes"),
-    ("gpu-clustering", "pods of one GPU size together"),
-    ("random", "any node with room, by seed"),
-    ("first-fit", "the first node with room"),
-    ("kube-default", "kube-scheduler's LeastAllocated and balanced allocation"),
-    ("kube-most-allocated", "kube-scheduler's MostAllocated over CPU, memory and GPUs"),
+    ("fgd", "Least growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
+    ("fgd-learnt", "FGD with the pod mix that dovetail learns"),
+    ("best-fit", "Least CPU and GPU left on the node"),
+    ("dot-product", "Least alignment of free and requested resources"),
+    ("gpu-packing", "Used devices, then used nodes, then idle nodes"),
+    ("gpu-clustering", "Pods of one GPU size together"),
+    ("random", "Any node with room, chosen at random (--seed)"),
+    ("first-fit", "The first node with room"),
+    ("kube-default", "LeastAllocated and balanced allocation of kube-scheduler"),
+    ("kube-most-allocated", "MostAllocated of kube-scheduler over CPU, memory and GPUs"),
 ];
 
 /// Names of the policies that learn, and so can start from what was learnt ([`Policy::learnt`]).

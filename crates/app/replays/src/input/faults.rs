@@ -18,7 +18,8 @@ const MAX_HOURS: f64 = 8_766_000.0;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct FaultFlags {
-    /// timed: CSV at_s,action,node of node events: cordon, uncordon, fail, repair, remove, add
+    /// timed: CSV file of node events (at_s,action,node); actions: cordon, uncordon, fail, repair,
+    /// remove, add
     #[arg(long, value_name = "FILE")]
     cluster_events: Option<PathBuf>,
     /// timed: mean time between random failures of a node

@@ -65,8 +65,8 @@ pub(crate) struct AuditFlags {
     /// Exit with code 5 on findings of this severity or worse; with --baseline, on new ones
     #[arg(long, value_name = "SEVERITY", default_value = "never")]
     fail_on: FailOn,
-    /// Explain a check; with --from, --example or --context, also list its findings; `all` lists
-    /// all checks
+    /// Explain a check; with --from, --example, --kubeconfig or --context, also list its findings;
+    /// `all` lists all checks
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
     #[command(flatten)]

@@ -30,10 +30,10 @@ pub(crate) struct BoundsFlags {
     /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
     #[arg(long, value_name = "FILE|SIZES")]
     nodes: NodesFlag,
-    /// fgd: file with the pods
+    /// fgd: file with the pods [required with fgd]
     #[arg(long, value_name = "FILE", required_if_eq("protocol", "fgd"))]
     pods: Option<PathBuf>,
-    /// timed: file with the jobs
+    /// timed: file with the jobs [required with timed]
     #[arg(long, value_name = "FILE", required_if_eq("protocol", "timed"))]
     jobs: Option<PathBuf>,
     #[command(flatten)]

@@ -44,10 +44,10 @@ pub(crate) struct GridFlags {
     /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
     #[arg(long, value_name = "FILE|SIZES")]
     pub(crate) nodes: NodesFlag,
-    /// fgd: files with pods, one trace each
+    /// fgd: files with pods, one trace each [required with fgd]
     #[arg(long, value_name = "FILE", num_args = 1.., required_if_eq("protocol", "fgd"))]
     pub(crate) pods: Vec<PathBuf>,
-    /// timed: files with jobs, one trace each
+    /// timed: files with jobs, one trace each [required with timed]
     #[arg(long, value_name = "FILE", num_args = 1.., required_if_eq("protocol", "timed"))]
     pub(crate) jobs: Vec<PathBuf>,
     /// How to choose nodes; several joined with commas
@@ -55,7 +55,7 @@ pub(crate) struct GridFlags {
     #[arg(long, alias = "policy", value_name = "NAMES", value_delimiter = ',')]
     #[arg(value_parser = policy::names())]
     pub(crate) policies: Vec<String>,
-    /// timed: order in which pending jobs start; several joined with commas
+    /// timed: order in which pending jobs start; several joined with commas [required with timed]
     #[arg(long, alias = "order", value_enum, value_name = "NAMES", value_delimiter = ',')]
     #[arg(required_if_eq("protocol", "timed"))]
     pub(crate) orders: Vec<OrderName>,

@@ -59,7 +59,7 @@ pub(crate) enum RunProtocol {
 /// The policies, for the command line, with the one that chooses slices alone.
 fn policy_names() -> PossibleValuesParser {
     let slices = PossibleValue::new(LEAST_ROOM_LOST)
-        .help("slices: the GPU and start that leave the most room (arXiv 2511.18906)");
+        .help("For slices: the GPU and start that leave the most room (arXiv 2511.18906)");
     PossibleValuesParser::new(policy::values().chain([slices]))
 }
 

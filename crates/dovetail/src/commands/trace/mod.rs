@@ -14,8 +14,8 @@ use dovetail_console::app::App;
 pub(crate) enum Command {
     /// Convert a trace of any known format to dovetail's CSV.
     Import(import::ImportFlags),
-    /// Generate a cluster and a realistic stream of jobs, by seed; or the objects of
-    /// a cluster.
+    /// Generate a cluster and a realistic stream of jobs, or the objects of a cluster, from a
+    /// seed.
     Synth(synth::SynthFlags),
     /// Print statistics of a trace.
     Stats(stats::StatsFlags),

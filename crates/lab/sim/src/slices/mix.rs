@@ -21,10 +21,10 @@ const fn mix(name: &'static str, about: &'static str, weights: [f64; 5]) -> Mix 
 
 /// The mixes that are known.
 pub const MIXES: [Mix; 5] = [
-    mix("uniform", "every size equally likely", [0.2, 0.2, 0.2, 0.2, 0.2]),
-    mix("small", "half 1g, a quarter 2g, few large ones", [0.5, 0.25, 0.15, 0.06, 0.04]),
-    mix("big", "a third 7g, few small ones", [0.06, 0.1, 0.2, 0.28, 0.36]),
-    mix("bimodal", "mostly 1g and 7g", [0.4, 0.08, 0.04, 0.08, 0.4]),
+    mix("uniform", "Every size equally likely", [0.2, 0.2, 0.2, 0.2, 0.2]),
+    mix("small", "Half 1g, a quarter 2g, few large ones", [0.5, 0.25, 0.15, 0.06, 0.04]),
+    mix("big", "A third 7g, few small ones", [0.06, 0.1, 0.2, 0.28, 0.36]),
+    mix("bimodal", "Mostly 1g and 7g", [0.4, 0.08, 0.04, 0.08, 0.4]),
     mix("inference", "1g to 4g, no whole GPU", [0.45, 0.25, 0.2, 0.1, 0.0]),
 ];
 

@@ -47,15 +47,15 @@ pub(crate) struct ArenaFlags {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     #[arg(value_parser = policy::names())]
     policies: Vec<String>,
-    /// Number of seeds of the jobs, from --seed on [default: 8, with --quick 4]
+    /// Number of seeds of the jobs, from --seed on [default: 8, or 4 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
     /// Run a small subset, also of the named families: few regimes, 4 seeds, 1 node order instead
     /// of 3; regimes named in full always run
     #[arg(long)]
     quick: bool,
-    /// Orders of the nodes for each seed: the original one, then random ones [default: 3, with
-    /// --quick 1]
+    /// Orders of the nodes for each seed: the original one, then random ones [default: 3, or
+    /// 1 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     orders: Option<u64>,
     /// Save finished runs to a file, and skip runs that it already contains

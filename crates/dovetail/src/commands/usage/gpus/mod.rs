@@ -18,7 +18,7 @@ pub(crate) struct GpusFlags {
     prometheus: String,
     #[command(flatten)]
     server: ServerFlags,
-    /// One row per value of this
+    /// Key to group rows by
     #[arg(long, value_enum, value_name = "KEY", default_value = "namespace")]
     by: Grouping,
     #[command(flatten)]
