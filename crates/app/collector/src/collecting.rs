@@ -290,7 +290,7 @@ impl Collector {
             self.given.flags.named(&self.given.app).or(by_objects).filter(|name| !name.is_empty());
         let Some(cluster) = cluster else {
             bail!(
-                "the cluster does not say who it is (its namespace kube-system): name it with --cluster"
+                "cannot identify the cluster: no UID of namespace kube-system; pass --cluster NAME"
             );
         };
         self.cluster.clone_from(&cluster);

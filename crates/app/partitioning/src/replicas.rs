@@ -129,13 +129,15 @@ fn change(
             change(Component::DevicePlugin, from, to)
         }
         Offered::Cut if policy.sharing().is_some() => {
-            Err("its GPUs are cut by MIG: a policy of mode whole makes them whole first".to_owned())
+            Err("its GPUs are partitioned with MIG: first apply a SharingPolicy with mode whole"
+                .to_owned())
         }
         Offered::Cut if !policy.allow_mode_change => {
-            Err("its GPUs are cut by MIG: the policy does not set allowModeChange".to_owned())
+            Err("its GPUs are partitioned with MIG: the policy does not set allowModeChange"
+                .to_owned())
         }
         Offered::Cut => match layout {
-            None => Err("its GPUs are cut by MIG in a way that is not known".to_owned()),
+            None => Err("its GPUs are partitioned with MIG in a way that is not known".to_owned()),
             Some(layout) => {
                 let to = NodeLayout(vec![None; layout.0.len()]);
                 change(Component::MigManager, Side::of(layout.clone()), Side::of(to))
@@ -262,7 +264,7 @@ mod tests {
             [
                 "a: 2 × whole → 2 × 4 replicas (time-slicing)",
                 "b: 2 free GPUs of its model stay whole: keepWhole, and those that pending pods ask for",
-                "cut: its GPUs are cut by MIG: a policy of mode whole makes them whole first",
+                "cut: its GPUs are partitioned with MIG: first apply a SharingPolicy with mode whole",
                 named,
             ]
         );
@@ -278,7 +280,7 @@ mod tests {
         let refused = &told(&objects, whole(false))[1];
         assert_eq!(
             refused,
-            "cut: its GPUs are cut by MIG: the policy does not set allowModeChange"
+            "cut: its GPUs are partitioned with MIG: the policy does not set allowModeChange"
         );
         let none = json!({"mode": "whole", "nodeSelector": {"pool": "none"}});
         let none: PolicySpec = serde_json::from_value(none).expect("a policy");

@@ -28,7 +28,10 @@ fn log(told: &LogEntry) {
     match told {
         LogEntry::News { news, is_known } => log_news(news, *is_known),
         LogEntry::GivenUp { gang, placed, min } => {
-            warn!(%gang, placed, min, "a gang stayed below its smallest size: it is given up");
+            warn!(
+                %gang, placed, min,
+                "a gang stayed below its minimum size: deleting its pods so that it restarts"
+            );
         }
         LogEntry::Step(step) => log_step(step),
         LogEntry::Announced { what, written: Written::Refused { code, message }, is_new } => {

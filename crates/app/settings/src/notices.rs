@@ -39,7 +39,9 @@ fn duration(name: &str, text: &Option<String>, least_ms: u64, most_ms: u64) -> R
         ms if (least_ms..=most_ms).contains(&ms) => Ok(()),
         _ => {
             let (least, most) = (least_ms / MINUTE_MS, most_ms / DAY_MS);
-            Err(format!("notices.{name} = \"{text}\": expected from {least}m to {most}d"))
+            Err(format!(
+                "notices.{name} = \"{text}\": expected a duration from {least}m to {most}d"
+            ))
         }
     }
 }
@@ -145,9 +147,15 @@ mod tests {
         };
         assert_eq!(section("15m", "24h", 50).check(), Ok(()));
         for (section, told) in [
-            (section("1m", "24h", 50), "notices.idle_after = \"1m\": expected from 5m to 3d"),
+            (
+                section("1m", "24h", 50),
+                "notices.idle_after = \"1m\": expected a duration from 5m to 3d",
+            ),
             (section("soon", "24h", 50), "notices.idle_after: `soon` is not a duration"),
-            (section("15m", "5m", 50), "notices.repeat = \"5m\": expected from 60m to 365d"),
+            (
+                section("15m", "5m", 50),
+                "notices.repeat = \"5m\": expected a duration from 60m to 365d",
+            ),
             (section("15m", "24h", 0), "notices.most_per_hour = 0: expected"),
             (
                 NoticeSection { weekly_digest: Some(true), ..NoticeSection::default() },

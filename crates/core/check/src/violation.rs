@@ -93,7 +93,7 @@ pub enum Violation {
         node: NodeName,
     },
     /// The node is not there.
-    #[error("pod {pod} is bound to node {node}, which is not there")]
+    #[error("pod {pod} is bound to node {node}, which does not exist")]
     UnknownNode { pod: PodId, node: NodeName },
     /// The node takes nothing new.
     #[error("pod {pod} is bound to node {node}, which is {condition:?} or in its drain window")]
@@ -291,7 +291,7 @@ pub enum DeviceProblem {
     #[error("the amount is not what the pod asks of such a device")]
     Amount,
     /// The device is in use in another way, or not empty where it must be.
-    #[error("it is in use in a way that excludes this one")]
+    #[error("the device is in use in a mode that excludes this pod")]
     Mode,
     /// No start of the profile on this device.
     #[error("the slice starts where its profile cannot")]

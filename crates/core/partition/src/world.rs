@@ -108,7 +108,7 @@ pub struct World {
 pub enum WorldError {
     /// Instances that cannot lie on one GPU together.
     #[error(
-        "GPU number {gpu}: `{profile}` at memory slice {start} cannot lie beside the instances before it"
+        "GPU number {gpu}: `{profile}` at memory slice {start} does not fit with the instances listed before it"
     )]
     Impossible {
         /// The GPU, from 0.

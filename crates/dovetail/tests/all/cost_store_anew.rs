@@ -108,7 +108,7 @@ fn a_ledger_is_billed_anew_to_the_micro_dollar() {
             let last = rows.iter().map(|row| &*row["ChargePeriodEnd"]).max();
             assert_eq!(last, Some("2024-10-05T06:00:00Z"));
             assert_eq!(sum as i64, price);
-            assert!(dataset.err.contains("without a price: not in it"), "{}", dataset.err);
+            assert!(dataset.err.contains("not in the FOCUS file"), "{}", dataset.err);
         }
     }
 }

@@ -262,7 +262,9 @@ impl Names {
                 let (id, digest) = (number(&row, 0)?, text(&row, 1)?);
                 let known = u32::try_from(id).ok().zip(of_hex(&digest));
                 let Some((id, digest)) = known else {
-                    return Err(Failure::Damaged(format!("name {id} has the digest `{digest}`")));
+                    return Err(Failure::Damaged(format!(
+                        "name {id} has the invalid digest `{digest}`"
+                    )));
                 };
                 unknown.remove(&digest);
                 self.fresh.insert(digest, id);

@@ -448,7 +448,7 @@ fn found<T>(bodies: &BTreeMap<i64, Arc<T>>, id: i64) -> Result<Option<Arc<T>>, F
     match (id, bodies.get(&id)) {
         (0, _) => Ok(None),
         (_, Some(body)) => Ok(Some(Arc::clone(body))),
-        (id, None) => Err(Failure::Damaged(format!("number {id} has no name"))),
+        (id, None) => Err(Failure::Damaged(format!("ID {id} has no entry in the table of names"))),
     }
 }
 

@@ -150,8 +150,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-11",
         severity: Severity::Warning,
         title: "inference has no higher priority than training",
-        explanation: "When GPUs run short, the scheduler cannot tell answers people wait for from work that can wait, and may \
-                      preempt the wrong one.",
+        explanation: "When GPUs are scarce, the scheduler cannot tell inference that users wait for from training that can wait, \
+                      and may preempt the wrong pods.",
         evidence: "priority class, and the training that shares it",
         fix: FixKind::OwnerTemplate,
         fix_example: "priorityClassName: gpu-inference",

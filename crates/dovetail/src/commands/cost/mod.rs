@@ -87,7 +87,8 @@ fn print_focus(
     let (dataset, without_price) = focus::dataset(account, terms.method, terms.unused, version)?;
     if without_price > 0 {
         let periods = counted(without_price, "node-period");
-        app.note(&format!("{periods} without a price: not in it"));
+        let (have, are) = if without_price == 1 { ("has", "is") } else { ("have", "are") };
+        app.note(&format!("{periods} {have} no price and {are} not in the FOCUS file"));
     }
     account.notes.iter().for_each(|note| app.note(&shortened(note)));
     app.print(&dataset)

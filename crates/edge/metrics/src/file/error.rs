@@ -54,7 +54,7 @@ pub enum UsageFileError {
         file: String,
     },
     /// No row was good.
-    #[error("{}: no usable sample{}: give at least one row", Place::file(.file), left_out(*.skipped_rows))]
+    #[error("{}: no usable sample{}: add at least one valid row", Place::file(.file), left_out(*.skipped_rows))]
     NoSamples {
         /// Name of the file as the user gave it.
         file: String,

@@ -167,7 +167,7 @@ fn headers_are_complete_and_known() {
         assert!(text.starts_with("usage.csv:1: ") && text.contains(says), "{header}: {text}");
     }
     let none = read(HEADER, &STRICT).unwrap_err().to_string();
-    assert_eq!(none, "usage.csv: no usable sample: give at least one row");
+    assert_eq!(none, "usage.csv: no usable sample: add at least one valid row");
 }
 
 #[test]

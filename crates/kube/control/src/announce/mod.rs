@@ -195,7 +195,7 @@ impl Note {
     /// condition.
     pub fn gang_given_up(pod: PodKey, gang: &str, reason: &'static str, at_ms: u64) -> Self {
         let text = format!(
-            "{gang} stayed below its smallest size for too long: its pods are deleted so that it restarts as a whole"
+            "{gang} stayed below its minimum size for too long: its pods are deleted so that it restarts as a whole"
         );
         let (action, tag) = ("Deleting", gang.to_owned());
         Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }

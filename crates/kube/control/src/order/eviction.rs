@@ -57,7 +57,7 @@ impl EvictionCause {
     /// Message of the condition.
     pub fn message(self, scheduler: &str) -> String {
         let why = match self {
-            Self::GangGivenUp => "its gang stayed below its smallest size and restarts",
+            Self::GangGivenUp => "its gang stayed below its minimum size and restarts",
             Self::Preempted(PreemptReason::Priority) => {
                 "preempting to accommodate a higher priority pod"
             }

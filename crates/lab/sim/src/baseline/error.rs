@@ -25,7 +25,7 @@ pub enum BaselineError {
         gpus: u64,
     },
     /// A job asks for no GPU; these orders share out GPUs alone.
-    #[error("job {job} asks for 0 GPUs; remove it or correct its num_gpu")]
+    #[error("job {job} requests 0 GPUs; remove it, or correct its number of GPUs")]
     ZeroGpus {
         /// Name of the job.
         job: String,
