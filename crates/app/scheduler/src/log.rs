@@ -121,16 +121,7 @@ fn log_news(news: &News, is_known: bool) {
             let what = if *is_dry_run { "would preempt" } else { "preempts" };
             info!(%preemptor, %victims, %nodes, violations, highest, "{what} pods of lower priority");
         }
-        News::Receipt { account, receipt } => {
-            let Account { kind, namespace, name, .. } = &**account;
-            let (kind, preemptions) = (kind.name(), receipt.preemptions);
-            debug!(kind, %namespace, %name, preemptions, "preempted so often");
-        }
-        News::NoReceipt { pod } => info!(
-            %pod,
-            "no group and no workload that dovetail reads owns the preempted pod: its preemptions \
-             are not counted, nor those of other such pods"
-        ),
+        News::Receipt { .. } | News::NoReceipt { .. } => log_receipt(news),
         // Who carries out orders has said so; forecasts are for metrics.
         News::ForecastEnded(_)
         | News::EvictionRefused(_)
@@ -157,9 +148,7 @@ fn log_news(news: &News, is_known: bool) {
             | world::Report::Contradiction { is_repeat: true, .. }),
         ) => debug!("{report}"),
         News::Object(report) => warn!("{report}"),
-        News::ChoosesBy { policy } => {
-            info!(policy, "nodes are chosen by another policy from now on");
-        }
+        News::ChoosesBy { policy } => info!(policy, "another policy chooses nodes from now on"),
         News::Inconsistent(problem) => {
             error!(%problem, "the engine restarts from the objects; this is a bug: report it");
         }
@@ -167,5 +156,21 @@ fn log_news(news: &News, is_known: bool) {
             let (count, first) = (differences.len(), differences.first().map_or("", |it| it));
             error!(count, first, "the engine differs from the objects; this is a bug: report it");
         }
+    }
+}
+
+fn log_receipt(news: &News) {
+    match news {
+        News::Receipt { account, receipt } => {
+            let Account { kind, namespace, name, .. } = &**account;
+            let (kind, preemptions) = (kind.name(), receipt.preemptions);
+            debug!(kind, %namespace, %name, preemptions, "preempted so often");
+        }
+        News::NoReceipt { pod } => info!(
+            %pod,
+            "no group and no workload that dovetail reads owns the preempted pod: its preemptions \
+             are not counted, nor those of other such pods"
+        ),
+        _ => {}
     }
 }

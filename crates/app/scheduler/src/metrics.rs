@@ -414,7 +414,7 @@ impl Metrics {
         }
     }
 
-    /// GPU-time has passed.
+    /// Adds what GPUs were reserved and reclaimed for since the last time.
     pub(super) fn passed(&self, gpu_time: &GpuTime) {
         let gpu_s = |gpu_milli_ms: u64| gpu_milli_ms as f64 / 1e6;
         for (of, sum) in RESERVED_FOR.into_iter().zip(gpu_time.reserved_unused) {

@@ -19,7 +19,7 @@ pub struct Held(BTreeMap<DeviceKey, HeldDevice>);
 
 /// Who has a device, and how much of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HeldDevice {
+pub struct HeldDevice {
     /// Claims that have it for themselves; more than one by a fault of others.
     pub(crate) alone: u32,
     /// Shares of it that claims have.
@@ -67,6 +67,11 @@ impl Held {
                 self.0.remove(&key);
             }
         }
+    }
+
+    /// Who has each of these devices, to be compared.
+    pub fn of(&self, devices: &[DeviceKey]) -> Vec<Option<HeldDevice>> {
+        devices.iter().map(|device| self.get(device).cloned()).collect()
     }
 
     pub(crate) fn get(&self, key: &DeviceKey) -> Option<&HeldDevice> {

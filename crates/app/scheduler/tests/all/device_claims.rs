@@ -409,3 +409,28 @@ fn the_next_leader_counts_from_when_a_claim_got_its_devices() {
     assert_eq!(run(&mut next), names(&[]));
     assert!(devices(&next, "one").is_empty());
 }
+
+/// Prints how long it takes to place pods with a claim each; `DOVETAIL_CLAIMS=NODES,PODS`.
+#[test]
+#[ignore = "a figure of docs/benchmarks/speed.md"]
+fn speed_of_claims() {
+    let sizes = std::env::var("DOVETAIL_CLAIMS").unwrap_or_else(|_| "500,1000".to_owned());
+    let (nodes, pods) = sizes.split_once(',').expect("NODES,PODS");
+    let (nodes, pods): (usize, usize) = (nodes.parse().unwrap(), pods.parse().unwrap());
+    let mut server = Server::default();
+    let selectors = json!([{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]);
+    server.apply(Kind::DeviceClass, "", "gpu", json!({"spec": {"selectors": selectors}}));
+    for at in 0..nodes {
+        node(&mut server, at);
+        slice(&mut server, at, 10);
+    }
+    let mut cluster = Cluster::over(server);
+    for at in 0..pods {
+        claim(&mut cluster, &format!("c{at}"), 1);
+        cluster.create(&format!("p{at}"), with_claim(pod(0), &format!("c{at}")));
+    }
+    let began = std::time::Instant::now();
+    assert_eq!(run(&mut cluster).len(), pods.min(10 * nodes));
+    let took = began.elapsed();
+    eprintln!("{pods} pods on {nodes} nodes of 10 devices: {took:.2?}");
+}

@@ -2,7 +2,10 @@
 //! wires.
 
 use dovetail_control::bind::{Cause, Outcome, Report};
+use dovetail_control::order::Order;
 use dovetail_objects::Kind;
+use dovetail_plan::PreemptionConfig;
+use dovetail_plan::engine::EngineConfig;
 use serde_json::{Value, json};
 
 use crate::device_claims::{carry_out, claim_of, devices, node_of, run, slice};
@@ -12,6 +15,10 @@ use crate::server::{Key, Server};
 /// Nodes with devices of class `gpu`, which has the name of a resource, and what device plugins
 /// offer of that.
 fn cluster(resource: &str, nodes: &[(usize, usize)]) -> Cluster {
+    Cluster::over(server(resource, nodes))
+}
+
+fn server(resource: &str, nodes: &[(usize, usize)]) -> Server {
     let mut server = Server::default();
     let selectors = json!([{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]);
     let class = json!({"spec": {"selectors": selectors, "extendedResourceName": resource}});
@@ -27,7 +34,7 @@ fn cluster(resource: &str, nodes: &[(usize, usize)]) -> Cluster {
             slice(&mut server, at, *devices);
         }
     }
-    Cluster::over(server)
+    server
 }
 
 fn asking(resource: &str, count: usize) -> Value {
@@ -97,6 +104,8 @@ fn a_node_has_its_resource_by_its_device_plugin_or_by_devices() {
         assert_eq!(run(&mut cluster), names(&[]), "its claim has the device");
         let (_, _, claim) = claims(&cluster).pop().expect("a claim");
         cluster.delete(Kind::DeviceClaim, "blue", &claim);
+        // The pod was tried too early, and is tried again.
+        cluster.pass(31_000);
         assert_eq!(run(&mut cluster).len(), 1, "{resource}");
     }
 }
@@ -175,4 +184,42 @@ fn a_gang_goes_where_devices_are_free_for_all_its_pods() {
     slice(&mut cluster.server, 1, 2);
     assert_eq!(run(&mut cluster).len(), 7, "{:?}", cluster.reports());
     assert_eq!(claims(&cluster).len(), 7);
+}
+
+/// The devices of a victim are free only when its claim is gone, after it.
+#[test]
+fn one_pod_is_preempted_for_a_pod_that_waits_for_its_device() {
+    let resource = "nvidia.com/gpu";
+    let preemption = PreemptionConfig { enabled: true, ..PreemptionConfig::default() };
+    let config = EngineConfig { preemption, ..EngineConfig::default() };
+    let mut cluster = Cluster::with(server(resource, &[(1, 0), (1, 0)]), config);
+    for name in ["p", "q"] {
+        cluster.create(name, asking(resource, 1));
+    }
+    assert_eq!(run(&mut cluster).len(), 2);
+    let mut urgent = asking(resource, 1);
+    urgent["spec"]["priority"] = json!(7);
+    cluster.create("urgent", urgent);
+    let victims = evictions(&mut cluster);
+    assert_eq!(victims.len(), 1, "{victims:?}");
+    cluster.delete(Kind::Pod, "blue", &victims[0]);
+    for _ in 0..3 {
+        assert_eq!(evictions(&mut cluster), names(&[]), "the claim has the device still");
+        cluster.pass(31_000);
+    }
+    let claim = claims(&cluster).into_iter().find(|(.., name)| name.starts_with(&victims[0]));
+    cluster.delete(Kind::DeviceClaim, "blue", &claim.expect("its claim").2);
+    cluster.pass(31_000);
+    assert_eq!(run(&mut cluster), names(&["urgent"]));
+}
+
+/// Decides; the pods that are to be evicted.
+fn evictions(cluster: &mut Cluster) -> Vec<String> {
+    assert_eq!(cluster.run(), names(&[]));
+    let orders = std::iter::from_fn(|| cluster.scheduler.next_order());
+    let evicted = orders.filter_map(|order| match &order {
+        Order::Evict { pod, .. } => Some(pod.name.to_string()),
+        _ => None,
+    });
+    evicted.collect()
 }

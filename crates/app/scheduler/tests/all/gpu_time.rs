@@ -58,14 +58,14 @@ fn what_a_queue_got_back_counts_for_as_long_as_it_uses_it() {
     cluster.pass(60_000);
     cluster.create("b0", in_queue("b"));
     cluster.run();
-    assert_eq!(cluster.scheduler.take_gpu_time(), GpuTime::default(), "it has got nothing yet");
+    assert_eq!(cluster.scheduler.gpu_meter.take(), GpuTime::default(), "it has got nothing yet");
     assert_eq!(evict(&mut cluster).len(), 1);
     assert_eq!(cluster.run(), ["b0"]);
     cluster.run();
     let after = |cluster: &mut Cluster, ms: u64| {
         cluster.pass(ms);
         cluster.run();
-        cluster.scheduler.take_gpu_time().reclaimed
+        cluster.scheduler.gpu_meter.take().reclaimed
     };
     let gpus = |seconds: u64| BTreeMap::from([("b".to_owned(), 4_000 * 1_000 * seconds)]);
     assert_eq!(after(&mut cluster, 100_000), gpus(100));
@@ -74,7 +74,7 @@ fn what_a_queue_got_back_counts_for_as_long_as_it_uses_it() {
     cluster.end("b0", "Succeeded");
     cluster.create("b1", in_queue("b"));
     assert_eq!(cluster.run(), ["b1"]);
-    cluster.scheduler.take_gpu_time();
+    cluster.scheduler.gpu_meter.take();
     assert_eq!(after(&mut cluster, 50_000), BTreeMap::new());
 }
 
@@ -88,18 +88,18 @@ fn a_reservation_that_is_not_used_counts_until_it_is() {
         cluster.pass(1_000);
         cluster.run();
     }
-    cluster.scheduler.take_gpu_time();
+    cluster.scheduler.gpu_meter.take();
     cluster.pass(100_000);
     cluster.run();
-    let unused = cluster.scheduler.take_gpu_time().reserved_unused;
+    let unused = cluster.scheduler.gpu_meter.take().reserved_unused;
     assert_eq!(unused, [0, 4_000 * 100_000]);
     // The other half is not reserved.
     for (name, queue) in [("b0", "b"), ("a0", "a")] {
         cluster.create(name, in_queue(queue));
         assert_eq!(cluster.run(), [name]);
     }
-    cluster.scheduler.take_gpu_time();
+    cluster.scheduler.gpu_meter.take();
     cluster.pass(100_000);
     cluster.run();
-    assert_eq!(cluster.scheduler.take_gpu_time().reserved_unused, [0, 0]);
+    assert_eq!(cluster.scheduler.gpu_meter.take().reserved_unused, [0, 0]);
 }

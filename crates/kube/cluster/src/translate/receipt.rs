@@ -52,8 +52,8 @@ impl Receipt {
         }
     }
 
-    /// The annotations that say it. GPU-time is in whole seconds, rounded up: what was lost is never
-    /// more than is said.
+    /// The annotations that say it. GPU-time is in whole seconds, rounded up: no more was lost than
+    /// they say.
     pub fn annotations(&self) -> Value {
         let seconds = |gpu_milli_ms: u64| gpu_milli_ms.div_ceil(GPU_SECOND).to_string();
         let last = i64::try_from(self.last_ms).ok();

@@ -8,6 +8,7 @@ use super::World;
 use super::index::Index;
 use super::key::ClaimKey;
 use super::objects::Objects;
+use super::objects::device_changes::DeviceChanges;
 use super::objects::device_claims::Standing;
 use super::readings::device_claims::{on_node, without};
 use super::readings::extended::extended_claim;
@@ -40,7 +41,11 @@ impl<'w> DevicesAside<'w> {
                 objects.device_claims.set_aside(&key, (*pod, node), allotment);
             }
         }
-        objects.devices_set_aside(nodes);
+        DeviceChanges::of(objects).set_aside(nodes);
+        // How many more of a gang a node takes follows from those that have devices there.
+        let slots = decided.iter().filter_map(|(pod, _)| objects.pods.by_id(*pod));
+        let gangs = slots.filter_map(|slot| objects.pods.get(slot).gang.as_ref());
+        objects.dirty.pods.extend(gangs.flat_map(|gang| objects.members.of(gang)));
         Some(self.index.settle())
     }
 
@@ -50,7 +55,7 @@ impl<'w> DevicesAside<'w> {
         if nodes.is_empty() {
             return Vec::new();
         }
-        self.index.objects.devices_set_aside(nodes.into_iter());
+        DeviceChanges::of(&mut self.index.objects).set_aside(nodes.into_iter());
         self.index.settle()
     }
 }

@@ -9,13 +9,12 @@ use super::World;
 use super::feed::running::Running;
 use super::gangs::LostMembers;
 use super::index::Index;
-use super::key::{ClaimKey, PodKey};
+use super::key::PodKey;
 use super::objects::Objects;
 use super::objects::exempt::{self, Exempt};
 use super::objects::pods::{Pause, Slot};
 use super::objects::receipts::Account;
 use super::objects::reported::Reported;
-use super::report::{Report, names_of};
 use crate::translate::{NotYet, Receipt};
 
 impl World {
@@ -185,25 +184,5 @@ impl World {
         let Index { objects, feed, .. } = &mut self.index;
         objects.dirty.gangs.extend(feed.rooms.given_up(names));
         self.index.settle()
-    }
-
-    /// Nodes are decided for these pods, and they start when these devices, of their claims or of
-    /// others of their gang, are ready.
-    pub fn wait_for_devices(&mut self, pods: &[PodId], devices: &[String]) {
-        self.index.wait_for_devices(pods, devices);
-    }
-
-    /// Nodes are decided for these pods, and they start when these claims have their volumes there:
-    /// each waits for its own, or, if it has none without, for those of the others.
-    pub fn wait_for_volumes(&mut self, pods: &[PodId], missing: &[ClaimKey]) {
-        for pod in pods {
-            let own = self.volumes().claims_without_volume(*pod);
-            self.index.wait_for_volumes(*pod, &own, missing);
-        }
-        let group = pods.first().and_then(|first| self.gangs().group_of_job(first.job));
-        let Some(meta) = group.map(|group| &group.meta) else { return };
-        let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
-        let claims = names_of(missing);
-        self.index.feed.reports.push(Report::GroupWaitsForVolumes { namespace, name, claims });
     }
 }

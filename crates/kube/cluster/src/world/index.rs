@@ -12,8 +12,10 @@ use super::feed::running::Running;
 use super::gangs::Gangs;
 use super::key::{ClaimKey, PodKey};
 use super::objects::Objects;
+use super::objects::device_changes::DeviceChanges;
 use super::objects::listing::Key;
 use super::objects::pods::{Pause, PodEntry, Slot};
+use super::readings::device_claims::is_any_to_ask_again;
 use super::report::{Report, names_of};
 use crate::translate::gang::gang_of;
 use crate::translate::unreadable_run_time;
@@ -39,7 +41,7 @@ impl Index {
             Object::Pod(pod) => self.put_pod(pod, false),
             Object::Strange(kind, strange) => self.put_unreadable(kind, strange),
             object => {
-                self.objects.note_devices(&object);
+                DeviceChanges::of(&mut self.objects).note(&object);
                 self.objects.put(object);
             }
         }
@@ -55,7 +57,7 @@ impl Index {
                 }
             }
             kind => {
-                self.objects.note_devices_gone(kind, namespace, name);
+                DeviceChanges::of(&mut self.objects).note_gone(kind, namespace, name);
                 self.objects.remove(kind, namespace, name);
             }
         }
@@ -125,9 +127,9 @@ impl Index {
             None => objects.pods.insert(PodEntry::new(pod, is_unreadable)),
         };
         let uid = objects.pods.get(slot).pod.meta.uid.clone();
-        objects.mark_node_of_extended(&uid, &node);
-        if objects.pods.take_newly_asked() {
-            objects.mark_nodes();
+        DeviceChanges::of(objects).pod_changed(&uid, &node);
+        if objects.pods.extended.take_newly_asked() {
+            objects.dirty.all_nodes(&objects.nodes);
         }
         if (is_unreadable || was_unreadable) && !node.is_empty() {
             objects.dirty.nodes.insert(node);
@@ -159,7 +161,7 @@ impl Index {
         objects.dirty.pods.remove(&slot);
         objects.pods.set_id(slot, None, false);
         let entry = objects.pods.remove(slot);
-        objects.mark_node_of_extended(&entry.pod.meta.uid, &entry.pod.node);
+        DeviceChanges::of(objects).pod_gone(&entry.pod);
         if entry.is_unreadable && !entry.pod.node.is_empty() {
             objects.dirty.nodes.insert(entry.pod.node.clone());
         }
@@ -206,6 +208,9 @@ impl Index {
         self.settle_queues();
         self.settle_levels_and_nodes();
         let Self { objects, feed, .. } = self;
+        if is_any_to_ask_again(objects) {
+            objects.dirty.pods.extend(objects.pods.unplaced_with_device_claims());
+        }
         for slot in std::mem::take(&mut objects.dirty.pods) {
             feed.settle_pod(objects, slot);
         }
@@ -222,6 +227,8 @@ impl Index {
         self.objects.place_nodes();
         self.settle_levels_and_nodes();
         let Self { objects, feed, gangs, .. } = self;
+        // All pods are asked about below.
+        is_any_to_ask_again(objects);
         let mut slots: Vec<Slot> = std::mem::take(&mut objects.dirty.pods).into_iter().collect();
         let keeps_list_order = objects.settings.keeps_list_order;
         let age = |slot: &Slot| {

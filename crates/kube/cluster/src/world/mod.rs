@@ -35,6 +35,7 @@ mod report;
 mod settings;
 mod snapshot;
 mod views;
+mod waits;
 
 use dovetail_model::{Event, Snapshot};
 use dovetail_objects::{Kind, Meta, Object};
@@ -60,6 +61,7 @@ pub use views::{
     ClaimPart, ClaimWrite, DeviceClaimView, DevicePatience, GangLook, GangView, MemberLook,
     NodeView, PodView, PreemptionView, QueueView, ReservationView, VolumeView,
 };
+pub use waits::Waits;
 
 /// A change of the objects on the server, as a watch delivers it.
 #[derive(Clone, Debug)]

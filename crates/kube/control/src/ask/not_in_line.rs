@@ -21,8 +21,8 @@ pub struct NotInLine {
     pub queue: String,
     /// Its pods that wait.
     pub pods: usize,
-    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes`, `WaitingForDevices`,
-    /// `WaitingForReservation` or `WaitingForQuota`.
+    /// `WaitingForMembers`, `LeftUntouched`, `SchedulerError`, `WaitingForVolumes`,
+    /// `WaitingForDevices`, `WaitingForReservation` or `WaitingForQuota`.
     pub reason: &'static str,
     /// Why, for people.
     pub message: String,

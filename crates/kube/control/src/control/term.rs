@@ -140,7 +140,7 @@ impl Term {
             self.scheduler.wake(now.wall_ms);
             self.scheduler.decide(now.wall_ms);
             output.searches = self.scheduler.searches();
-            output.gpu_time = self.scheduler.take_gpu_time();
+            output.gpu_time = self.scheduler.gpu_meter.take();
             self.send(credits.binds, now.wall_ms);
             self.give_up(now, output);
             self.order(now, output);

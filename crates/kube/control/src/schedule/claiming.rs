@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{
-    ClaimKey, ClaimWrite, DeviceClaimView, DevicePatience, DevicesAside, Stage,
+    ClaimKey, ClaimWrite, DeviceClaimView, DevicePatience, DevicesAside, Stage, Waits,
 };
 use dovetail_model::{NodeName, PodId};
 
@@ -164,7 +164,7 @@ impl Dispatch {
                 Progress::NotReady { devices, until_ms } => {
                     if open.reported != devices {
                         let pods = pods_of(known, &open.numbers);
-                        known.world.wait_for_devices(&pods, &devices);
+                        Waits::of(&mut known.world, &pods).for_devices(&devices);
                     }
                     (open.reported, open.until_ms) = (devices, until_ms);
                     self.claiming.open.insert(number, open);

@@ -18,7 +18,7 @@ pub struct GpuTime {
 
 /// Adds it up.
 #[derive(Debug, Default)]
-pub(super) struct GpuMeter {
+pub struct GpuMeter {
     /// Since when GPUs are taken as they are; `None` before the first decision.
     since_ms: Option<u64>,
     /// What takes them, in milli-GPU.
@@ -62,7 +62,7 @@ impl GpuMeter {
     }
 
     /// What was counted since the last call.
-    pub(super) fn take(&mut self) -> GpuTime {
+    pub fn take(&mut self) -> GpuTime {
         std::mem::take(&mut self.sum)
     }
 }

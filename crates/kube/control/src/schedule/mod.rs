@@ -28,7 +28,7 @@ mod scheduler;
 
 pub use comparison::{Compared, Comparison};
 pub use forecasts::ForecastEnd;
-pub use gpu_time::GpuTime;
+pub use gpu_time::{GpuMeter, GpuTime};
 pub use news::{Evicted, EvictionRefused, News, Preempts};
 pub use questions::Questions;
 pub use rechecks::Rechecks;

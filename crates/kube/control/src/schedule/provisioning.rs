@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_cluster::translate::NotYet;
-use dovetail_cluster::world::{ClaimKey, Decisions, Stage, VolumePatience};
+use dovetail_cluster::world::{ClaimKey, Decisions, Stage, VolumePatience, Waits};
 use dovetail_model::PodId;
 use dovetail_plan::Cause as Refusal;
 
@@ -296,7 +296,7 @@ fn report_missing(known: &mut Known, open: &mut Open) {
         return;
     }
     let pods = pods_of(known, &open.numbers);
-    known.world.wait_for_volumes(&pods, &missing);
+    Waits::of(&mut known.world, &pods).for_volumes(&missing);
     open.reported = missing;
 }
 

@@ -9,7 +9,7 @@ use dovetail_plan::engine::{EngineConfig, EngineError};
 use dovetail_plan::{Engine, Learned, PolicySpec};
 
 use super::dispatch::Dispatch;
-use super::gpu_time::{GpuMeter, GpuTime};
+use super::gpu_time::GpuMeter;
 use super::known::{Follows, Known};
 use super::news::News;
 use super::preempting::Preempting;
@@ -28,7 +28,8 @@ pub struct Scheduler {
     dispatch: Dispatch,
     preempting: Preempting,
     explained: Explained,
-    gpu_meter: GpuMeter,
+    /// GPU-time that is counted as it passes.
+    pub gpu_meter: GpuMeter,
     /// Whether there was an engine in this leadership.
     has_begun: bool,
 }
@@ -224,11 +225,6 @@ impl Scheduler {
     /// Searches for pods to preempt, since the last call.
     pub fn searches(&mut self) -> u64 {
         self.known.engine_mut().map_or(0, |engine| engine.take_search_effort().searches)
-    }
-
-    /// GPU-time since the last call, as far as it was counted.
-    pub fn take_gpu_time(&mut self) -> GpuTime {
-        self.gpu_meter.take()
     }
 
     /// When to call again even if nothing happens.

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 
 use dovetail_model::NodeName;
-use dovetail_objects::{Kind, Object, Reach};
+use dovetail_objects::{Kind, Object, Pod};
 
-use super::Objects;
 use super::device_claims::DeviceClaims;
+use super::nodes::Nodes;
+use super::pods::Pods;
+use super::{Dirty, Objects};
+use crate::translate::Facts;
 
 /// The nodes that have devices of something.
 #[derive(Debug)]
@@ -15,85 +18,126 @@ enum Concerned {
     All,
 }
 
-impl Objects {
-    /// Notes an object that is there or different.
-    pub(crate) fn note_devices(&mut self, object: &Object) {
-        let meta = object.meta();
-        let about = (object.kind(), &*meta.namespace, &*meta.name);
-        self.devices_change(about, |claims| claims.note(object));
+/// What changes with devices: pods that ask for them, and nodes that have them.
+#[derive(Debug)]
+pub(crate) struct DeviceChanges<'o> {
+    claims: &'o mut DeviceClaims,
+    facts: &'o Facts,
+    pods: &'o Pods,
+    nodes: &'o Nodes,
+    dirty: &'o mut Dirty,
+}
+
+impl<'o> DeviceChanges<'o> {
+    pub(crate) fn of(objects: &'o mut Objects) -> Self {
+        let Objects { device_claims: claims, facts, pods, nodes, dirty, .. } = objects;
+        Self { claims, facts, pods, nodes, dirty }
     }
 
-    /// Notes that an object is gone.
-    pub(crate) fn note_devices_gone(&mut self, kind: Kind, namespace: &str, name: &str) {
+    /// Notes an object that is there or different.
+    pub(crate) fn note(mut self, object: &Object) {
+        let meta = object.meta();
+        let about = (object.kind(), &*meta.namespace, &*meta.name);
+        self.change(about, |claims| claims.note(object));
+    }
+
+    /// The same of one that is gone.
+    pub(crate) fn note_gone(mut self, kind: Kind, namespace: &str, name: &str) {
         let about = (kind, namespace, name);
-        self.devices_change(about, |claims| claims.note_gone(kind, namespace, name));
+        self.change(about, |claims| claims.note_gone(kind, namespace, name));
     }
 
     /// Devices were set aside on nodes, or given back: what follows from it may differ.
-    pub(crate) fn devices_set_aside(&mut self, nodes: impl Iterator<Item = NodeName>) {
-        self.device_claims.forget_surveys();
-        self.dirty.pods.extend(self.pods.unplaced_with_device_claims());
+    pub(crate) fn set_aside(self, nodes: impl Iterator<Item = NodeName>) {
+        let nodes: BTreeSet<NodeName> = nodes.collect();
+        match self.claims.catalog.has_slices_of_several() {
+            true => self.claims.surveys.forget(None),
+            false => self.claims.surveys.forget(Some(&mut nodes.iter().map(|node| &**node))),
+        }
         if self.serves_extended() {
-            self.dirty.nodes.extend(nodes.map(|node| Box::from(&*node)));
+            self.dirty.nodes.extend(nodes.iter().map(|node| Box::from(&**node)));
         }
     }
 
-    /// Marks all nodes.
-    pub(crate) fn mark_nodes(&mut self) {
-        self.dirty.nodes.extend(self.nodes.names().map(Box::from));
-    }
-
-    /// Marks the node of a pod that has extended resources by a claim.
-    pub(crate) fn mark_node_of_extended(&mut self, pod_uid: &str, node: &str) {
-        if !node.is_empty() && self.device_claims.extended_of(pod_uid).is_some() {
+    /// A pod came or went, or got a node: what the node has for others follows from its claim.
+    pub(crate) fn pod_changed(self, pod_uid: &str, node: &str) {
+        if !node.is_empty() && self.claims.extended_of(pod_uid).is_some() {
             self.dirty.nodes.insert(node.into());
         }
     }
 
-    fn devices_change(
+    pub(crate) fn pod_gone(self, pod: &Pod) {
+        self.claims.pod_gone(pod);
+        self.pod_changed(&pod.meta.uid, &pod.node);
+    }
+
+    fn change(
         &mut self,
         about: (Kind, &str, &str),
         change: impl FnOnce(&mut DeviceClaims) -> bool,
     ) {
         let serves_extended = self.serves_extended();
-        let mut concerned = Vec::new();
+        let mut concerned = vec![self.concerned(about)];
         if serves_extended {
-            concerned.push(self.concerned(about));
             self.mark_owner(about);
         }
-        if !change(&mut self.device_claims) {
+        let differs = change(self.claims);
+        self.mark_users(about);
+        if serves_extended {
+            self.mark_owner(about);
+        }
+        if !differs {
             return;
         }
-        self.dirty.pods.extend(self.pods.unplaced_with_device_claims());
-        if serves_extended {
-            concerned.push(self.concerned(about));
-            self.mark_owner(about);
-        }
+        concerned.push(self.concerned(about));
         for nodes in concerned {
             match nodes {
-                Concerned::Nodes(names) => self.dirty.nodes.extend(names),
-                Concerned::All => self.mark_nodes(),
+                Concerned::Nodes(names) => {
+                    self.claims.surveys.forget(Some(&mut names.iter().map(|name| &**name)));
+                    self.dirty.nodes.extend(names.into_iter().filter(|_| serves_extended));
+                }
+                Concerned::All => {
+                    self.claims.surveys.forget(None);
+                    if serves_extended {
+                        self.dirty.all_nodes(self.nodes);
+                    }
+                }
             }
+        }
+    }
+
+    /// Marks the pods without a node that use a claim.
+    fn mark_users(&mut self, (kind, namespace, name): (Kind, &str, &str)) {
+        if kind == Kind::DeviceClaim {
+            let users = self.pods.unplaced_with_device_claim(namespace, name);
+            self.dirty.pods.extend(users);
         }
     }
 
     /// Whether devices may serve extended resources.
     fn serves_extended(&self) -> bool {
-        let mut by_class = self.pods.resources_by_class();
+        let mut by_class = self.pods.extended.resources_by_class();
         by_class.next().is_some() || !self.facts.resources_of_classes().is_empty()
     }
 
     /// The nodes on which devices are free by an object, or are not.
     fn concerned(&self, (kind, namespace, name): (Kind, &str, &str)) -> Concerned {
-        let claims = &self.device_claims;
+        let claims = &*self.claims;
         let mut nodes = BTreeSet::new();
         match kind {
-            Kind::DeviceTaintRule => return Concerned::All,
-            Kind::ResourceSlice => match claims.catalog.slice(name).map(|slice| &slice.reach) {
-                Some(Reach::Node(node)) => _ = nodes.insert(node.clone()),
-                Some(_) => return Concerned::All,
-                None => {}
-            },
+            Kind::DeviceTaintRule | Kind::DeviceClass => return Concerned::All,
+            Kind::Node => _ = nodes.insert(name.into()),
+            Kind::ResourceSlice => {
+                // Whether a pool is complete concerns all nodes that have slices of it.
+                let pool =
+                    claims.catalog.slice(name).map(|slice| (&slice.driver, &slice.pool.name));
+                let of_pool = pool.map(|(driver, pool)| claims.catalog.nodes_of_pool(driver, pool));
+                match of_pool {
+                    Some(Some(of_pool)) => nodes.extend(of_pool.map(Box::from)),
+                    Some(None) => return Concerned::All,
+                    None => {}
+                }
+            }
             Kind::DeviceClaim => {
                 let node = claims.pledged_node(namespace, name).map(|node| Box::from(&**node));
                 nodes.extend(node);
@@ -112,9 +156,9 @@ impl Objects {
 
     /// Marks the pod that a claim for extended resources is of.
     fn mark_owner(&mut self, (kind, namespace, name): (Kind, &str, &str)) {
-        let claim = self.device_claims.get(namespace, name);
+        let claim = self.claims.get(namespace, name);
         let claim = claim.filter(|_| kind == Kind::DeviceClaim);
         let owner = claim.map(|claim| &*claim.meta.controller.uid);
-        self.dirty.pods.extend(owner.and_then(|uid| self.pods.unplaced_extended_of(uid)));
+        self.dirty.pods.extend(owner.and_then(|uid| self.pods.extended.unplaced_of(uid)));
     }
 }

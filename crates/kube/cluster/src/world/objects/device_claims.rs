@@ -2,12 +2,14 @@
 //! decided until the watch shows that their claims have them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use dovetail_devices::{Allotment, Catalog, Held};
+use dovetail_devices::{Allotment, Catalog, DeviceKey, Held};
 use dovetail_model::{NodeName, PodId};
-use dovetail_objects::{DeviceClass, Kind, Object, Pod, ResourceClaim, ResourceSlice, labels};
+use dovetail_objects::{
+    Allocation, DeviceClass, Kind, Object, Pod, ResourceClaim, ResourceSlice, labels,
+};
 
+use super::surveys::Surveys;
 use crate::translate::NotYet;
 use crate::world::key::ClaimKey;
 
@@ -21,25 +23,22 @@ pub(crate) struct DeviceClaims {
     claims: BTreeMap<Key, ResourceClaim>,
     /// Claims for extended resources, by the identity of their pods.
     extended: BTreeMap<Box<str>, Key>,
+    /// Pods that are gone, by identity, whose claims for extended resources are still there and
+    /// have devices.
+    leaving: BTreeMap<Box<str>, Leaving>,
     /// What claims have, and what is set aside for them.
     pub(crate) held: Held,
     /// What is set aside, by claim.
     pledges: BTreeMap<Key, Pledge>,
-    /// What nodes answered to claims that ask for the same, until anything changes. It only saves
-    /// time.
-    surveys: Mutex<BTreeMap<String, Arc<Survey>>>,
+    /// What nodes answered to claims that ask for the same.
+    pub(crate) surveys: Surveys,
 }
 
-/// Which nodes have devices for some claims together.
-#[derive(Debug, Default)]
-pub(crate) struct Survey {
-    /// Nodes that have devices, and how many pods with such claims get some there, one after the
-    /// other; 1 where only one is asked for.
-    pub(crate) fits: Vec<(Box<str>, u32)>,
-    /// Nodes with devices.
-    pub(crate) looked_at: usize,
-    /// The node that says best why none does.
-    pub(crate) telling: Option<Box<str>>,
+/// What is left of a pod that had extended resources by a claim.
+#[derive(Debug)]
+struct Leaving {
+    node: Box<str>,
+    amounts: BTreeMap<String, i64>,
 }
 
 /// Namespace and name.
@@ -74,14 +73,13 @@ impl DeviceClaims {
     /// Notes an object that is there or different; whether claims may fit elsewhere by that.
     pub(crate) fn note(&mut self, object: &Object) -> bool {
         match object {
-            Object::DeviceClaim(claim) => self.put(ResourceClaim::clone(claim)),
+            Object::DeviceClaim(claim) => return self.put(ResourceClaim::clone(claim)),
             Object::DeviceClass(class) => self.put_class(class.clone()),
             Object::DeviceTaintRule(rule) => self.catalog.put_taint_rule(rule.clone()),
             Object::ResourceSlice(slice) => self.put_slice(ResourceSlice::clone(slice)),
             Object::Node(_) => {}
             _ => return false,
         }
-        self.forget_surveys();
         true
     }
 
@@ -95,7 +93,6 @@ impl DeviceClaims {
             Kind::Node => {}
             _ => return false,
         }
-        self.forget_surveys();
         true
     }
 
@@ -116,10 +113,28 @@ impl DeviceClaims {
     }
 
     /// A claim is there, or different. What was set aside for it is not any more once it has
-    /// something.
-    fn put(&mut self, claim: ResourceClaim) {
+    /// something. Whether what is free differs by that.
+    fn put(&mut self, claim: ResourceClaim) -> bool {
         let key = (claim.meta.namespace.clone(), claim.meta.name.clone());
+        let devices = self.devices_of(&key, claim.allocation.as_ref());
+        let was = self.held.of(&devices);
+        self.replace(key, claim);
+        was != self.held.of(&devices)
+    }
+
+    /// The devices that a claim has, that are set aside for it, and that it gets.
+    fn devices_of(&self, key: &Key, gets: Option<&Allocation>) -> Vec<DeviceKey> {
+        let has = self.claims.get(key).and_then(|claim| claim.allocation.as_ref());
+        let aside = self.pledges.get(key).map(|pledge| pledge.allotment.allocation());
+        let all = has.into_iter().chain(&aside).chain(gets).flat_map(|of| &of.devices);
+        all.map(DeviceKey::of).collect()
+    }
+
+    fn replace(&mut self, key: Key, claim: ResourceClaim) {
         let before = self.forget(&key);
+        if claim.allocation.is_none() {
+            self.leaving.remove(&claim.meta.controller.uid);
+        }
         let had = before.as_ref().and_then(|before| before.allocation.as_ref());
         if let Some(had) = had {
             self.held.remove(had);
@@ -145,6 +160,7 @@ impl DeviceClaims {
         let key = (namespace.into(), name.into());
         self.unpledge(&key);
         let Some(claim) = self.forget(&key) else { return };
+        self.leaving.remove(&claim.meta.controller.uid);
         if let Some(had) = &claim.allocation {
             self.held.remove(had);
         }
@@ -162,6 +178,21 @@ impl DeviceClaims {
     /// The claim for the extended resources of the pod of this identity.
     pub(crate) fn extended_of(&self, pod_uid: &str) -> Option<&ResourceClaim> {
         self.claims.get(self.extended.get(pod_uid)?)
+    }
+
+    /// A pod is gone: its devices follow when its claim is deleted.
+    pub(crate) fn pod_gone(&mut self, pod: &Pod) {
+        let has = |claim: &ResourceClaim| claim.allocation.is_some();
+        if self.extended_of(&pod.meta.uid).is_some_and(has) {
+            let (node, amounts) = (pod.node.clone(), pod.holds().extended.clone());
+            self.leaving.insert(pod.meta.uid.clone(), Leaving { node, amounts });
+        }
+    }
+
+    /// How much of a resource pods that are gone from a node have there until their claims are.
+    pub(crate) fn leaving(&self, node: &str, resource: &str) -> i64 {
+        let of_node = self.leaving.values().filter(|leaving| *leaving.node == *node);
+        of_node.filter_map(|leaving| leaving.amounts.get(resource)).sum()
     }
 
     /// Whether there are claims for extended resources.
@@ -253,30 +284,6 @@ impl DeviceClaims {
         if let Some(pledge) = self.pledges.remove(key) {
             self.held.remove(&pledge.allotment.allocation());
         }
-    }
-
-    /// What nodes answer to claims, of which so many pods have `own` ones, remembered where these
-    /// have nothing.
-    pub(crate) fn surveyed(
-        &self,
-        (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
-        survey: impl FnOnce() -> Survey,
-    ) -> Arc<Survey> {
-        if claims.iter().any(|claim| claim.allocation.is_some()) {
-            return Arc::new(survey());
-        }
-        let asked = |claims: &[&ResourceClaim]| {
-            let asked: Vec<_> = claims.iter().map(|claim| &claim.asked).collect();
-            format!("{asked:?}")
-        };
-        let asked = asked(claims) + &asked(own);
-        let mut surveys = self.surveys.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(surveys.entry(asked).or_insert_with(|| Arc::new(survey())))
-    }
-
-    /// Nodes, devices or claims have changed.
-    pub(crate) fn forget_surveys(&mut self) {
-        self.surveys.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Nodes that drivers offer devices of; `None` where any node may reach some.

@@ -12,7 +12,7 @@
 //! | `members`, `numbered`, `descriptions` | gangs: their pods, and what describes them |
 //! | `queues`, `budgets`, `registry` | queues, disruption budgets, selectors in use |
 //! | `reservations` | what is reserved from one time to another |
-//! | `device_claims`, `device_changes` | claims of devices, what drivers offer, what is set aside |
+//! | `device_claims`, `device_changes`, `extended_pods` | claims of devices, what drivers offer, what is set aside |
 //! | `attachments` | volumes that are attached to nodes |
 //! | `receipts` | what objects remember of preemptions of their pods |
 //! | `exempt`, `unreadable` | what is not to be tried; objects that cannot be read |
@@ -21,9 +21,10 @@ pub(crate) mod attachments;
 pub(crate) mod budgets;
 pub(crate) mod decisions;
 pub(crate) mod descriptions;
-mod device_changes;
+pub(crate) mod device_changes;
 pub(crate) mod device_claims;
 pub(crate) mod exempt;
+mod extended_pods;
 pub(crate) mod hyper_nodes;
 pub(crate) mod image_names;
 pub(crate) mod listing;
@@ -39,6 +40,7 @@ pub(crate) mod registry;
 pub(crate) mod reported;
 pub(crate) mod reservations;
 mod stored;
+pub(crate) mod surveys;
 pub(crate) mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,6 +105,12 @@ pub(crate) struct Dirty {
     pub(crate) nodes: BTreeSet<Box<str>>,
     pub(crate) pods: BTreeSet<Slot>,
     pub(crate) gangs: BTreeSet<Arc<GangName>>,
+}
+
+impl Dirty {
+    pub(crate) fn all_nodes(&mut self, nodes: &Nodes) {
+        self.nodes.extend(nodes.names().map(Box::from));
+    }
 }
 
 impl Objects {

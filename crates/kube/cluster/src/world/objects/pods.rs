@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_model::{JobId, NodeName, PodId, Requirement};
-use dovetail_objects::{Pod, PodVolume, labels};
+use dovetail_objects::{Pod, PodVolume};
 
 use super::decisions::{Decision, Decisions, GangDecision};
+use super::extended_pods::ExtendedPods;
 use super::registry::Use;
 use super::reported::Reported;
 use crate::translate::NotYet;
@@ -128,12 +129,7 @@ pub(crate) struct Pods {
     by_claim: BTreeMap<(Box<str>, Box<str>), BTreeSet<Slot>>,
     /// Pods without a node that use any claim.
     unplaced_with_claims: BTreeSet<Slot>,
-    /// Pods without a node that request extended resources, by identity.
-    unplaced_extended: BTreeMap<Box<str>, Slot>,
-    /// Resources that stand for a device class, with the number of pods that ask for each.
-    by_class: BTreeMap<Box<str>, usize>,
-    /// Whether the first pod that asks for one of them came.
-    is_newly_asked: bool,
+    pub(crate) extended: ExtendedPods,
     /// Pods on nodes whose deletion has begun, by when they are late with that.
     late_from: BTreeSet<(u64, Slot)>,
     /// Pods by their names in the engine.
@@ -233,25 +229,17 @@ impl Pods {
         })
     }
 
-    /// Pods without a node that request extended resources.
-    pub(crate) fn unplaced_extended(&self) -> impl Iterator<Item = Slot> {
-        self.unplaced_extended.values().copied()
-    }
-
-    /// The one of these of an identity.
-    pub(crate) fn unplaced_extended_of(&self, uid: &str) -> Option<Slot> {
-        self.unplaced_extended.get(uid).copied()
-    }
-
-    /// Resources that stand for a device class, and that pods ask for.
-    pub(crate) fn resources_by_class(&self) -> impl Iterator<Item = &str> {
-        self.by_class.keys().map(|name| &**name)
-    }
-
-    /// Whether a pod came that asks for a resource which stands for a device class, and that no
-    /// other one asked for.
-    pub(crate) fn take_newly_asked(&mut self) -> bool {
-        std::mem::take(&mut self.is_newly_asked)
+    /// Those of them that use this claim.
+    pub(crate) fn unplaced_with_device_claim<'p>(
+        &'p self,
+        namespace: &str,
+        claim: &'p str,
+    ) -> impl Iterator<Item = Slot> + use<'p> {
+        self.of_namespace(namespace).filter(move |slot| {
+            let pod = &self.get(*slot).pod;
+            let uses = || pod.device_claims.iter().any(|of| of.claim.as_deref() == Some(claim));
+            pod.has_resource_claims && pod.node.is_empty() && uses()
+        })
     }
 
     /// Pods without a node that use any claim.
@@ -384,32 +372,11 @@ impl Pods {
         };
     }
 
-    fn index_extended(&mut self, slot: Slot, there: bool) {
-        let Self { slots, unplaced_extended, by_class, is_newly_asked, .. } = self;
-        let pod = &slots[slot as usize].as_ref().expect("a pod that is kept").pod;
-        if !pod.extended.is_empty() {
-            match there {
-                true => _ = unplaced_extended.insert(pod.meta.uid.clone(), slot),
-                false => _ = unplaced_extended.remove(&pod.meta.uid),
-            }
-        }
-        let asked = pod.requests.extended.keys();
-        for resource in asked.filter(|name| name.starts_with(labels::DEVICE_CLASS_RESOURCE)) {
-            let count = by_class.entry(resource.as_str().into()).or_default();
-            match there {
-                true => *count += 1,
-                false => *count -= 1,
-            }
-            *is_newly_asked |= there && *count == 1;
-        }
-        by_class.retain(|_, count| *count > 0);
-    }
-
     fn index_claims(&mut self, slot: Slot, there: bool) {
-        self.index_extended(slot, there);
-        let Self { slots, by_claim, unplaced_with_claims, .. } = self;
+        let Self { slots, by_claim, unplaced_with_claims, extended, .. } = self;
         unplaced_with_claims.remove(&slot);
         let pod = &slots[slot as usize].as_ref().expect("a pod that is kept").pod;
+        extended.index(slot, pod, there);
         for volume in &pod.volumes {
             let (PodVolume::Claim(claim) | PodVolume::Ephemeral(claim)) = volume else { continue };
             let key = (pod.meta.namespace.clone(), claim.clone());

@@ -33,7 +33,7 @@ impl Objects {
             Object::DeviceClass(class) => {
                 self.facts.set_device_class(class);
                 self.mark_unplaced();
-                self.mark_nodes();
+                self.dirty.all_nodes(&self.nodes);
             }
             Object::Namespace(namespace) => self.put_namespace(namespace),
             Object::Node(node) => self.put_node(&node.meta.name.clone(), Some(node)),
@@ -48,9 +48,8 @@ impl Objects {
                 self.facts.set_claim(*claim);
             }
             Object::PodGroup(kind, group) => {
-                if let Some((gang, may_name_a_queue)) = self.descriptions.put_group(kind, *group) {
-                    self.mark_gang(&gang, may_name_a_queue);
-                }
+                let noted = self.descriptions.put_group(kind, *group);
+                self.mark_gang(noted);
             }
             Object::HyperNode(hyper_node) => {
                 let name = hyper_node.meta.name.clone();
@@ -82,11 +81,8 @@ impl Objects {
                 let turned = self.budgets.put(budget, &mut self.registry);
                 turned.iter().for_each(|selector| self.mark_about(selector));
             }
-            // More than objects change with these.
-            Object::Pod(_)
-            | Object::DeviceClaim(_)
-            | Object::DeviceTaintRule(_)
-            | Object::Strange(..) => {}
+            // With pods, device claims and taint rules more changes than objects.
+            _ => {}
         }
     }
 
@@ -108,17 +104,13 @@ impl Objects {
             Kind::DeviceClass => {
                 self.facts.remove_device_class(name);
                 self.mark_unplaced();
-                self.mark_nodes();
+                self.dirty.all_nodes(&self.nodes);
             }
             Kind::Namespace => {
                 self.namespaces.remove(name);
                 self.dirty.pods.extend(self.pods.of_namespace(name));
             }
-            Kind::Node => {
-                if self.nodes.get(name).is_some() {
-                    self.put_node(name, None);
-                }
-            }
+            Kind::Node if self.nodes.get(name).is_some() => self.put_node(name, None),
             Kind::PersistentVolume => {
                 self.facts.remove_volume(name);
                 self.mark_volume(name);
@@ -129,9 +121,8 @@ impl Objects {
             }
             Kind::PodGroup | Kind::CoschedulingGroup | Kind::VolcanoGroup | Kind::KaiGroup => {
                 self.receipts.forget(kind, namespace, name);
-                if let Some(gang) = self.descriptions.remove_group(kind, namespace, name) {
-                    self.mark_gang(&gang, true);
-                }
+                let noted = self.descriptions.remove_group(kind, namespace, name);
+                self.mark_gang(noted.map(|gang| (gang, true)));
             }
             Kind::HyperNode => {
                 self.network.hyper_nodes.set(name, None);
@@ -161,7 +152,7 @@ impl Objects {
                 turned.iter().for_each(|selector| self.mark_about(selector));
             }
             // More than objects change with it, or something else.
-            Kind::Pod | Kind::DeviceClaim | Kind::DeviceTaintRule => {}
+            Kind::Node | Kind::Pod | Kind::DeviceClaim | Kind::DeviceTaintRule => {}
         }
     }
 
@@ -330,11 +321,13 @@ impl Objects {
         self.dirty.gangs.extend(self.members.names().map(Arc::clone));
     }
 
-    fn mark_gang(&mut self, gang: &GangName, with_pods: bool) {
-        let Some(name) = self.members.name(gang) else { return };
+    /// Marks a gang, with its pods or without.
+    fn mark_gang(&mut self, noted: Option<(GangName, bool)>) {
+        let Some((gang, with_pods)) = noted else { return };
+        let Some(name) = self.members.name(&gang) else { return };
         self.dirty.gangs.insert(Arc::clone(name));
         if with_pods {
-            self.dirty.pods.extend(self.members.of(gang));
+            self.dirty.pods.extend(self.members.of(&gang));
         }
     }
 

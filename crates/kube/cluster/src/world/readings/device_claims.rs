@@ -11,8 +11,9 @@ use dovetail_objects::{Allocation, Pod, ResourceClaim};
 
 use crate::translate::NotYet;
 use crate::world::objects::Objects;
-use crate::world::objects::device_claims::{MOST_CONSUMERS, Standing, Survey};
+use crate::world::objects::device_claims::{MOST_CONSUMERS, Standing};
 use crate::world::objects::pods::Slot;
+use crate::world::objects::surveys::{Answer, Answers, Asked, Survey};
 use crate::world::readings::device_copies::{at_most, own_claims};
 
 /// Pods with claims that are counted for a node: more than kubelet's default takes.
@@ -82,8 +83,10 @@ fn fitting(
     (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
 ) -> Result<Arc<Survey>, NotYet> {
     let held = without(&objects.device_claims.held, claims);
-    let survey =
-        objects.device_claims.surveyed((claims, own), || survey(objects, &held, (claims, own)));
+    let survey = objects
+        .device_claims
+        .surveys
+        .get((claims, own), |answers| survey(objects, &held, (claims, own), answers));
     if !survey.fits.is_empty() {
         return Ok(survey);
     }
@@ -112,11 +115,21 @@ fn fitting(
     })
 }
 
-/// Asks every node that has devices; also for how many pods with claims like `own`, if any.
+/// Whether pods with claims have to be asked about again, by what has changed since they were.
+pub(crate) fn is_any_to_ask_again(objects: &Objects) -> bool {
+    objects.device_claims.surveys.renew(|Asked { claims, own }, answers| {
+        let (claims, own): (Vec<_>, Vec<_>) = (claims.iter().collect(), own.iter().collect());
+        survey(objects, &objects.device_claims.held, (&claims, &own), answers)
+    })
+}
+
+/// Asks every node that has devices and whose answer is not known; also for how many pods with
+/// claims like `own`, if any.
 fn survey(
     objects: &Objects,
     held: &Held,
     (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
+    answers: &mut Answers,
 ) -> Survey {
     let with_devices = objects.device_claims.nodes();
     let mut survey = Survey::default();
@@ -129,27 +142,45 @@ fn survey(
         let Some(object) = objects.nodes.get(node) else { continue };
         let place = Place { node, labels: &object.meta.labels };
         survey.looked_at += 1;
-        match on_node(objects, held, place, claims) {
-            Outcome::Fits(given) => {
-                let more = match own.is_empty() {
-                    true => 0,
-                    false => copies(objects, scratch.to_mut(), place, (given, own)),
-                };
-                survey.fits.push((node.into(), 1 + more));
+        let known = answers.get(node).copied();
+        let answer = known.unwrap_or_else(|| {
+            let answer = answer(objects, &mut scratch, place, (claims, own));
+            answers.insert(node.into(), answer);
+            answer
+        });
+        match answer {
+            Answer::Fits(pods) => survey.fits.push((node.into(), pods)),
+            Answer::Undecided => {}
+            Answer::Error if has_failed => {}
+            Answer::Error => (survey.telling, has_failed) = (Some(node.into()), true),
+            Answer::No(left) if !has_failed && nearest.is_none_or(|most| left > most) => {
+                nearest = Some(left);
+                survey.telling = Some(node.into());
             }
-            Outcome::Undecided => {}
-            Outcome::Error(_) if has_failed => {}
-            Outcome::Error(_) => (survey.telling, has_failed) = (Some(node.into()), true),
-            Outcome::No(looks) => {
-                let left: usize = looks.iter().map(|look| look.left().min(look.wanted)).sum();
-                if !has_failed && nearest.is_none_or(|most| left > most) {
-                    nearest = Some(left);
-                    survey.telling = Some(node.into());
-                }
-            }
+            Answer::No(_) => {}
         }
     }
     survey
+}
+
+/// What a node answers; `held` is as before in the end.
+fn answer(
+    objects: &Objects,
+    held: &mut Cow<'_, Held>,
+    place: Place<'_>,
+    (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
+) -> Answer {
+    match on_node(objects, held, place, claims) {
+        Outcome::Fits(_) if own.is_empty() => Answer::Fits(1),
+        Outcome::Fits(given) => {
+            Answer::Fits(1 + copies(objects, held.to_mut(), place, (given, own)))
+        }
+        Outcome::Undecided => Answer::Undecided,
+        Outcome::Error(_) => Answer::Error,
+        Outcome::No(looks) => {
+            Answer::No(looks.iter().map(|look| look.left().min(look.wanted)).sum())
+        }
+    }
 }
 
 /// For how many more pods with such claims a node has devices, after one got these: counted in the

@@ -16,9 +16,9 @@ use dovetail_objects::{Pod, ResourceClaim};
 use rustc_hash::FxHasher;
 
 use crate::world::objects::Objects;
-use crate::world::objects::device_claims::Survey;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
+use crate::world::objects::surveys::Survey;
 
 /// The selector that counts the pods of a gang that are like this one; `None` for a pod that is in
 /// no gang, or has no claims of its own.

@@ -3,7 +3,9 @@
 //!
 //! A device plugin goes first: only on nodes where none offers the resource do devices of the class
 //! serve it. To the engine such a node has as many of the resource as devices are free, and as pods
-//! there have by claims.
+//! there have by claims. What a pod had that is gone counts as free although its claim has it until
+//! it is deleted: a pod that gets it too early is tried again, and none is preempted for it beside
+//! the first.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -34,13 +36,14 @@ pub(crate) type Supply = BTreeMap<Box<str>, i64>;
 pub(crate) fn supply(objects: &Objects, node: &str) -> Supply {
     let Some(object) = objects.nodes.get(node) else { return Supply::new() };
     let names = objects.facts.resources_of_classes();
-    let names = names.into_iter().chain(objects.pods.resources_by_class());
+    let names = names.into_iter().chain(objects.pods.extended.resources_by_class());
     let place = Place { node, labels: &object.meta.labels };
     let served = names.filter_map(|resource| {
         let class = class_for(objects, object, resource)?;
         let devices = &objects.device_claims;
         let free = free_of_class(&devices.catalog, &devices.held, place, class);
-        let amount = had(objects, node, resource) + i64::try_from(free).unwrap_or(0);
+        let had = had(objects, node, resource) + devices.leaving(node, resource);
+        let amount = had + i64::try_from(free).unwrap_or(0);
         (amount > 0).then(|| (resource.into(), amount))
     });
     served.collect()

@@ -29,7 +29,6 @@ pub struct ClaimWrite {
 pub enum ClaimPart {
     /// It is created.
     New,
-    /// Its metadata.
     Metadata,
     Status,
     /// It is deleted.
@@ -68,7 +67,7 @@ pub(super) fn creation(pod: &Pod, claim: &ResourceClaim) -> ClaimWrite {
     let requests: Vec<Value> = claim.asked.requests.iter().map(request).collect();
     let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": pod.meta.name,
         "uid": pod.meta.uid, "controller": true});
-    let patch = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim",
+    let patch = json!({"apiVersion": labels::RESOURCE_V1, "kind": "ResourceClaim",
         "metadata": {"namespace": claim.meta.namespace, "name": claim.meta.name,
             "annotations": {labels::EXTENDED_RESOURCE_CLAIM: "true"}, "ownerReferences": [owner]},
         "spec": {"devices": {"requests": requests}}});

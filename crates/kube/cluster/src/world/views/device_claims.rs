@@ -116,7 +116,7 @@ impl<'w> DeviceClaimView<'w> {
         if !device_claims.has_extended() {
             return Vec::new();
         }
-        let left = pods.unplaced_extended().map(|slot| pods.get(slot));
+        let left = pods.extended.unplaced().map(|slot| pods.get(slot));
         let left = left.filter(|entry| !entry.is_decided() && self.objects.is_ours(&entry.pod));
         let claims = left.filter_map(|entry| device_claims.extended_of(&entry.pod.meta.uid));
         claims.filter_map(removal).collect()
