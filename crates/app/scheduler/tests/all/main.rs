@@ -19,6 +19,7 @@ mod gangs;
 mod gpu_time;
 mod held;
 mod history;
+mod kept_surveys;
 mod late;
 mod lead;
 mod learned;

@@ -33,7 +33,7 @@ pub(crate) fn read(kind: Kind, value: &Value) -> Object {
 }
 
 /// The objects, and what each kind's watch has yet to deliver.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Server {
     pub(crate) objects: BTreeMap<Key, Value>,
     waiting: BTreeMap<Kind, VecDeque<Message>>,
