@@ -116,7 +116,6 @@ fn an_interrupted_collection_leaves_nothing_behind() {
     // It waits for more objects as long as the pipe is open.
     let pipe = child.stdin.take();
     until(|| files() > 0);
-    assert_eq!(files(), 1, "a draft");
     let pid = child.id().to_string();
     let killed = Command::new("kill").args(["-INT", &pid]).status().expect("kill");
     assert!(killed.success());
