@@ -1,5 +1,7 @@
 //! Pods with claims of devices: the loop of the scheduler without its wires.
 
+use std::io::Write as _;
+
 use dovetail_cluster::world::{ClaimPart, ClaimWrite};
 use dovetail_control::order::{Order, OrderEnd};
 use dovetail_objects::Kind;
@@ -432,5 +434,6 @@ fn speed_of_claims() {
     let began = std::time::Instant::now();
     assert_eq!(run(&mut cluster).len(), pods.min(10 * nodes));
     let took = began.elapsed();
-    eprintln!("{pods} pods on {nodes} nodes of 10 devices: {took:.2?}");
+    let line = format!("{pods} pods on {nodes} nodes of 10 devices: {took:.2?}");
+    writeln!(std::io::stderr().lock(), "{line}").expect("a line");
 }

@@ -1,6 +1,7 @@
 //! Which kinds a server has, and in which version.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
@@ -21,10 +22,11 @@ pub async fn served(client: &Client) -> Result<Served, kube::Error> {
     for kind in Kind::ALL {
         for version in versions(kind) {
             let place = (kind.group(), version);
-            if !known.contains_key(&place) {
-                known.insert(place, resources(client, place).await?);
-            }
-            if known[&place].as_ref().is_some_and(|listed| has(listed, kind)) {
+            let listed = match known.entry(place) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(resources(client, place).await?),
+            };
+            if listed.as_ref().is_some_and(|listed| has(listed, kind)) {
                 served.insert(kind, version);
                 break;
             }

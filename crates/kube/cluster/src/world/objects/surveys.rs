@@ -91,7 +91,7 @@ impl Surveys {
     }
 
     /// What the answers of these nodes rest on has changed; of all nodes for `None`.
-    pub(crate) fn forget<'n>(&mut self, nodes: Option<&mut dyn Iterator<Item = &'n str>>) {
+    pub(crate) fn forget(&mut self, nodes: Option<&mut dyn Iterator<Item = &str>>) {
         let kept = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         kept.is_stale = true;
         match nodes {
