@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use dovetail_cluster::world::{Change, Report as Said, Settings, World};
 use dovetail_control::bind::{Bind, Cause, Outcome, Report};
+use dovetail_control::order::{Order, OrderEnd};
 use dovetail_control::schedule::{News, Scheduler};
 use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
@@ -97,6 +98,19 @@ impl Cluster {
         self.watch();
         bound.sort();
         bound
+    }
+
+    /// Evictions that were ordered take place; whose they are.
+    pub(crate) fn evict(&mut self) -> Vec<String> {
+        let mut evicted = Vec::new();
+        while let Some(order) = self.scheduler.next_order() {
+            if let Order::Evict { pod, .. } = &order {
+                evicted.push(pod.name.to_string());
+                self.delete(Kind::Pod, "blue", &pod.name);
+            }
+            self.scheduler.order_ended(&order, OrderEnd::Done, self.now_ms);
+        }
+        evicted
     }
 
     pub(crate) fn create(&mut self, name: &str, pod: Value) {

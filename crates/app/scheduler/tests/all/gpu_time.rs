@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_control::order::{Order as Write, OrderEnd};
 use dovetail_control::schedule::GpuTime;
 use dovetail_objects::Kind;
 use dovetail_order::Turns;
@@ -35,19 +34,6 @@ fn in_queue(queue: &str) -> Value {
     pod
 }
 
-/// Evictions that were ordered take place.
-fn evict(cluster: &mut Cluster) -> Vec<String> {
-    let mut evicted = Vec::new();
-    while let Some(order) = cluster.scheduler.next_order() {
-        if let Write::Evict { pod, .. } = &order {
-            evicted.push(pod.name.to_string());
-            cluster.delete(Kind::Pod, "blue", &pod.name);
-        }
-        cluster.scheduler.order_ended(&order, OrderEnd::Done, cluster.now_ms);
-    }
-    evicted
-}
-
 #[test]
 fn what_a_queue_got_back_counts_for_as_long_as_it_uses_it() {
     let mut cluster = cluster();
@@ -59,7 +45,7 @@ fn what_a_queue_got_back_counts_for_as_long_as_it_uses_it() {
     cluster.create("b0", in_queue("b"));
     cluster.run();
     assert_eq!(cluster.scheduler.gpu_meter.take(), GpuTime::default(), "it has got nothing yet");
-    assert_eq!(evict(&mut cluster).len(), 1);
+    assert_eq!(cluster.evict().len(), 1);
     assert_eq!(cluster.run(), ["b0"]);
     cluster.run();
     let after = |cluster: &mut Cluster, ms: u64| {

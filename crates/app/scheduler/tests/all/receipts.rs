@@ -2,7 +2,6 @@
 //! across leaders.
 
 use dovetail_cluster::translate::Receipt;
-use dovetail_control::order::{Order as Write, OrderEnd};
 use dovetail_control::schedule::News;
 use dovetail_objects::{Kind, WorkloadKind};
 use dovetail_order::Turns;
@@ -38,19 +37,6 @@ fn of_job(queue: &str, gpus: usize, job: &str) -> Value {
     pod
 }
 
-/// Evictions that were ordered take place; whose they are.
-fn evict(cluster: &mut Cluster) -> Vec<String> {
-    let mut evicted = Vec::new();
-    while let Some(order) = cluster.scheduler.next_order() {
-        if let Write::Evict { pod, .. } = &order {
-            evicted.push(pod.name.to_string());
-            cluster.delete(Kind::Pod, "blue", &pod.name);
-        }
-        cluster.scheduler.order_ended(&order, OrderEnd::Done, cluster.now_ms);
-    }
-    evicted
-}
-
 /// Receipts that are to be written: of which objects, and whether there are pods without one.
 fn receipts(cluster: &mut Cluster) -> (Vec<(String, Receipt)>, usize) {
     let (mut receipts, mut without) = (Vec::new(), 0);
@@ -82,7 +68,7 @@ fn preempted_once() -> Cluster {
     cluster.pass(HOUR_MS);
     cluster.create("b0", of_job("b", 4, ""));
     cluster.run();
-    assert_eq!(evict(&mut cluster), ["train-x"]);
+    assert_eq!(cluster.evict(), ["train-x"]);
     cluster.server.time = Some(time(cluster.now_ms));
     cluster.create("train-y", of_job("a", 8, "train"));
     assert_eq!(cluster.run(), ["b0"]);
@@ -117,7 +103,7 @@ fn evicted_again(cluster: &mut Cluster) -> Vec<String> {
     cluster.pass(HOUR_MS);
     cluster.create("b1", of_job("b", 4, ""));
     cluster.run();
-    evict(cluster)
+    cluster.evict()
 }
 
 /// A job that was preempted, and would lose everything again, is left alone for a day: by the
@@ -172,7 +158,7 @@ fn a_gang_is_preempted_once_with_all_its_pods() {
     cluster.pass(HOUR_MS);
     cluster.create("high", high(8));
     cluster.run();
-    assert_eq!(evict(&mut cluster).len(), 2);
+    assert_eq!(cluster.evict().len(), 2);
     let (said, _) = receipts(&mut cluster);
     let (name, last) = said.last().expect("a receipt");
     assert_eq!((name.as_str(), last.preemptions), ("train", 1));
@@ -197,7 +183,7 @@ fn that_nothing_remembers_the_preemption_of_some_pods_is_told_once() {
     for at in 0..2 {
         cluster.create(&format!("high{at}"), high(8));
         cluster.run();
-        assert_eq!(evict(&mut cluster).len(), 1);
+        assert_eq!(cluster.evict().len(), 1);
         assert_eq!(receipts(&mut cluster), (Vec::new(), 1 - at), "{at}");
     }
 }

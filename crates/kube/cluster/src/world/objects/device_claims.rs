@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_devices::{Allotment, Catalog, DeviceKey, Held};
 use dovetail_model::{NodeName, PodId};
-use dovetail_objects::{
-    Allocation, DeviceClass, Kind, Object, Pod, ResourceClaim, ResourceSlice, labels,
-};
+use dovetail_objects::{Allocation, Kind, Object, Pod, ResourceClaim, ResourceSlice, labels};
 
 use super::surveys::Surveys;
 use crate::translate::NotYet;
@@ -74,9 +72,9 @@ impl DeviceClaims {
     pub(crate) fn note(&mut self, object: &Object) -> bool {
         match object {
             Object::DeviceClaim(claim) => return self.put(ResourceClaim::clone(claim)),
-            Object::DeviceClass(class) => self.put_class(class.clone()),
+            Object::DeviceClass(class) => self.catalog.put_class(class.clone()),
             Object::DeviceTaintRule(rule) => self.catalog.put_taint_rule(rule.clone()),
-            Object::ResourceSlice(slice) => self.put_slice(ResourceSlice::clone(slice)),
+            Object::ResourceSlice(slice) => self.catalog.put_slice(ResourceSlice::clone(slice)),
             Object::Node(_) => {}
             _ => return false,
         }
@@ -87,29 +85,13 @@ impl DeviceClaims {
     pub(crate) fn note_gone(&mut self, kind: Kind, namespace: &str, name: &str) -> bool {
         match kind {
             Kind::DeviceClaim => self.remove(namespace, name),
-            Kind::DeviceClass => self.remove_class(name),
+            Kind::DeviceClass => self.catalog.remove_class(name),
             Kind::DeviceTaintRule => self.catalog.remove_taint_rule(name),
-            Kind::ResourceSlice => self.remove_slice(name),
+            Kind::ResourceSlice => self.catalog.remove_slice(name),
             Kind::Node => {}
             _ => return false,
         }
         true
-    }
-
-    fn put_slice(&mut self, slice: ResourceSlice) {
-        self.catalog.put_slice(slice);
-    }
-
-    fn remove_slice(&mut self, name: &str) {
-        self.catalog.remove_slice(name);
-    }
-
-    fn put_class(&mut self, class: DeviceClass) {
-        self.catalog.put_class(class);
-    }
-
-    fn remove_class(&mut self, name: &str) {
-        self.catalog.remove_class(name);
     }
 
     /// A claim is there, or different. What was set aside for it is not any more once it has
