@@ -23,7 +23,7 @@ use dovetail_trace::TraceError;
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  another failure, such as a file that cannot be read or a server that does not answer
+  1  any other failure, such as a file that cannot be read or a server that does not answer
   2  invalid usage: an unknown flag, a value that does not exist, a bad setting
   3  invalid input data; the message names the file, and the line where there is one
   4  an internal check failed (a bug; report it), or a replay of a recording diverged

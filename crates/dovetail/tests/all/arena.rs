@@ -78,12 +78,22 @@ fn without_outside_data_the_rest_runs_and_says_so() {
     let done = folder
         .call(&format!("sim arena --regimes {regimes} --policies best-fit --seeds 1 --orders 1"));
     assert_eq!(done.code, Some(0), "{}", done.err);
-    assert!(done.err.contains("14 regimes need traces that are not there"), "{}", done.err);
+    assert!(
+        done.err.contains("14 regimes are skipped: openb/openb_node_list_gpu_node.csv is not"),
+        "{}",
+        done.err
+    );
     let done = folder.call("sim arena --regimes plain");
     assert_eq!(done.code, Some(2), "{}", done.err);
     assert!(done.err.contains("set DOVETAIL_TRACES or --traces"), "{}", done.err);
     assert!(done.err.contains("openb_node_list_gpu_node.csv is not there"), "{}", done.err);
     assert!(folder.call("sim arena --list --traces=").code == Some(0), "an empty variable");
+    folder.write("file", "");
+    for (folder_named, told) in [("nowhere", "--traces nowhere"), ("file", "--traces file")] {
+        let done = folder.call(&format!("sim arena --list --traces {folder_named}"));
+        assert_eq!(done.code, Some(1), "{}", done.err);
+        assert!(done.err.contains(told), "{}", done.err);
+    }
 }
 
 #[test]
@@ -145,11 +155,13 @@ fn a_file_that_cannot_be_resumed_is_left_as_it_is() {
     assert_eq!(folder.call(&resumed).code, Some(0));
     let whole = folder.read("runs.jsonl");
     refused(&(whole.clone() + "and my notes"), 3, "runs.jsonl:3: ");
-    refused(&whole.replace("\"seed\":42", "\"seed\":7"), 3, "has no seed 7");
     let allocation =
         whole.split("\"allocation_percent\":").nth(1).and_then(|it| it.split(',').next());
-    let changed = whole.replacen(allocation.unwrap(), "500", 1);
-    refused(&changed, 3, "runs.jsonl:2: this is not what `sim arena --resume` writes: allocation");
+    for edited in
+        [whole.replace("\"order\":0", "\"order\":1"), whole.replacen(allocation.unwrap(), "50", 1)]
+    {
+        refused(&edited, 3, "runs.jsonl:2: this is not what `sim arena --resume` writes: the run");
+    }
     folder.write("runs.jsonl", &whole);
     let held = std::fs::File::open(folder.path("runs.jsonl")).unwrap();
     held.lock().unwrap();

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use dovetail_trace::TraceJob;
 
-use crate::arena::run::{LOAD, POOL_NODE_HOURS};
 use crate::fgd::FgdRun;
 use crate::timed::JobView;
 
@@ -21,29 +20,6 @@ pub const GPU_WEIGHTED_WAIT: &str = "gpu_weighted_wait_hours";
 pub(crate) const REFUSING_FROM: &str = "refusing_from_percent";
 /// GPU-hours of work done between warm-up and end, without work that was lost.
 pub const DELIVERED: &str = "delivered_gpu_hours";
-
-/// More than any count or any sum of hours; what is larger would make means infinite.
-const MOST: f64 = 1e12;
-
-/// The most that a figure of a run can be, in a stream of so many hours; `None` if no run has it.
-pub(crate) fn most_of(key: &str, hours: f64) -> Option<f64> {
-    const WAITS: [&str; 4] =
-        [GPU_WEIGHTED_WAIT, "mean_wait_hours", "p99_wait_hours", "worst_wait_hours"];
-    const OTHERS: [&str; 7] = [
-        REFUSING_FROM,
-        DELIVERED,
-        "restarts",
-        "repeated_gpu_hours",
-        "bounded_slowdown_p95",
-        LOAD,
-        POOL_NODE_HOURS,
-    ];
-    match key {
-        ALLOCATION => Some(100.0),
-        _ if size_in_words(key).is_some() || WAITS.contains(&key) => Some(hours),
-        _ => OTHERS.contains(&key).then_some(MOST),
-    }
-}
 
 /// Run times count as at least so long in the slowdown (Feitelson and Rudolph, JSSPP 1998).
 const SLOWDOWN_BOUND_MS: u64 = 10_000;

@@ -46,7 +46,7 @@ pub use machines::Pool;
 pub use page::{Parts, page};
 pub use plan::{Plan, WorldKey};
 pub use recipe::{ArenaError, Counted, Recipe, TimedRecipe, Twist, WARM_UP_PERCENT, Work, World};
-pub use record::{Record, RecordError, Resumed, Settings, line, resumed};
+pub use record::{Record, RecordError, Resumed, Settings, resumed};
 pub use run::{LOAD, POOL_NODE_HOURS};
 pub use statistics::{Estimate, mean};
 pub use streams::{Tide, demand_inside};

@@ -1,20 +1,21 @@
 //! Finished runs as lines of text, so that a long comparison can be resumed.
 //!
-//! The first line says of which comparison the runs are; every other one is one run. A line that
-//! was cut off at the end of the file is a run that did not finish.
+//! The first line says of which comparison the runs are; every other one is one run, sealed with a
+//! hash over both. A line that was cut off at the end of the file is a run that did not finish.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use dovetail_units::place::{CARRIAGE_RETURNS, Place, bad_json};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::arena::figures::{RunFigures, most_of};
+use crate::arena::figures::RunFigures;
 use crate::arena::plan::Plan;
 use crate::arena::verdict::Run;
 
 /// Form of the file; another number is another form.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What must be the same for runs to belong to one comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,14 +143,8 @@ fn bad_line(file: &str, line: usize, problem: &str) -> RecordError {
 /// Reads the runs of a file, of which `text` is the content; an empty one has none.
 ///
 /// # Errors
-/// [`RecordError`] if it is not such a file, of another comparison, or has a run that this one
-/// cannot have made.
-pub fn resumed(
-    file: &str,
-    text: &str,
-    plan: &Plan,
-    wanted: &Settings,
-) -> Result<Resumed, RecordError> {
+/// [`RecordError`] if it is not such a file, of another comparison, or has a run that was edited.
+pub fn resumed(file: &str, text: &str, wanted: &Settings) -> Result<Resumed, RecordError> {
     if text.lines().next().is_some_and(|first| first.trim_end().contains('\r')) {
         let place = Place::line(file, 1);
         return Err(RecordError::Line(format!("{place}: {CARRIAGE_RETURNS}")));
@@ -157,17 +152,24 @@ pub fn resumed(
     let mut found = Resumed::default();
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     check_cut(file, &text[..whole], &text[whole..], wanted)?;
-    let expected = Expected::of(plan);
     let mut seen = BTreeSet::new();
+    let mut settings = "";
     for (at, line) in text[..whole].lines().enumerate() {
         let bad = |problem: String| bad_line(file, at + 1, &problem);
         if at == 0 {
-            let settings: Settings = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
-            wanted.check(file, &settings)?;
+            let found: Settings = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
+            wanted.check(file, &found)?;
+            settings = line;
             continue;
         }
         let record: Record = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
-        expected.check(&record).map_err(bad)?;
+        // To the byte: a key that is there twice, or that nobody reads, is an edit, too.
+        if run_line_after(settings, &record).trim_end() != line {
+            return Err(bad(
+                "the run was edited, or copied from another file: its sha256 is of another line"
+                    .to_owned(),
+            ));
+        }
         let key = (record.regime.clone(), record.policy.clone(), record.seed, record.order);
         if !seen.insert(key) {
             return Err(bad("the run is there twice".to_owned()));
@@ -183,7 +185,7 @@ pub fn resumed(
 fn check_cut(file: &str, lines: &str, cut: &str, wanted: &Settings) -> Result<(), RecordError> {
     const RECORD: &str = "{\"regime\":\"";
     let is_cut = match lines {
-        "" => line(wanted).starts_with(cut),
+        "" => wanted.line().starts_with(cut),
         _ => cut.starts_with(RECORD) || RECORD.starts_with(cut),
     };
     if is_cut {
@@ -193,62 +195,29 @@ fn check_cut(file: &str, lines: &str, cut: &str, wanted: &Settings) -> Result<()
     Err(bad_line(file, lines.lines().count() + 1, problem))
 }
 
-/// The runs that a comparison can have made.
-struct Expected<'p> {
-    policies: BTreeSet<&'p str>,
-    /// Worlds by regime, seed and order.
-    worlds: BTreeSet<(&'p str, u64, u64)>,
-    /// What each regime is judged by, and how long its streams are.
-    figures: BTreeMap<&'p str, (&'static str, f64)>,
-}
-
-impl<'p> Expected<'p> {
-    fn of(plan: &'p Plan) -> Self {
-        let name = |at: usize| plan.regimes[at].name.as_str();
-        let regimes = plan.regimes.iter();
-        Self {
-            policies: plan.policies.iter().map(String::as_str).collect(),
-            worlds: plan
-                .worlds()
-                .iter()
-                .map(|key| (name(key.regime), key.seed, key.order))
-                .collect(),
-            figures: regimes
-                .map(|one| (one.name.as_str(), (one.figure().key, one.recipe.hours())))
-                .collect(),
-        }
+impl Settings {
+    /// The first line of a file of runs.
+    pub fn line(&self) -> String {
+        json(self) + "\n"
     }
 
-    fn check(&self, record: &Record) -> Result<(), String> {
-        let Record { regime, policy, seed, order, figures } = record;
-        if !self.policies.contains(policy.as_str()) {
-            return Err(format!("the policy {policy} is none of this comparison"));
-        }
-        if !self.worlds.contains(&(regime.as_str(), *seed, *order)) {
-            return Err(format!("{regime} has no seed {seed} with node order {order} here"));
-        }
-        let (judged_by, hours) = self.figures[regime.as_str()];
-        for (key, value) in figures {
-            let Some(most) = most_of(key, hours) else {
-                return Err(format!("no run has a figure called {key}"));
-            };
-            // A sum of parts of an hour may be a last digit too large.
-            if !(0.0..=most + 1e-9).contains(value) {
-                return Err(format!("{key} is {value:?}; expected a number from 0 to {most}"));
-            }
-        }
-        if !figures.contains_key(judged_by) {
-            return Err(format!("{judged_by}, by which {regime} is judged, is missing"));
-        }
-        Ok(())
+    /// The line of a finished run.
+    pub fn run_line(&self, record: &Record) -> String {
+        run_line_after(&json(self), record)
     }
 }
 
-/// A line of such a file.
-pub fn line(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string(value).expect("settings and runs have only plain values");
-    text.push('\n');
-    text
+/// The line of a run in a file whose first line, without its end, is `settings`.
+fn run_line_after(settings: &str, record: &Record) -> String {
+    let mut line = json(record);
+    let digest = Sha256::new().chain_update(settings).chain_update(&line).finalize();
+    let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    line.truncate(line.len() - 1);
+    line + &format!(",\"sha256\":\"{hash}\"}}\n")
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("settings and runs have only plain values")
 }
 
 impl Record {
@@ -257,7 +226,7 @@ impl Record {
     pub fn of(regime: &str, run: Run) -> Self {
         let Run { seed, order, policy, figures } = run;
         let record = Self { regime: regime.to_owned(), policy, seed, order, figures };
-        serde_json::from_str(&line(&record)).expect("a line that was just written can be read")
+        serde_json::from_str(&json(&record)).expect("JSON that was just written can be read")
     }
 
     /// The run.
@@ -289,7 +258,7 @@ mod tests {
     }
 
     fn read(text: &str, seeds: &[u64]) -> Result<Resumed, RecordError> {
-        resumed("runs", text, &plan(seeds), &settings(seeds))
+        resumed("runs", text, &settings(seeds))
     }
 
     fn record(policy: &str, wait: f64) -> Record {
@@ -298,11 +267,15 @@ mod tests {
         Record::of(REGIME, run)
     }
 
+    fn line(record: &Record, seeds: &[u64]) -> String {
+        settings(seeds).run_line(record)
+    }
+
     #[test]
     fn a_cut_file_gives_the_runs_before_the_cut() {
         let (one, two) = (record("p", 1.0 / 3.0), record("q", 2.0));
-        let whole = line(&settings(&[1])) + &line(&one);
-        let text = whole.clone() + &line(&two);
+        let whole = settings(&[1]).line() + &line(&one, &[1]);
+        let text = whole.clone() + &line(&two, &[1]);
         assert_eq!(read(&text, &[1]).unwrap().records, [one.clone(), two]);
         for cut in whole.len()..text.len() {
             let found = read(&text[..cut], &[1]).unwrap();
@@ -315,45 +288,37 @@ mod tests {
 
     #[test]
     fn other_settings_are_named_and_other_files_refused() {
-        let text = line(&settings(&[1, 2]));
+        let text = settings(&[1, 2]).line();
         let error = read(&text, &[1]).unwrap_err().to_string();
         assert!(error.contains("seeds [1, 2] there, [1] here"), "{error}");
         let with = |policies: &[&str]| {
             let policies = policies.iter().map(|name| (*name).to_owned()).collect();
             let other = Plan { policies, ..plan(&[1, 2]) };
-            resumed("runs", &text, &other, &Settings::of(&other, "b", "none"))
+            resumed("runs", &text, &Settings::of(&other, "b", "none"))
         };
         let error = with(&["p"]).unwrap_err().to_string();
         assert!(error.contains("policies 2 from p to q there, p here"), "{error}");
         assert!(with(&["q", "p"]).is_ok(), "the order of the policies changes no run");
-        let run = |change: &dyn Fn(&mut Record)| {
-            let mut record = record("p", 1.0);
-            change(&mut record);
-            text.clone() + &line(&record)
-        };
-        let figure =
-            |key: &str, value: f64| run(&|run| _ = run.figures.insert(key.to_owned(), value));
+        let one = line(&record("p", 1.0), &[1, 2]);
+        let figure = "\"gpu_weighted_wait_hours\":1.0";
+        assert!(read(&(text.clone() + &one), &[1, 2]).is_ok() && one.contains(figure));
+        let edited = |to: &str| text.clone() + &one.replace(figure, to);
         for (file, at, problem) in [
             ("job_id,duration\n".to_owned(), 1, "expected"),
             ("my only notes".to_owned(), 1, "it has no end"),
             (text.repeat(2).replace('\n', "\r"), 1, "lines end with a carriage return alone"),
             ("{".to_owned() + &text[2..30], 1, "it has no end"),
             (text.clone() + "my notes", 2, "it has no end"),
-            (text.clone() + &line(&record("p", 1.0)) + &line(&record("p", 1.0)), 3, "twice"),
-            (run(&|run| run.policy = "best".into()), 2, "the policy best is none of"),
-            (run(&|run| run.seed = 7), 2, "has no seed 7 with node order 0"),
-            (run(&|run| run.order = 3), 2, "has no seed 1 with node order 3"),
-            (run(&|run| run.regime = "r".into()), 2, "r has no seed 1"),
-            (run(&|run| run.figures.clear()), 2, "gpu_weighted_wait_hours, by which"),
-            (text.clone() + &line(&record("p", -3.0)), 2, "is -3.0; expected a number from 0"),
-            (
-                text.clone() + &line(&record("p", 1e300)),
-                2,
-                "is 1e300; expected a number from 0 to 672",
-            ),
-            (figure("allocation_percent", 500.0), 2, "is 500.0; expected a number from 0 to 100"),
-            (figure("wait", 1.0), 2, "no run has a figure called wait"),
-            (figure("p99_wait_hours", 1.0).replace("1.0}", "1e999}"), 2, "number out of range"),
+            (text.clone() + &one + &one, 3, "twice"),
+            (text.clone() + &one + "\n", 3, "EOF"),
+            (edited("\"gpu_weighted_wait_hours\":0.9"), 2, "the run was edited"),
+            (edited(&format!("{figure},{figure}")), 2, "the run was edited"),
+            (edited(&format!("{figure},\"wait\":1.0")), 2, "the run was edited"),
+            (edited("\"gpu_weighted_wait_hours\":1e999"), 2, "number out of range"),
+            (text.clone() + &one.replace("\"seed\":1", "\"seed\":2"), 2, "the run was edited"),
+            (text.clone() + &one.replace("{\"", "{\"note\":1,\""), 2, "the run was edited"),
+            // A whole line of another comparison.
+            (text.clone() + &line(&record("p", 1.0), &[1]), 2, "copied from another file"),
         ] {
             let error = read(&file, &[1, 2]).unwrap_err().to_string();
             assert!(error.starts_with(&format!("runs:{at}:")), "{file}: {error}");

@@ -2,7 +2,7 @@
 
 use dovetail_sim::arena::{
     ArenaData, ArenaError, Outside, Plan, Recipe, Record, Regime, Run, Settings, TimedRecipe,
-    Verdict, Work, World, line, regimes, resumed,
+    Verdict, Work, World, regimes, resumed,
 };
 use dovetail_trace::synth::SynthProfile;
 use dovetail_trace::{TraceJob, TraceNode};
@@ -64,10 +64,10 @@ fn threads_and_pauses_change_nothing() {
     let whole = verdicts(&plan, &runs);
     // A file that was cut within its ninth run, whose rest is run again.
     let settings = Settings::of(&plan, "b", "none");
-    let lines: String = runs.iter().map(line).collect();
-    let text = line(&settings) + &lines;
+    let lines: String = runs.iter().map(|run| settings.run_line(run)).collect();
+    let text = settings.line() + &lines;
     let cut = text.lines().take(9).map(|line| line.len() + 1).sum::<usize>() + 20;
-    let kept = resumed("runs", &text[..cut], &plan, &settings).unwrap().records;
+    let kept = resumed("runs", &text[..cut], &settings).unwrap().records;
     assert_eq!(kept.len(), 8);
     let rest = runs.iter().filter(|run| !kept.contains(run)).cloned();
     let resumed: Vec<Record> = kept.iter().cloned().chain(rest).collect();

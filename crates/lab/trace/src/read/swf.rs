@@ -73,7 +73,9 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
         cuts: false,
     };
     let notes = (partial_runs > 0).then(|| {
-        format!("{partial_runs} lines of partial runs are contained in the summary lines")
+        let lines =
+            if partial_runs == 1 { "line of a partial run" } else { "lines of partial runs" };
+        format!("{partial_runs} {lines}: left out, since the summary lines contain them")
     });
     Ok(Trace {
         jobs: rows.values,
@@ -103,11 +105,10 @@ impl Fields {
     fn check_numbers(&self, row: RowView<'_>) -> Result<(), RowProblem> {
         for column in &self.0 {
             let cell = row.cell(*column);
-            if Number::read(cell.text).is_err() {
-                return Err(
-                    cell.bad("is not a number", "digits with at most one point, or -1 for unknown")
-                );
-            }
+            Number::read(cell.text).map_err(|problem| {
+                let expected = "digits with at most one point, or -1 for unknown";
+                cell.bad(problem.in_words(), expected)
+            })?;
         }
         Ok(())
     }

@@ -47,19 +47,25 @@ impl RegimesDocument {
     pub(crate) fn text(&self) -> String {
         let width = self.regimes.iter().map(|one| one.name.len()).max().unwrap_or(0);
         let mut text = String::new();
-        let mut lacking: BTreeMap<&str, usize> = BTreeMap::new();
         for one in &self.regimes {
             let Listed { name, figure, .. } = one;
             let quick = if one.quick { ", quick" } else { "" };
-            let left_out = if one.lacks.is_some() { ", skipped (no trace)" } else { "" };
+            let left_out = if one.lacks.is_some() { ", skipped" } else { "" };
             text += &format!("{name:width$}  {figure}{quick}{left_out}\n");
-            if let Some(lacks) = &one.lacks {
-                *lacking.entry(lacks).or_default() += 1;
-            }
         }
-        for (lacks, regimes) in lacking {
+        for (lacks, regimes) in by_reason(self.regimes.iter().filter_map(|one| one.lacks.as_ref()))
+        {
             text += &format!("\nskipped {}: {lacks}", whole(regimes as u64));
         }
         text.trim_end().to_owned() + "\n"
     }
+}
+
+/// How many regimes lack what.
+pub(crate) fn by_reason<'a>(lacks: impl Iterator<Item = &'a String>) -> BTreeMap<&'a str, usize> {
+    let mut counts = BTreeMap::new();
+    for lacks in lacks {
+        *counts.entry(lacks.as_str()).or_default() += 1;
+    }
+    counts
 }

@@ -5,6 +5,7 @@ mod report;
 mod resume;
 mod traces;
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 
@@ -36,11 +37,14 @@ const MAX_FIRST_SEED: u64 = u32::MAX as u64;
 /// No reference, and not worth its time unless it is asked for.
 const LEFT_OUT: &str = "random";
 
+/// Regimes that are left out, with what their data lacks.
+type LeftOut = BTreeMap<String, String>;
+
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ArenaFlags {
     /// Regimes (kinds of clusters) to simulate, joined with commas: full names, families, or name
-    /// prefixes that end at a slash; --list shows the names [default: all with available data]
+    /// prefixes up to a slash; --list shows the names [default: all with available data]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     regimes: Vec<String>,
     /// Policies, joined with commas [default: all but random]
@@ -107,7 +111,8 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
         bounds,
         seeds,
         orders,
-        left_out,
+        left_out: left_out.keys().cloned().collect(),
+        lacks: left_out,
         simple_not_run,
     };
     match output {
@@ -117,15 +122,16 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     }
 }
 
-fn tell(app: &App, plan: &Plan, left_out: &[String]) {
-    if !left_out.is_empty() {
-        let count = left_out.len();
-        let regimes = plural(
-            count,
-            "regime needs traces that are not there and is",
-            "regimes need traces that are not there and are",
-        );
-        app.note(&format!("{regimes} skipped: set DOVETAIL_TRACES or --traces"));
+fn tell(app: &App, plan: &Plan, left_out: &LeftOut) {
+    for (lacks, count) in listing::by_reason(left_out.values()) {
+        let regimes = plural(count, "regime is", "regimes are");
+        app.note(&format!("{regimes} skipped: {lacks}"));
+    }
+    if let [seed] = plan.seeds[..] {
+        app.note(&format!(
+            "the reference is chosen and compared on the same seed, {seed}, so that regrets favor \
+             it: give --seeds 2 or more"
+        ));
     }
     let not_run = arena::simple_not_run(&plan.policies);
     if !not_run.is_empty() {
@@ -180,16 +186,20 @@ fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Resul
 
 impl ArenaFlags {
     /// What is to be run, and the regimes that are left out because their data is not there.
-    fn plan(&self, app: &App, traces: &Traces) -> Result<(Plan, Vec<String>)> {
+    fn plan(&self, app: &App, traces: &Traces) -> Result<(Plan, LeftOut)> {
         refuse_twice("--policies", self.policies.iter().map(String::as_str))?;
         refuse_twice("--regimes", self.regimes.iter().map(String::as_str))?;
-        let (wanted, left_out): (Vec<Regime>, Vec<Regime>) =
-            self.wanted()?.into_iter().partition(|regime| regime.recipe.has_data(&traces.data));
+        let mut left_out = LeftOut::new();
+        let mut wanted = self.wanted()?;
+        wanted.retain(|regime| {
+            let lacks = regime.recipe.lacks(&traces.data);
+            let runs = lacks.is_none();
+            left_out.extend(lacks.map(|lacks| (regime.name.clone(), lacks)));
+            runs
+        });
         if wanted.is_empty() {
-            let first = left_out.first().and_then(|regime| {
-                let lacks = regime.recipe.lacks(&traces.data)?;
-                Some(format!(" ({}: {lacks})", regime.name))
-            });
+            let first =
+                left_out.iter().next().map(|(regime, lacks)| format!(" ({regime}: {lacks})"));
             let text = format!(
                 "--regimes: none of these regimes has its data: set DOVETAIL_TRACES or --traces{}",
                 first.unwrap_or_default()
@@ -209,7 +219,7 @@ impl ArenaFlags {
             seeds: (first_seed..first_seed + seeds).collect(),
             orders: self.orders.unwrap_or(if self.quick { QUICK_ORDERS } else { ORDERS }),
         };
-        Ok((plan, left_out.into_iter().map(|regime| regime.name).collect()))
+        Ok((plan, left_out))
     }
 
     /// Regimes by name, family or beginning of the name; of the quick subset, if it is asked for,

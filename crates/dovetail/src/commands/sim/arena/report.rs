@@ -28,6 +28,8 @@ pub(crate) struct ArenaDocument {
     pub(crate) orders: u64,
     /// Regimes whose data is not there.
     pub(crate) left_out: Vec<String>,
+    /// What it lacks, by regime.
+    pub(crate) lacks: BTreeMap<String, String>,
     /// Simple policies that were not run, without which references were chosen.
     pub(crate) simple_not_run: Vec<&'static str>,
 }
@@ -81,7 +83,11 @@ impl ArenaDocument {
             ]
         };
         let header = ["regime", "unit", name, "reference's", "reference", "regret %"];
-        table(&header, self.regimes.iter().map(row).collect())
+        let regimes = table(&header, self.regimes.iter().map(row).collect());
+        format!(
+            "{regimes}Regret: on every other seed; the reference was chosen on the rest. Other \
+             columns: over all seeds.\n"
+        )
     }
 
     /// Nothing where no regime has a reference.

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use dovetail_console::app::App;
 use dovetail_console::table::counted;
 use dovetail_settings::errors::BadInput;
-use dovetail_sim::arena::{Plan, Record, Run, Settings, WorldKey, line, resumed};
+use dovetail_sim::arena::{Plan, Record, Run, Settings, WorldKey, resumed};
 use sha2::{Digest, Sha256};
 
 use dovetail_replays::recording::BUILD;
@@ -22,7 +22,14 @@ type Key = (String, String, u64, u64);
 /// Runs that finished before, and the file that new ones are added to.
 pub(crate) struct Ledger {
     known: BTreeMap<Key, Run>,
-    file: Option<(PathBuf, Mutex<File>)>,
+    file: Option<RunFile>,
+}
+
+struct RunFile {
+    path: PathBuf,
+    /// Of which comparison its runs are.
+    settings: Settings,
+    file: Mutex<File>,
 }
 
 impl Ledger {
@@ -46,11 +53,11 @@ impl Ledger {
         // A cut may lie within a character.
         let text = String::from_utf8_lossy(&bytes);
         let found =
-            resumed(&name, &text, plan, &settings).map_err(|error| BadInput(error.to_string()))?;
+            resumed(&name, &text, &settings).map_err(|error| BadInput(error.to_string()))?;
         let write = |file: &mut File| -> std::io::Result<()> {
             file.set_len(found.whole_bytes as u64)?;
             if found.whole_bytes == 0 {
-                file.write_all(line(&settings).as_bytes())?;
+                file.write_all(settings.line().as_bytes())?;
             }
             Ok(())
         };
@@ -62,7 +69,8 @@ impl Ledger {
             let key = key(&record.regime, &record.policy, record.seed, record.order);
             (key, record.run())
         });
-        Ok(Self { known: keyed.collect(), file: Some((path.to_owned(), Mutex::new(file))) })
+        let file = RunFile { path: path.to_owned(), settings, file: Mutex::new(file) };
+        Ok(Self { known: keyed.collect(), file: Some(file) })
     }
 
     /// Whether a run finished before.
@@ -73,10 +81,10 @@ impl Ledger {
     /// Writes down a finished run, and gives it back as a file would.
     pub(crate) fn keep(&self, regime: &str, run: Run) -> Result<Run> {
         let record = Record::of(regime, run);
-        if let Some((path, file)) = &self.file {
+        if let Some(RunFile { path, settings, file }) = &self.file {
             let mut file = file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             // One write for a line: what is cut is its end.
-            let written = file.write_all(line(&record).as_bytes());
+            let written = file.write_all(settings.run_line(&record).as_bytes());
             written.with_context(|| format!("{}: cannot be written", path.display()))?;
         }
         Ok(record.run())

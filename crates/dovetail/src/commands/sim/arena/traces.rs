@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use dovetail_console::app::App;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::arena::{ArenaData, ArenaError, DataError, OPENB_LISTS, Outside};
@@ -38,6 +38,8 @@ impl Traces {
             );
             return Ok(traces);
         }
+        std::fs::read_dir(&traces.folder)
+            .with_context(|| format!("--traces {}", traces.folder.display()))?;
         traces.data.philly = traces.timed_jobs(Outside::Philly)?;
         traces.data.itp = traces.timed_jobs(Outside::Itp)?;
         let nodes = traces.folder.join(Outside::Nodes.file());
