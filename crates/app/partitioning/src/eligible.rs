@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::translate::{NodeSetting, Rules, node as translated, pod as needs};
 use dovetail_model::{Node as ModelNode, Requirement, Resources, TaintEffect};
 use dovetail_objects::Pod;
+use dovetail_translate::{NodeSetting, Rules, node as translated, pod as needs};
 
 use crate::objects::{Objects, SeenNode};
 

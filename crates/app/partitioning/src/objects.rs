@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use dovetail_apiserver::client::{PAGE, read_some_lists};
-use dovetail_cluster::translate::Facts;
 use dovetail_console::app::App;
 use dovetail_console::plain::plain;
 use dovetail_inventory::dump::{RawObject, Sink, Skipped};
@@ -13,6 +12,7 @@ use dovetail_objects::{
 };
 use dovetail_sharing::names::NVIDIA_DRIVER;
 use dovetail_sources::kubeconfig::ConnectionFlags;
+use dovetail_translate::Facts;
 use serde::Deserialize;
 
 /// The kinds that are read.

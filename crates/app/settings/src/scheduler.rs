@@ -5,11 +5,11 @@ use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use clap::ValueEnum;
-use dovetail_cluster::translate::levels::{LevelLabels, Levels};
 use dovetail_cluster::world::{Patience, VolumePatience};
 use dovetail_order::PRESETS;
 use dovetail_plan::Order;
 use dovetail_policy::named::POLICIES;
+use dovetail_translate::levels::{LevelLabels, Levels};
 use serde::Deserialize;
 
 use super::kubernetes_names::{

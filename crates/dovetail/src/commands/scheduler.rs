@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use dovetail_cluster::{translate, world};
+use dovetail_cluster::world;
 use dovetail_control::lead::Terms;
 use dovetail_control::record::Recording;
 use dovetail_live::comparison;
@@ -235,7 +235,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     let or = |in_file: &Option<String>, default: &str| {
         in_file.clone().unwrap_or_else(|| default.to_owned())
     };
-    let rules = translate::Rules {
+    let rules = dovetail_translate::Rules {
         device_resource: or(&section.device_resource, DEVICE_RESOURCE),
         node_selector: section.node_selector.clone().unwrap_or_default(),
     };

@@ -6,7 +6,6 @@ use std::process::Command;
 use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
-use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{self, Patience, PodKey};
 use dovetail_control::announce::{Announcements, Limits, Note, Report, Seen, Write, Written};
 use dovetail_control::lead::Permit;
@@ -18,6 +17,7 @@ use dovetail_scheduler::lead::{Clock, Leadership};
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 use dovetail_testkit::{ControlPlane, FakeApi, cluster};
+use dovetail_translate::NotYet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, PostParams};

@@ -1,11 +1,11 @@
 //! What pods of gangs say that no node takes: the cause that their owners know, and not the means
 //! by which it is kept.
 
-use dovetail_cluster::translate::Rules;
 use dovetail_cluster::world::Settings;
 use dovetail_objects::Kind;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::explain::Relaxation;
+use dovetail_translate::Rules;
 use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, member, names, node, pod};

@@ -1,7 +1,6 @@
 //! What preemption cost a job is remembered by the object that makes its pods: across pods, and
 //! across leaders.
 
-use dovetail_cluster::translate::Receipt;
 use dovetail_control::schedule::News;
 use dovetail_objects::{Kind, WorkloadKind};
 use dovetail_order::Turns;
@@ -9,6 +8,7 @@ use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::{Order, PreemptionConfig};
 use dovetail_scheduler::Options;
 use dovetail_testkit::FakeApi;
+use dovetail_translate::Receipt;
 use serde_json::{Value, json};
 
 use crate::cohorts::time;

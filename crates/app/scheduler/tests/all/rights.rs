@@ -6,7 +6,6 @@ use std::process::Command;
 use std::sync::Arc;
 
 use dovetail_apiserver::client::Clients;
-use dovetail_cluster::translate::Receipt;
 use dovetail_cluster::world::{Account, PodKey};
 use dovetail_control::announce::{StatusOf, StatusWrite, Write};
 use dovetail_control::bind::{Bind, Outcome};
@@ -18,6 +17,7 @@ use dovetail_scheduler::lead::{Alone, Clock, LeaseName};
 use dovetail_testkit::ControlPlane;
 use dovetail_testkit::binaries::Program;
 use dovetail_testkit::cluster::{self, ABSENT_GROUPS};
+use dovetail_translate::Receipt;
 use http_body_util::BodyExt;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolumeClaim, Pod};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use dovetail_cluster::translate::Rules;
 use dovetail_control::status::{self, Reason, Waiting, obstacles};
 use dovetail_model::topology::Level;
 use dovetail_model::{
@@ -10,6 +9,7 @@ use dovetail_model::{
     NodeName, Owner, PendingReason, Phase, Queue, Requirement, Resources, Snapshot, Topology,
 };
 use dovetail_plan::{Engine, EngineConfig};
+use dovetail_translate::Rules;
 
 /// What a job says for which nobody is to be stopped that is not stopping.
 fn waiting(

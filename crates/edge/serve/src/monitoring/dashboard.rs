@@ -41,7 +41,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Price of what stands free",
-                description: "What the free GPUs cost an hour; those without a price are not in it.",
+                description: "Cost of the free GPUs per hour. GPUs without a price are left out.",
                 kind: "stat",
                 unit: "currencyUSD",
                 expression: "sum(max by (cluster, team, pool, cause) \
@@ -84,7 +84,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
         &[
             Panel {
                 title: "Cost by cause",
-                description: "What the last 24 whole hours cost, by what the GPUs were; without a price: not in it.",
+                description: "Cost of the last 24 whole hours by state of the GPUs. GPUs without a price are left out.",
                 kind: "bargauge",
                 unit: "currencyUSD",
                 expression: "sum by (cause) (max by (cluster, team, pool, cause) (dovetail_day_usd{ALL}))",
@@ -93,7 +93,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Cost by team",
-                description: "What the last 24 whole hours cost each team, without a price: not in it; `(no owner)` is free capacity.",
+                description: "Cost of the last 24 whole hours by team; `(no owner)` is free capacity. GPUs without a price are left out.",
                 kind: "bargauge",
                 unit: "currencyUSD",
                 expression: "sort_desc(sum by (team) (max by (cluster, team, pool, cause) (dovetail_day_usd{ALL})))",
@@ -134,7 +134,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
         &[
             Panel {
                 title: "Cost of each team",
-                description: "What teams cost since the month began (UTC); without a price: not in it.",
+                description: "Cost of each team since the beginning of the month (UTC). GPUs without a price are left out.",
                 kind: "timeseries",
                 unit: "currencyUSD",
                 expression: "sum by (team) (max by (cluster, team) (dovetail_month_usd{ALL}))",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dovetail_objects::{LabelSelector, Labels, Queue};
 
 use super::{DEFAULT_QUEUE, Problem};
-use crate::translate::NotYet;
+use dovetail_translate::NotYet;
 
 /// Label of a pod, of its group or workload, or of its namespace: the queue it is in.
 pub const QUEUE_LABEL: &str = labels::QUEUE;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dovetail_model::{Axis, Bounds, Charge, Quantity};
 
-use crate::translate::Rules;
+use dovetail_translate::Rules;
 
 /// Amounts as a queue names them, in the engine's units.
 pub(super) fn bounds(amounts: &BTreeMap<Box<str>, Quantity>, rules: &Rules) -> Bounds {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::amounts::{amount_of, bounds, held, percent, written};
 use super::{Problem, engine_name};
-use crate::translate::Rules;
+use dovetail_translate::Rules;
 
 // What a queue reports. Its schema is derived from it: the comments of its fields are what
 // `kubectl explain queue.status` prints.

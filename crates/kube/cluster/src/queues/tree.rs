@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::amounts::{amount_of, bounds, can_be_bounded, plain, resource};
 use super::{DEFAULT_QUEUE, engine_name};
-use crate::translate::Rules;
+use dovetail_translate::Rules;
 
 /// Why a queue takes no pods. What its pods hold already counts as ever.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::status::{phase, says_of_this};
 use crate::queues::engine_name;
-use crate::translate::{Facts, Rules, pod};
+use dovetail_translate::{Facts, Rules, pod};
 
 /// Pods of one reservation, at most.
 const MOST_PODS: u32 = 10_000;

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::translate::NotYet;
+use dovetail_translate::NotYet;
 
 /// The same cause is said again after so long.
 const AGAIN_MS: u64 = 300_000;

@@ -15,7 +15,7 @@ use super::objects::exempt::{self, Exempt};
 use super::objects::pods::{Pause, Slot};
 use super::objects::receipts::Account;
 use super::objects::reported::Reported;
-use crate::translate::{NotYet, Receipt};
+use dovetail_translate::{NotYet, Receipt};
 
 impl World {
     /// The engine has bound pods, all that it bound in one cycle: they hold their nodes until the

@@ -17,8 +17,8 @@ use super::objects::listing::Key;
 use super::objects::pods::{Pause, PodEntry, Slot};
 use super::readings::device_claims::is_any_to_ask_again;
 use super::report::{Report, names_of};
-use crate::translate::gang::gang_of;
-use crate::translate::unreadable_run_time;
+use dovetail_translate::gang::gang_of;
+use dovetail_translate::unreadable_run_time;
 
 /// Facts, and what was reported to the engine.
 #[derive(Debug, Default)]

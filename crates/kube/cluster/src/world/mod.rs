@@ -40,8 +40,8 @@ mod waits;
 use dovetail_model::{Event, Snapshot};
 use dovetail_objects::{Kind, Meta, Object};
 
-use crate::translate::Rules;
 pub use aside::DevicesAside;
+use dovetail_translate::Rules;
 pub use gangs::{LostMembers, ShortLook, Unwinding};
 use index::Index;
 pub use key::{ClaimKey, PodKey};

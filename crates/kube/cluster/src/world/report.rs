@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::key::{ClaimKey, PodKey};
 use super::missing_queue::MissingQueue;
-use crate::translate::NotYet;
+use dovetail_translate::NotYet;
 
 /// How much of a gang is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

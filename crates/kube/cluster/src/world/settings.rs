@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::translate::Rules;
-use crate::translate::levels::Levels;
+use dovetail_translate::Rules;
+use dovetail_translate::levels::Levels;
 
 /// How long gangs are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use super::objects::reported::{Reported, full_name};
 use super::readings::decided::stays_with_its_gang;
 use super::readings::standing::{Standing, holding, standing};
 use crate::queues;
-use crate::translate::started_ms;
+use dovetail_translate::started_ms;
 
 /// Claims of a snapshot have reservations from here on, as the engine's own.
 const FIRST_CLAIM: u32 = 1 << 31;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::PodKey;
 use dovetail_objects::harmless;
+use dovetail_translate::NotYet;
 
 use super::due::Due;
 use super::written::{Report, Written};

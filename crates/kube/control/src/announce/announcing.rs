@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_cluster::translate::Receipt;
 use dovetail_cluster::world::{Account, PodKey};
 use dovetail_cluster::{queues, reservations, world};
 use dovetail_model::PendingReason;
 use dovetail_objects::{Kind, Meta};
+use dovetail_translate::Receipt;
 use serde_json::{Value, json};
 
 use super::{

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{
     GangLook, Gathering, MemberLook, ShortLook, World, waits_for_members,
 };
 use dovetail_model::JobId;
+use dovetail_translate::NotYet;
 use serde::Serialize;
 
 use crate::status::{Reason, Waiting};

@@ -8,11 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{
     ClaimKey, ClaimWrite, DeviceClaimView, DevicePatience, DevicesAside, Stage, Waits,
 };
 use dovetail_model::{NodeName, PodId};
+use dovetail_translate::NotYet;
 
 use super::dispatch::Dispatch;
 use super::known::Known;

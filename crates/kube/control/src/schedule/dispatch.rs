@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
-use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{Bind, Decision, GangDecision, PodKey, Stage};
 use dovetail_model::PodId;
+use dovetail_translate::NotYet;
 
 use super::claiming::Claiming;
 use super::known::Known;

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_cluster::translate::gang::GangName;
 use dovetail_cluster::world::{PodKey, World};
 use dovetail_model::{JobId, Owner, PodId, PreemptReason};
 use dovetail_objects::Pod;
+use dovetail_translate::gang::GangName;
 
 use super::known::Known;
 use super::news::{Evicted, News};

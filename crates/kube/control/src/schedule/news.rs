@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use dovetail_cluster::translate::Receipt;
 use dovetail_cluster::world::{self, Account, PodKey};
 use dovetail_model::{JobId, PendingReason, PreemptReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
+use dovetail_translate::Receipt;
 
 use super::forecasts::ForecastEnd;
 use crate::announce::Condition;

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dovetail_cluster::translate::gang::GangName;
 use dovetail_cluster::world::{PodKey, World};
 use dovetail_model::{Claim, JobId, Owner, Place, PodId, PreemptReason, PreemptionCost};
+use dovetail_translate::gang::GangName;
 
 use super::evictions::{Evictions, node_of};
 use super::exemptions::Exemptions;

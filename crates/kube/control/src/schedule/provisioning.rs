@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_cluster::translate::NotYet;
 use dovetail_cluster::world::{ClaimKey, Decisions, Stage, VolumePatience, Waits};
 use dovetail_model::PodId;
 use dovetail_plan::Cause as Refusal;
+use dovetail_translate::NotYet;
 
 use super::dispatch::Dispatch;
 use super::known::Known;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_cluster::translate::Receipt;
 use dovetail_cluster::world::{Account, PodKey};
+use dovetail_translate::Receipt;
 
 use super::known::Known;
 use super::news::News;

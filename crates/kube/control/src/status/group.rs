@@ -4,8 +4,8 @@
 //! and never false again from then on; before that false, with the word and the text that its pods
 //! have.
 
-use dovetail_cluster::translate::NotYet;
 use dovetail_objects::{INITIALLY_SCHEDULED, PodGroup, harmless};
+use dovetail_translate::NotYet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use dovetail_model::requirement::Operator;
 use dovetail_model::{NodeCondition, NodeId, NodeName, Requirement};
 use dovetail_plan::Engine;
 
-use dovetail_cluster::translate::levels::level_of_label;
+use dovetail_translate::levels::level_of_label;
 
 /// The domains of topology levels that a pod must be in.
 pub(super) struct Near<'r> {

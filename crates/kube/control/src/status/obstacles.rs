@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use dovetail_cluster::translate::Rules;
 use dovetail_model::{Job, NodeName};
 use dovetail_plan::{Cause, Engine};
+use dovetail_translate::Rules;
 use serde::Serialize;
 
 use super::reason::reason;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dovetail_plan::Cause;
 use dovetail_plan::explain::Refusal;
 
-use dovetail_cluster::translate::Rules;
+use dovetail_translate::Rules;
 
 /// The filter plugin of kube-scheduler that rejects for this cause; `None` for causes it does not
 /// know.

@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dovetail_cluster::queues::{amounts, shown_name};
-use dovetail_cluster::translate::{NotYet, Rules};
 use dovetail_cluster::world::{
     Gathering, group_waits_for_volumes, waits_for_devices, waits_for_members, waits_for_volumes,
     waits_for_volumes_of_others,
@@ -19,6 +18,7 @@ use dovetail_cluster::world::{
 use dovetail_model::{Axis, BoundBy, Job, JobId, NodeId, NodeName, Owner, PendingReason, PodSet};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Engine, View};
+use dovetail_translate::{NotYet, Rules};
 
 use super::apart::what_keeps_apart;
 use super::near::Near;

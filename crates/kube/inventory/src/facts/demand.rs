@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dovetail_audit::{Demand, Gpus, Node as FactNode, Untold};
-use dovetail_cluster::translate::Rules;
 use dovetail_cluster::world::{Change, Patience, Settings, World};
 use dovetail_model::{Bounds, Condition, Job, JobId, Queue, Snapshot, is_gpu_resource};
 use dovetail_objects::{Kind, Object, Pod};
+use dovetail_translate::Rules;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::claims::UntoldPod;

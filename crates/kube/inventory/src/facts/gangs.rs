@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use dovetail_audit::Gang;
-use dovetail_cluster::translate::gang::{GangName, Source, gang_of};
 use dovetail_objects::{Object, Pod, labels};
+use dovetail_translate::gang::{GangName, Source, gang_of};
 
 use super::inventory::Inventory;
 

@@ -4,10 +4,10 @@ use dovetail_objects::labels;
 use std::collections::BTreeMap;
 
 use dovetail_audit::{Gpus, Node, NodeGpus, ObjectRef, Units};
-use dovetail_cluster::translate::{NodeSetting, Rules, node as translated};
 use dovetail_gpus::{self as gpus, GpuCount, model_label, node_gpus};
 use dovetail_model::{Condition, Parts, Slice, is_gpu_resource};
 use dovetail_objects::{Labels, Node as Object};
+use dovetail_translate::{NodeSetting, Rules, node as translated};
 
 use super::clamped::{Clamped, ClampedOf, MOST_GPUS};
 use super::detail::NodeDetail;

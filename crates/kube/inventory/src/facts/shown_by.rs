@@ -1,7 +1,7 @@
 //! Which command shows what is not known of a waiting pod.
 
-use dovetail_cluster::translate::NotYet;
 use dovetail_objects::Kind;
+use dovetail_translate::NotYet;
 
 /// What its own scheduler and others said of it.
 pub const POD: &str = "kubectl describe pod -n NAMESPACE POD";

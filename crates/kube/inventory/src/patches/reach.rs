@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use dovetail_audit::{ObjectRef, Workload};
-use dovetail_cluster::translate::{Facts as Volumes, NodeSetting, Rules, node};
 use dovetail_model::{Condition, Node, Taint, TaintEffect};
 use dovetail_objects::{Object, Pod};
+use dovetail_translate::{Facts as Volumes, NodeSetting, Rules, node};
 
 /// Nodes and pods, for the question which nodes a pod could use.
 #[derive(Default)]

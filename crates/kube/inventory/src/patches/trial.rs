@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use dovetail_audit::{NodeChange, ObjectRef, Patch};
-use dovetail_cluster::translate::pod as requirement_of;
 use dovetail_model::{Event, Node, NodeId, Requirement, Resources, Snapshot};
 use dovetail_objects::Pod;
 use dovetail_plan::engine::EngineConfig;
 use dovetail_plan::engine::probe::PodProbe;
 use dovetail_plan::{Batch, Cause, Engine};
+use dovetail_translate::pod as requirement_of;
 
 use super::reach::{PodGroup, Reach, rules};
 use super::rollout::{is_left, used};

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dovetail_cluster::translate::{NotYet, Rules};
 use dovetail_cluster::world::{Change, Report, Settings, World as Index};
 use dovetail_control::status::{plugin, reason, unschedulable_message};
 use dovetail_model::{Job, JobId, Node, Requirement, RuleCause};
@@ -11,6 +10,7 @@ use dovetail_objects::{Kind, Object};
 use dovetail_plan::explain::Refusal;
 use dovetail_plan::{Cause, Engine, EngineConfig, View};
 use dovetail_testkit::world::World;
+use dovetail_translate::{NotYet, Rules};
 use serde_json::{Value, json};
 
 use super::filters::Filter;

@@ -32,9 +32,9 @@ use super::readings::gang::{Gang, terms_of};
 use super::readings::requirements::Requirements;
 use super::readings::roll::{roll, smallest};
 use super::report::Report;
-use crate::translate::gang::GangName;
-use crate::translate::{NotYet, held, preemption_rules, said_run_time, started_ms};
 use counted::{Counted, QueuesNoted};
+use dovetail_translate::gang::GangName;
+use dovetail_translate::{NotYet, held, preemption_rules, said_run_time, started_ms};
 use jobs::{JobsNamed, LAST_AHEAD, Place};
 use rooms::Rooms;
 

@@ -6,11 +6,11 @@ use dovetail_model::{Event, Holding, NodeName, Owner, Requirement};
 
 use super::jobs::Place;
 use super::{Feed, replaces_another};
-use crate::translate::{NotYet, started_ms};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::{Fingerprint, Reported};
 use crate::world::readings::standing::{Standing, standing, wants_id};
+use dovetail_translate::{NotYet, started_ms};
 
 impl Feed {
     /// Compares what a pod holds or wants with what was reported, and reports the difference.

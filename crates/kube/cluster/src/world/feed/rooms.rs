@@ -11,7 +11,6 @@ use dovetail_model::{
 };
 use dovetail_objects::Phase;
 
-use crate::translate::gang::GangName;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::{Reported, full_name};
@@ -19,6 +18,7 @@ use crate::world::readings::gang::{Gang, terms_of};
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll};
 use crate::world::readings::standing::holding;
+use dovetail_translate::gang::GangName;
 
 /// What is kept for all gangs.
 #[derive(Debug, Default)]

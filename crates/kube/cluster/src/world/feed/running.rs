@@ -14,14 +14,14 @@ use dovetail_model::{Event, JobId, PodId, Requirement};
 use super::Feed;
 use super::jobs::{LAST_AHEAD, Place};
 use super::pods::is_apart;
-use crate::translate::gang::GangName;
-use crate::translate::started_ms;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
 use crate::world::readings::decided::runs_by_our_decision;
 use crate::world::readings::gang::{Gang, terms_of};
 use crate::world::readings::standing::{Standing, standing};
+use dovetail_translate::gang::GangName;
+use dovetail_translate::started_ms;
 
 /// A gang whose pods need more different things than this is refused.
 pub(crate) const MOST_POD_SETS: usize = 4_096;

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use dovetail_model::{Job, JobId, PodSet, Requirement, TopologyRequest};
 use rustc_hash::FxHashMap;
 
-use crate::translate::gang::{GangName, Terms};
-use crate::translate::{NotYet, preemption_rules, said_run_time};
 use crate::world::feed::Feed;
 use crate::world::feed::running::MOST_POD_SETS;
 use crate::world::objects::pods::Slot;
@@ -15,6 +13,8 @@ use crate::world::objects::receipts::history_of;
 use crate::world::readings::gang::Gang;
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll, smallest};
+use dovetail_translate::gang::{GangName, Terms};
+use dovetail_translate::{NotYet, preemption_rules, said_run_time};
 
 /// The members of a pod set, by ordinal.
 pub(super) struct Seating {

@@ -9,7 +9,6 @@ use dovetail_model::{ConditionCause, Job, JobId, NodeName, PodSet, Requirement, 
 
 use super::Gangs;
 use super::short::Shortness;
-use crate::translate::gang::GangName;
 use crate::world::feed::Feed;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
@@ -17,6 +16,7 @@ use crate::world::readings::decided::decided_pods;
 use crate::world::readings::gang::{Gang, terms_of};
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll, roll};
+use dovetail_translate::gang::GangName;
 
 /// Members of one gang that were lost, and are not created again yet.
 #[derive(Debug)]

@@ -8,8 +8,6 @@ use dovetail_objects::{Kind, Strange};
 
 use super::Gangs;
 use super::describe::{Seats, describe};
-use crate::translate::NotYet;
-use crate::translate::gang::{GangName, Source, Terms};
 use crate::world::causes::cause_of;
 use crate::world::feed::Feed;
 use crate::world::feed::jobs::{LAST_AHEAD, Place};
@@ -22,6 +20,8 @@ use crate::world::objects::reported::Reported;
 use crate::world::readings::gang::{Gang, terms_of};
 use crate::world::readings::roll::{Lack, Roll, roll};
 use crate::world::report::{Gathering, Report};
+use dovetail_translate::NotYet;
+use dovetail_translate::gang::{GangName, Source, Terms};
 
 /// What it takes to report a gang.
 pub(super) struct Settling<'w> {

@@ -6,7 +6,6 @@
 //! waiting, by what its owner says.
 
 use super::settle::Settling;
-use crate::translate::gang::{GangName, OnLostMember, Terms};
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
@@ -15,6 +14,7 @@ use crate::world::readings::decided::{
 };
 use crate::world::readings::gang::Gang;
 use crate::world::readings::roll::{Lack, Roll, roll};
+use dovetail_translate::gang::{GangName, OnLostMember, Terms};
 
 /// A gang that is given up.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use dovetail_model::{Attachment, Event, Holding, HoldingId, NodeName, Owner, Pha
 use dovetail_objects::VolumeAttachment;
 
 use super::pods::Slot;
-use crate::translate::Facts;
+use dovetail_translate::Facts;
 
 /// The attachments, and the volumes of pods by node.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use dovetail_objects::{DisruptionBudget, Meta};
 
 use super::listing::Key;
 use super::registry::{Registry, Use};
-use crate::translate::counting::Selector;
+use dovetail_translate::counting::Selector;
 
 /// All budgets, each with the selector that is in use because of it.
 #[derive(Debug, Default)]

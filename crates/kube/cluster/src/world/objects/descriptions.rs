@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use dovetail_objects::{Kind, Labels, Meta, Pod, PodGroup, Workload, WorkloadKind};
 
 use super::listing::Key;
-use crate::translate::NotYet;
-use crate::translate::gang::{
+use dovetail_translate::NotYet;
+use dovetail_translate::gang::{
     Described, GangName, JOB_NAME, Source, TERMS_OF_GANGS, check_apart, made_by,
 };
 

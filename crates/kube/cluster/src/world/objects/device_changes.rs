@@ -9,7 +9,7 @@ use super::device_claims::DeviceClaims;
 use super::nodes::Nodes;
 use super::pods::Pods;
 use super::{Dirty, Objects};
-use crate::translate::Facts;
+use dovetail_translate::Facts;
 
 /// The nodes that have devices of something.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use dovetail_model::{NodeName, PodId};
 use dovetail_objects::{Allocation, Kind, Object, Pod, ResourceClaim, ResourceSlice, labels};
 
 use super::surveys::Surveys;
-use crate::translate::NotYet;
 use crate::world::key::ClaimKey;
+use dovetail_translate::NotYet;
 
 /// Pods that a claim can be reserved for (`ResourceClaimReservedForMaxSize`).
 pub(crate) const MOST_CONSUMERS: usize = 256;

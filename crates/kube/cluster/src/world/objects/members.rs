@@ -7,7 +7,7 @@ use dovetail_objects::{Meta, WorkloadKind};
 
 use super::numbered::Numbered;
 use super::pods::Slot;
-use crate::translate::gang::{GangName, Source};
+use dovetail_translate::gang::{GangName, Source};
 
 /// The pods of all gangs. A gang that has lost all of them is known until it is forgotten.
 #[derive(Debug, Default)]

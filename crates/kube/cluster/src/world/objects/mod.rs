@@ -51,12 +51,12 @@ use dovetail_objects::{Labels, Namespace, Pod};
 
 use super::settings::Settings;
 use crate::queues::{DEFAULT_QUEUE, admit, engine_name, queue_of};
-use crate::translate::gang::GangName;
-use crate::translate::{Facts, NotYet};
 use attachments::Attachments;
 use budgets::Budgets;
 use descriptions::Descriptions;
 use device_claims::DeviceClaims;
+use dovetail_translate::gang::GangName;
+use dovetail_translate::{Facts, NotYet};
 use exempt::ExemptSets;
 use members::Members;
 use network::Network;

@@ -7,7 +7,7 @@ use dovetail_objects::{Kind, Node, TopologyLabels};
 
 use super::hyper_nodes::HyperNodes;
 use super::nodes::Nodes;
-use crate::translate::levels::{KnownLevels, Levels, Rivals, SaidOfLevel};
+use dovetail_translate::levels::{KnownLevels, Levels, Rivals, SaidOfLevel};
 
 /// What is known about levels and domains.
 #[derive(Debug, Default)]

@@ -9,10 +9,10 @@ use dovetail_objects::{CsiNode, Node, Pod, ResourceSlice};
 use super::image_names::ImageNames;
 use super::network::NodePlace;
 use super::reported::full_name;
-use crate::translate::{
+use crate::world::report::Report;
+use dovetail_translate::{
     NodeSetting, Rules, devices_not_counted, node as translated, twice_offered,
 };
-use crate::world::report::Report;
 
 #[derive(Debug, Default)]
 pub(crate) struct Nodes {

@@ -10,11 +10,11 @@ use super::decisions::{Decision, Decisions, GangDecision};
 use super::extended_pods::ExtendedPods;
 use super::registry::Use;
 use super::reported::Reported;
-use crate::translate::NotYet;
-use crate::translate::gang::{GangName, decision, decision_beside, gang_decision};
 use crate::world::causes::RecentCauses;
 use crate::world::key::PodKey;
 use crate::world::report::Gathering;
+use dovetail_translate::NotYet;
+use dovetail_translate::gang::{GangName, decision, decision_beside, gang_decision};
 
 /// A pod that is terminating may take so much longer than its grace period.
 pub(crate) const SLACK_MS: u64 = 60_000;

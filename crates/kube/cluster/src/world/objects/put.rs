@@ -10,8 +10,8 @@ use super::Objects;
 use super::descriptions::{WorkloadNoted, job_of};
 use super::pods::Slot;
 use super::registry::Use;
-use crate::translate::counting::{Selector, anti_affinity_terms, asked_by, is_kept_away};
-use crate::translate::gang::{GangName, made_by};
+use dovetail_translate::counting::{Selector, anti_affinity_terms, asked_by, is_kept_away};
+use dovetail_translate::gang::{GangName, made_by};
 
 impl Objects {
     /// Takes in an object that is there or different.

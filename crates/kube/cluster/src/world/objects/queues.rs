@@ -8,7 +8,7 @@ use dovetail_model::QueueName;
 use dovetail_objects::Queue;
 
 use crate::queues::{DEFAULT_QUEUE, Problem, problems, queue};
-use crate::translate::Rules;
+use dovetail_translate::Rules;
 
 #[derive(Debug, Default)]
 pub(crate) struct Queues {

@@ -7,7 +7,7 @@ use dovetail_objects::{Kind, Meta};
 
 use super::Objects;
 use super::pods::Slot;
-use crate::translate::Receipt;
+use dovetail_translate::Receipt;
 
 /// An object that outlives its pods.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

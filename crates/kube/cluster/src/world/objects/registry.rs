@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dovetail_objects::{LabelSelector, LabelTest, Labels, Pod, PodTerm};
 
-use crate::translate::counting::{Selector, is_kept_away};
+use dovetail_translate::counting::{Selector, is_kept_away};
 
 /// Number of a selector while it is in use.
 pub(crate) type Use = u32;

@@ -6,7 +6,7 @@ use dovetail_model::{Booked, Booking, Event};
 use dovetail_objects::Reservation;
 
 use crate::reservations::{Unusable, booking, is_settled};
-use crate::translate::{Facts, Rules};
+use dovetail_translate::{Facts, Rules};
 
 /// In the words of the engine, or why it cannot be reserved; `None` if that is settled.
 type Read = Option<Result<Booking, Unusable>>;

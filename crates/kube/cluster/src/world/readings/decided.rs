@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_objects::Pod;
 
-use crate::translate::gang::{GangName, size_beside, size_in};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{PodEntry, Slot};
 use crate::world::objects::reported::Reported;
 use crate::world::readings::gang::{Gang, terms_of};
 use crate::world::readings::roll::roll;
+use dovetail_translate::gang::{GangName, size_beside, size_in};
 
 /// Annotation with the decision, written by the bind itself: after a restart the pods say which of
 /// them were decided together.

@@ -9,12 +9,12 @@ use dovetail_model::requirement::Operator;
 use dovetail_model::{ConditionCause, CounterRule, NodeCondition, SelectorTerm};
 use dovetail_objects::{Allocation, Pod, ResourceClaim};
 
-use crate::translate::NotYet;
 use crate::world::objects::Objects;
 use crate::world::objects::device_claims::{MOST_CONSUMERS, Standing};
 use crate::world::objects::pods::Slot;
 use crate::world::objects::surveys::{Answer, Answers, Asked, Survey};
 use crate::world::readings::device_copies::{at_most, own_claims};
+use dovetail_translate::NotYet;
 
 /// Pods with claims that are counted for a node: more than kubelet's default takes.
 const MOST_COPIES: usize = 128;

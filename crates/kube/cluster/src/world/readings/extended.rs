@@ -14,8 +14,8 @@ use dovetail_devices::{Place, free_of_class};
 use dovetail_objects::{Asked, Controller, ExtendedMapping, Meta, Node, Pod, ResourceClaim};
 use rustc_hash::FxHasher;
 
-use crate::translate::device_requests;
 use crate::world::objects::Objects;
+use dovetail_translate::device_requests;
 
 /// Most letters that a claim has of the name of its pod.
 const MOST_LETTERS: usize = 200;

@@ -4,12 +4,12 @@ use dovetail_model::requirement::Operator;
 use dovetail_model::{ConditionCause, NodeCondition, SelectorTerm, TopologyRequest};
 
 use super::roll::{Lack, Roll, live_members};
-use crate::translate::NotYet;
-use crate::translate::gang::topology::of_set;
-use crate::translate::gang::{GangName, Terms, terms};
-use crate::translate::levels::level_label;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
+use dovetail_translate::NotYet;
+use dovetail_translate::gang::topology::of_set;
+use dovetail_translate::gang::{GangName, Terms, terms};
+use dovetail_translate::levels::level_label;
 
 /// The name of a node, where conditions ask for a label.
 const NODE_NAME: &str = "metadata.name";

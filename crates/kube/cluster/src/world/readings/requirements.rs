@@ -8,9 +8,9 @@ use rustc_hash::FxHashSet;
 use super::gang::Gang;
 use super::roll::Roll;
 use super::standing::requirement;
-use crate::translate::held;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
+use dovetail_translate::held;
 
 /// Fewer are never looked through.
 const FEW: usize = 64;

@@ -2,10 +2,10 @@
 
 use dovetail_objects::{Phase, Pod};
 
-use crate::translate::gang::GangName;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::Reported;
+use dovetail_translate::gang::GangName;
 
 /// The members of a gang by what they are up to. Those that are over without success, or about to
 /// go, or held up for reasons of their own, are in none of these.

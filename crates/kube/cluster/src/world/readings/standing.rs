@@ -7,12 +7,12 @@ use dovetail_objects::Pod;
 
 use super::device_claims::asked_of_node;
 use super::device_copies::counted_as;
-use crate::translate::{
-    NotYet, held, kept_away_by, pod_with_devices, said_run_time, started_ms, whole_devices,
-};
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{Pause, Slot, late_from_ms};
 use crate::world::objects::reported::{Reported, full_name};
+use dovetail_translate::{
+    NotYet, held, kept_away_by, pod_with_devices, said_run_time, started_ms, whole_devices,
+};
 
 /// What a pod holds or wants, by the objects.
 #[derive(Debug)]

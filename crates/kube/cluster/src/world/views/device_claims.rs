@@ -9,13 +9,13 @@ use super::claim_writes::{
     ClaimPart, ClaimWrite, FINALIZER, consumer, creation, no_devices, pod_status, removal,
     reserved, seconds, write,
 };
-use crate::translate::NotYet;
 use crate::world::World;
 use crate::world::key::ClaimKey;
 use crate::world::objects::Objects;
 use crate::world::objects::device_claims::MOST_CONSUMERS;
 use crate::world::readings::device_claims::is_reached;
 use crate::world::readings::extended::{ExtendedClaim, extended_claim, name_of};
+use dovetail_translate::NotYet;
 
 /// Questions about claims of devices.
 #[derive(Clone, Copy, Debug)]

@@ -3,12 +3,12 @@
 use dovetail_model::JobId;
 use dovetail_objects::{Kind, Pod, PodGroup};
 
-use crate::translate::NotYet;
-use crate::translate::gang::{GangName, Source, Terms};
 use crate::world::gangs::ShortLook;
 use crate::world::index::Index;
 use crate::world::readings::gang::{Gang, terms_of};
 use crate::world::readings::roll::roll;
+use dovetail_translate::NotYet;
+use dovetail_translate::gang::{GangName, Source, Terms};
 
 /// A gang as it is now.
 #[derive(Clone, Debug)]

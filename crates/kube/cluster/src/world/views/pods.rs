@@ -3,12 +3,12 @@
 use dovetail_model::{JobId, NodeName, PodId};
 use dovetail_objects::Pod;
 
-use crate::translate::NotYet;
-use crate::translate::gang::GangName;
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
 use crate::world::objects::decisions::Stage;
 use crate::world::objects::pods::PodEntry;
+use dovetail_translate::NotYet;
+use dovetail_translate::gang::GangName;
 
 /// Questions about pods.
 #[derive(Clone, Copy, Debug)]

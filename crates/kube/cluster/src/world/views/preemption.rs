@@ -8,7 +8,6 @@ use std::sync::Arc;
 use dovetail_model::{Claim, Event, JobId, Owner, Phase, PodId, PreemptReason};
 use dovetail_objects::{Kind, Meta, Pod};
 
-use crate::translate::gang::GangName;
 use crate::world::index::Index;
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
@@ -18,6 +17,7 @@ use crate::world::objects::reported::Reported;
 use crate::world::readings::decided::{left_of, left_without};
 use crate::world::readings::standing::{Standing, standing};
 use crate::world::snapshot::waiting_job;
+use dovetail_translate::gang::GangName;
 
 /// Questions about pods that are preempted, and those for which room is made.
 #[derive(Clone, Copy, Debug)]

@@ -54,7 +54,7 @@ fn membership(pod: &Pod) -> Option<Membership<'_>> {
 
 /// The workloads that made a pod, by its labels, whichever gang it is in: the outer one, and its
 /// Job.
-pub(crate) fn made_by(pod: &Pod) -> impl Iterator<Item = (WorkloadKind, &str)> {
+pub fn made_by(pod: &Pod) -> impl Iterator<Item = (WorkloadKind, &str)> {
     let outer = membership(pod).map(|Membership { kind, name, .. }| (kind, name));
     let job = pod.meta.labels.get(job::JOB_NAME).map(|name| (WorkloadKind::Job, name));
     outer.into_iter().chain(job)
@@ -158,7 +158,7 @@ fn size_of(kind: WorkloadKind, workload: &Workload, pods: u32) -> String {
 
 /// That a workload whose pods do not start together, and are in no gang of it, does not say on what
 /// terms they do.
-pub(crate) fn check_apart(kind: WorkloadKind, workload: &Workload) -> Result<(), NotYet> {
+pub fn check_apart(kind: WorkloadKind, workload: &Workload) -> Result<(), NotYet> {
     let meta = &workload.meta;
     let said = |name: &&str| meta.annotations.get(name).is_some_and(|value| value != "1");
     let Some(annotation) = TERMS_OF_GANGS.into_iter().find(said) else { return Ok(()) };

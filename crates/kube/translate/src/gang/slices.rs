@@ -14,7 +14,7 @@ use dovetail_objects::{Pod, WorkloadKind, has_exclusive_domains};
 
 use super::job::COMPLETION_INDEX;
 use super::{GangName, NotYet, Parts, RoleTerms, Slices, Source, Terms, count, impossible, same};
-use crate::translate::levels::KnownLevels;
+use crate::levels::KnownLevels;
 
 /// Label of pods whose domains Kueue itself has chosen: it writes them into their node selectors.
 const PLACED_BY_KUEUE: &str = "kueue.x-k8s.io/tas";

@@ -6,7 +6,7 @@ use dovetail_objects::labels::{KAI_PREFERRED, KAI_REQUIRED, KUEUE_PREFERRED, KUE
 use dovetail_objects::{Meta, NetworkTopology, Pod, PodGroup, TopologyConstraint};
 
 use super::{GangName, NotYet, impossible, said};
-use crate::translate::levels::KnownLevels;
+use crate::levels::KnownLevels;
 
 /// Annotation: the level in one of whose domains all pods must be.
 pub(super) const REQUIRED: &str = "dovetail.dev/topology-required";
@@ -66,7 +66,7 @@ pub(super) fn of_gang(
 }
 
 /// Where the pods must and should be that are of one set with this one, by annotations of Kueue.
-pub(crate) fn of_set(pod: &Pod, levels: KnownLevels<'_>) -> Result<TopologyRequest, String> {
+pub fn of_set(pod: &Pod, levels: KnownLevels<'_>) -> Result<TopologyRequest, String> {
     let level = |annotation: &str| {
         pod.meta.annotations.get(annotation).map(|label| levels.labelled(label)).transpose()
     };
@@ -149,6 +149,6 @@ pub(super) fn of_network(
 }
 
 /// What stands for the label with the name of a node's HyperNode of a tier.
-pub(crate) fn hyper_node_label(tier: u32) -> String {
+pub fn hyper_node_label(tier: u32) -> String {
     format!("hypernode:{tier}")
 }

@@ -68,7 +68,7 @@ impl Receipt {
 
     /// The same as the earlier attempts of a job, for an object that stands for one job. What
     /// checkpoints keep of them is not known.
-    pub(crate) fn history(&self) -> History {
+    pub fn history(&self) -> History {
         History {
             attempts: self.preemptions,
             preemptions: self.preemptions,

@@ -69,12 +69,12 @@ mod tests {
         let problem = unreadable_run_time(&pods[2]).expect("not a duration");
         assert!(problem.starts_with("dovetail.dev/runtime: `soon` is not a duration"), "{problem}");
         let least = ["20m", "1h", "soon"].map(|text| annotated("dovetail.dev/min-runtime", text));
-        let rules = crate::translate::preemption_rules(&least);
+        let rules = crate::preemption_rules(&least);
         assert_eq!(rules.min_run_ms, Some(3_600_000));
         let problem = unreadable_run_time(&least[2]).expect("not a duration");
         assert!(problem.starts_with("dovetail.dev/min-runtime: `soon`"), "{problem}");
         let most = ["3", "1", "-1"].map(|text| annotated("dovetail.dev/max-preemptions", text));
-        assert_eq!(crate::translate::preemption_rules(&most).max_preemptions, Some(1));
+        assert_eq!(crate::preemption_rules(&most).max_preemptions, Some(1));
         let problem = unreadable_run_time(&most[2]).expect("not a number");
         assert_eq!(problem, "dovetail.dev/max-preemptions: `-1` is not a whole number");
     }

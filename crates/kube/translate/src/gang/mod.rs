@@ -20,7 +20,7 @@ mod ray;
 mod sizes;
 mod slices;
 mod terms;
-pub(crate) mod topology;
+pub mod topology;
 mod workload;
 
 use dovetail_objects::labels;
@@ -30,13 +30,13 @@ use dovetail_objects::Pod;
 use dovetail_objects::labels::{KAI_GROUP, VOLCANO_GROUP};
 
 pub use decision::{decision, decision_beside, gang_decision, size_beside, size_in};
-pub(crate) use job::JOB_NAME;
-pub(crate) use plain::TERMS_OF_GANGS;
+pub use job::JOB_NAME;
+pub use plain::TERMS_OF_GANGS;
 pub use terms::{
     Described, GangName, ON_LOST_MEMBER, OnLostMember, Parts, RoleTerms, Slices, Source, Terms,
 };
 use terms::{count, impossible, on_lost_member, said, same};
-pub(crate) use workload::{check_apart, made_by};
+pub use workload::{check_apart, made_by};
 
 use super::levels::KnownLevels;
 use super::not_yet::NotYet;
@@ -146,7 +146,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::translate::levels::{LevelLabels, Levels, Rivals};
+    use crate::levels::{LevelLabels, Levels, Rivals};
 
     pub(super) fn pod(name: &str, json: Value) -> Pod {
         let mut json = json;

@@ -11,7 +11,7 @@ pub(super) const MIN_MEMBERS: &str = labels::MIN_MEMBERS;
 pub(super) const MAX_MEMBERS: &str = "dovetail.dev/max-members";
 
 /// What only gangs can keep.
-pub(crate) const TERMS_OF_GANGS: [&str; 3] = [MIN_MEMBERS, MAX_MEMBERS, super::topology::REQUIRED];
+pub const TERMS_OF_GANGS: [&str; 3] = [MIN_MEMBERS, MAX_MEMBERS, super::topology::REQUIRED];
 
 pub(super) fn name_in(pod: &Pod) -> &str {
     pod.meta.labels.get(GANG).unwrap_or("")

@@ -12,7 +12,7 @@ use dovetail_model::TopologyRequest;
 use dovetail_objects::{LabelSelector, Pod, PodGroup, SubGroup, SubGroupPolicy};
 
 use super::{GangName, NotYet, Parts, RoleTerms, Source, Terms, impossible, topology};
-use crate::translate::levels::KnownLevels;
+use crate::levels::KnownLevels;
 
 /// Label of a pod: its subgroup (KAI).
 const SUB_GROUP: &str = "kai.scheduler/subgroup-name";

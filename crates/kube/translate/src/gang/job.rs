@@ -5,7 +5,7 @@ use dovetail_objects::{Pod, WorkloadKind};
 use super::workload::Membership;
 
 /// Label of a pod: the Job that made it.
-pub(crate) const JOB_NAME: &str = "batch.kubernetes.io/job-name";
+pub const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 /// The number of a pod in an indexed Job.
 pub(super) const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 

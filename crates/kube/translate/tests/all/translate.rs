@@ -1,14 +1,12 @@
 //! Translation: what each part of an object becomes. The comparison with kube-scheduler's own
 //! plugins tests that the whole agrees with it.
 
-use dovetail_cluster::translate::{
-    Facts, NodeSetting, NotYet, Rules, held, node, pod, twice_offered,
-};
 use dovetail_model::{
     Attachment, Condition, ConditionCause, DeviceRequest, Preferred, Requirement, RuleCause,
     RuleKind, TaintEffect,
 };
 use dovetail_objects::{CsiNode, Kind, Node, Object, Pod};
+use dovetail_translate::{Facts, NodeSetting, NotYet, Rules, held, node, pod, twice_offered};
 use serde_json::{Value, json};
 
 fn read(kind: Kind, value: &Value) -> Object {

@@ -6,7 +6,7 @@ use std::fmt;
 use dovetail_model::TopologyRequest;
 use dovetail_objects::{Kind, Meta, Pod, PodGroup, SubGroupPolicy, Workload, WorkloadKind};
 
-use crate::translate::not_yet::NotYet;
+use crate::not_yet::NotYet;
 
 /// Annotation of a group or of its pods: what is done when a gang that runs falls below its
 /// smallest size.
