@@ -3,7 +3,8 @@
 // It reads worlds, one JSON object per line, and answers each with one line: for every pending pod
 // and every node, which of kube-scheduler's default filter plugins reject the pair and why. It links
 // the scheduler of the Kubernetes version its go.mod names, with that version's default feature
-// gates, and is the judge in dovetail's differential tests. Nothing here decides by itself.
+// gates, and is the judge in dovetail's differential tests. Nothing here decides by itself. With
+// -selectors it reads device selectors instead, and answers by that release's evaluation of CEL.
 package main
 
 import (
@@ -27,14 +28,22 @@ const maxWorldBytes = 64 << 20
 
 func main() {
 	about := flag.Bool("about", false, "print the version, the plugins in their order and the feature gates, then exit")
+	selectors := flag.Bool("selectors", false, "read questions about device selectors, not worlds")
 	flag.Parse()
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	var err error
-	if *about {
+	switch {
+	case *about:
 		err = describe(os.Stdout)
-	} else {
-		err = answerAll(os.Stdin, os.Stdout)
+	case *selectors:
+		err = answerAll(os.Stdin, os.Stdout, answerSelectors, func(problem string) *SelectorAnswers {
+			return &SelectorAnswers{Error: problem, Selectors: []SelectorAnswer{}}
+		})
+	default:
+		err = answerAll(os.Stdin, os.Stdout, answerLine, func(problem string) *Answer {
+			return &Answer{Error: problem, Pods: []PodAnswer{}}
+		})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "oracle:", err)
@@ -42,9 +51,9 @@ func main() {
 	}
 }
 
-// answerAll answers each line of input with a line of output. A world that cannot be judged gets an
-// answer with `error` set; only broken input or output ends the run.
-func answerAll(input io.Reader, output io.Writer) error {
+// answerAll answers each line of input with a line of output. A question that cannot be answered gets
+// an answer with `error` set; only broken input or output ends the run.
+func answerAll[T any](input io.Reader, output io.Writer, answerLine func([]byte) (T, error), failed func(string) T) error {
 	lines := bufio.NewScanner(input)
 	lines.Buffer(make([]byte, 1<<20), maxWorldBytes)
 	writer := bufio.NewWriterSize(output, 1<<20)
@@ -52,7 +61,7 @@ func answerAll(input io.Reader, output io.Writer) error {
 	for number := 1; lines.Scan(); number++ {
 		answer, err := answerLine(lines.Bytes())
 		if err != nil {
-			answer = &Answer{Error: fmt.Sprintf("line %d: %v", number, err), Pods: []PodAnswer{}}
+			answer = failed(fmt.Sprintf("line %d: %v", number, err))
 		}
 		if err := encoder.Encode(answer); err != nil {
 			return fmt.Errorf("writing the answer to line %d: %w", number, err)
@@ -63,7 +72,7 @@ func answerAll(input io.Reader, output io.Writer) error {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading worlds: %w", err)
+		return fmt.Errorf("reading questions: %w", err)
 	}
 	return nil
 }

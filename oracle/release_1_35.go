@@ -5,11 +5,15 @@ package main
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // knowsEveryField says that worlds are written for a newer API.
 const knowsEveryField = false
+
+// selectorFeatures are those that change how selectors are evaluated.
+var selectorFeatures = cel.Features{EnableConsumableCapacity: true}
 
 // silentRecorder makes recorders of events that nobody reads.
 func silentRecorder(string) events.EventRecorder { return &events.FakeRecorder{} }

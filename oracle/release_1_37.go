@@ -6,11 +6,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // knowsEveryField says that worlds are written for this release's API.
 const knowsEveryField = true
+
+// selectorFeatures are those that change how selectors are evaluated.
+var selectorFeatures = cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: false}
 
 // silentRecorder makes recorders of events that nobody reads.
 func silentRecorder(string) events.EventRecorderLogger { return &events.FakeRecorder{} }

@@ -5,6 +5,7 @@
 //! - [`documented()`]: the worlds of Kubernetes' own documentation, with what it says about them.
 //! - [`World::known_to`]: what an older release makes of it.
 //! - [`Oracle`]: kube-scheduler's filter plugins in a process of their own, asked about a world.
+//! - [`selector()`]: a random selector of devices; [`SelectorOracle`]: Kubernetes' evaluation of it.
 //! - [`Coverage`]: how often each filter accepted, rejected, and was the only one to reject.
 //! - [`shrink()`]: the smallest part of a world that still shows something.
 
@@ -21,6 +22,7 @@ mod port;
 mod random;
 mod release;
 mod request;
+mod selector;
 mod shrink;
 mod spread;
 mod volume;
@@ -32,7 +34,11 @@ pub use crate::binaries::Release;
 pub use coverage::{Coverage, PluginCoverage};
 pub use documented::{DocumentedWorld, documented};
 pub use generate::generate;
-pub use oracle::{Answer, NodeAnswer, Oracle, OracleError, PodAnswer, Rejection};
+pub use oracle::{
+    Answer, DeviceAnswer, NodeAnswer, Oracle, OracleError, PodAnswer, Rejection, SelectorAnswer,
+    SelectorOracle,
+};
+pub use selector::{selected_devices, selector};
 pub use shrink::shrink;
 
 /// A cluster at one moment, as API objects with the server's defaults filled in.

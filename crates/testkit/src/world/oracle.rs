@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::World;
@@ -12,11 +14,7 @@ use crate::binaries::{BuildError, Program, Release, program};
 
 /// A running oracle: it reads worlds and answers them one by one, until it is dropped.
 #[derive(Debug)]
-pub struct Oracle {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
+pub struct Oracle(Process);
 
 impl Oracle {
     /// Starts the oracle of a release, and builds it first where the cache does not hold it:
@@ -25,9 +23,7 @@ impl Oracle {
     /// # Errors
     /// When it cannot be built or started.
     pub fn start(release: Release) -> Result<Self, OracleError> {
-        #[allow(clippy::print_stderr, reason = "a build takes minutes: say what is going on")]
-        let path = program(Program::Oracle, release, &mut |line| eprintln!("{line}"))?;
-        Self::start_at(&path)
+        Process::of(release, &[]).map(Self)
     }
 
     /// Starts an oracle that is already built.
@@ -35,13 +31,7 @@ impl Oracle {
     /// # Errors
     /// When the program cannot be started.
     pub fn start_at(path: &Path) -> Result<Self, OracleError> {
-        let mut child =
-            Command::new(path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(
-                |source| OracleError::Start { path: path.display().to_string(), source },
-            )?;
-        let input = child.stdin.take();
-        let output = child.stdout.take().map(BufReader::new).ok_or(OracleError::Ended)?;
-        Ok(Self { child, input, output })
+        Process::start(path, &[]).map(Self)
     }
 
     /// What kube-scheduler says about the pending pods of a world.
@@ -50,25 +40,114 @@ impl Oracle {
     /// When the oracle ended, or refuses the world: then it holds something that the API does not
     /// know, or that kube-scheduler does not read.
     pub fn judge(&mut self, world: &World) -> Result<Answer, OracleError> {
+        let answer: Answer = self.0.ask(world.to_line())?;
+        if answer.error.is_empty() { Ok(answer) } else { Err(OracleError::World(answer.error)) }
+    }
+}
+
+/// A running oracle that is asked which devices meet a selector.
+#[derive(Debug)]
+pub struct SelectorOracle(Process);
+
+impl SelectorOracle {
+    /// As [`Oracle::start`].
+    ///
+    /// # Errors
+    /// When it cannot be built or started.
+    pub fn start(release: Release) -> Result<Self, OracleError> {
+        Process::of(release, &["-selectors"]).map(Self)
+    }
+
+    /// What Kubernetes makes of each selector on each device, which is JSON with its `driver` and
+    /// its `device`.
+    ///
+    /// # Errors
+    /// When the oracle ended, or a device is none of the API.
+    pub fn judge(
+        &mut self,
+        selectors: &[String],
+        devices: &[Value],
+    ) -> Result<Vec<SelectorAnswer>, OracleError> {
+        let question = json!({"selectors": selectors, "devices": devices});
+        let answers: SelectorAnswers = self.0.ask(question.to_string())?;
+        match answers.error.is_empty() {
+            true => Ok(answers.selectors),
+            false => Err(OracleError::World(answers.error)),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn of(release: Release, arguments: &[&str]) -> Result<Self, OracleError> {
+        #[allow(clippy::print_stderr, reason = "a build takes minutes: say what is going on")]
+        let path = program(Program::Oracle, release, &mut |line| eprintln!("{line}"))?;
+        Self::start(&path, arguments)
+    }
+
+    fn start(path: &Path, arguments: &[&str]) -> Result<Self, OracleError> {
+        let mut command = Command::new(path);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|source| OracleError::Start { path: path.display().to_string(), source })?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().map(BufReader::new).ok_or(OracleError::Ended)?;
+        Ok(Self { child, input, output })
+    }
+
+    /// One line there and one back.
+    fn ask<T: DeserializeOwned>(&mut self, mut line: String) -> Result<T, OracleError> {
         let input = self.input.as_mut().ok_or(OracleError::Ended)?;
-        let mut line = world.to_line();
         line.push('\n');
         input.write_all(line.as_bytes()).and_then(|()| input.flush()).map_err(OracleError::Talk)?;
         let mut reply = String::new();
         if self.output.read_line(&mut reply).map_err(OracleError::Talk)? == 0 {
             return Err(OracleError::Ended);
         }
-        let answer: Answer = serde_json::from_str(&reply).map_err(OracleError::Reply)?;
-        if answer.error.is_empty() { Ok(answer) } else { Err(OracleError::World(answer.error)) }
+        serde_json::from_str(&reply).map_err(OracleError::Reply)
     }
 }
 
-impl Drop for Oracle {
+impl Drop for Process {
     fn drop(&mut self) {
         // The end of its input ends it.
         self.input = None;
         let _ = self.child.wait();
     }
+}
+
+#[derive(Deserialize)]
+struct SelectorAnswers {
+    #[serde(default)]
+    error: String,
+    selectors: Vec<SelectorAnswer>,
+}
+
+/// What Kubernetes makes of one selector.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct SelectorAnswer {
+    /// Why the API server would not store it; empty: it would.
+    #[serde(default)]
+    pub refused: String,
+    /// One entry per device.
+    #[serde(default)]
+    pub devices: Vec<DeviceAnswer>,
+}
+
+/// Whether a device meets a selector.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct DeviceAnswer {
+    pub meets: bool,
+    /// Why that cannot be said; empty: it can.
+    #[serde(default)]
+    pub error: String,
 }
 
 /// What kube-scheduler says about one world.

@@ -6,6 +6,7 @@
 mod asked;
 mod compared;
 mod filters;
+mod selectors;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
