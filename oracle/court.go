@@ -106,6 +106,9 @@ func objectsOf(world *World) []runtime.Object {
 	objects = appendAll(objects, world.PersistentVolumeClaims)
 	objects = appendAll(objects, world.VolumeAttachments)
 	objects = appendAll(objects, world.DeviceClasses)
+	objects = appendAll(objects, world.DeviceTaintRules)
+	objects = appendAll(objects, world.ResourceSlices)
+	objects = appendAll(objects, world.ResourceClaims)
 	objects = appendAll(objects, world.Nodes)
 	for _, pod := range world.Pods {
 		// kube-scheduler's pod informer has the field selector that leaves these out.

@@ -4,6 +4,7 @@ package main
 
 import (
 	v1 "k8s.io/api/core/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -11,6 +12,9 @@ import (
 
 // knowsEveryField says that worlds are written for a newer API.
 const knowsEveryField = false
+
+// deviceTaintRule is the form in which this release's scheduler reads them.
+type deviceTaintRule = resourcev1alpha3.DeviceTaintRule
 
 // selectorFeatures are those that change how selectors are evaluated.
 var selectorFeatures = cel.Features{EnableConsumableCapacity: true}

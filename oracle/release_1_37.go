@@ -4,6 +4,7 @@ package main
 
 import (
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/dynamic-resource-allocation/cel"
@@ -12,6 +13,9 @@ import (
 
 // knowsEveryField says that worlds are written for this release's API.
 const knowsEveryField = true
+
+// deviceTaintRule is the form in which this release's scheduler reads them.
+type deviceTaintRule = resourcev1.DeviceTaintRule
 
 // selectorFeatures are those that change how selectors are evaluated.
 var selectorFeatures = cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: false}

@@ -26,6 +26,9 @@ type World struct {
 	VolumeAttachments      []*storagev1.VolumeAttachment   `json:"volumeAttachments"`
 	Namespaces             []*v1.Namespace                 `json:"namespaces"`
 	DeviceClasses          []*resourcev1.DeviceClass       `json:"deviceClasses"`
+	ResourceSlices         []*resourcev1.ResourceSlice     `json:"resourceSlices"`
+	ResourceClaims         []*resourcev1.ResourceClaim     `json:"resourceClaims"`
+	DeviceTaintRules       []*deviceTaintRule              `json:"deviceTaintRules"`
 }
 
 // parseWorld refuses fields that the newest API does not know: a world with a misspelt field would

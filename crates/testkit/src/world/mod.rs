@@ -2,6 +2,7 @@
 //!
 //! - [`World`]: API objects as plain JSON, one moment of a cluster and the pods that wait.
 //! - [`generate()`]: a random world from a seed; it draws on every filter that kube-scheduler has.
+//! - [`generate_devices()`]: the same of devices that drivers publish, and of claims.
 //! - [`documented()`]: the worlds of Kubernetes' own documentation, with what it says about them.
 //! - [`World::known_to`]: what an older release makes of it.
 //! - [`Oracle`]: kube-scheduler's filter plugins in a process of their own, asked about a world.
@@ -12,6 +13,7 @@
 mod affinity;
 mod claim;
 mod coverage;
+mod devices;
 mod documented;
 mod generate;
 mod node;
@@ -32,6 +34,7 @@ use serde_json::Value;
 
 pub use crate::binaries::Release;
 pub use coverage::{Coverage, PluginCoverage};
+pub use devices::generate_devices;
 pub use documented::{DocumentedWorld, documented};
 pub use generate::generate;
 pub use oracle::{
@@ -80,6 +83,18 @@ pub struct World {
     /// `storage.k8s.io/v1` VolumeAttachment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub volume_attachments: Vec<Value>,
+    /// `resource.k8s.io/v1` DeviceClass.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device_classes: Vec<Value>,
+    /// `resource.k8s.io/v1` ResourceSlice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_slices: Vec<Value>,
+    /// `resource.k8s.io/v1` ResourceClaim.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_claims: Vec<Value>,
+    /// `resource.k8s.io/v1` DeviceTaintRule.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device_taint_rules: Vec<Value>,
 }
 
 impl World {
@@ -90,7 +105,7 @@ impl World {
     }
 
     /// The lists of objects with their JSON names, for code that treats all kinds alike.
-    pub fn lists_mut(&mut self) -> [(&'static str, &mut Vec<Value>); 11] {
+    pub fn lists_mut(&mut self) -> [(&'static str, &mut Vec<Value>); 15] {
         [
             ("pods", &mut self.pods),
             ("pending", &mut self.pending),
@@ -103,6 +118,10 @@ impl World {
             ("csiStorageCapacities", &mut self.csi_storage_capacities),
             ("volumeAttachments", &mut self.volume_attachments),
             ("namespaces", &mut self.namespaces),
+            ("deviceClasses", &mut self.device_classes),
+            ("resourceSlices", &mut self.resource_slices),
+            ("resourceClaims", &mut self.resource_claims),
+            ("deviceTaintRules", &mut self.device_taint_rules),
         ]
     }
 }

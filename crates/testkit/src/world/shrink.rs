@@ -31,9 +31,8 @@ fn size(world: &World) -> usize {
 }
 
 fn list(world: &mut World, kind: usize) -> &mut Vec<Value> {
-    let [a, b, c, d, e, f, g, h, i, j, k] = world.lists_mut();
-    let lists = [a.1, b.1, c.1, d.1, e.1, f.1, g.1, h.1, i.1, j.1, k.1];
-    lists.into_iter().nth(kind).expect("a kind of the world")
+    let (_, objects) = world.lists_mut().into_iter().nth(kind).expect("a kind of the world");
+    objects
 }
 
 /// Number of kinds of objects.

@@ -204,7 +204,7 @@ fn judge(
     }
 }
 
-fn lists(world: &World) -> [(Kind, &[Value]); 10] {
+fn lists(world: &World) -> [(Kind, &[Value]); 14] {
     [
         (Kind::Namespace, &world.namespaces),
         (Kind::Node, &world.nodes),
@@ -215,6 +215,10 @@ fn lists(world: &World) -> [(Kind, &[Value]); 10] {
         (Kind::PersistentVolume, &world.persistent_volumes),
         (Kind::Claim, &world.persistent_volume_claims),
         (Kind::VolumeAttachment, &world.volume_attachments),
+        (Kind::DeviceClass, &world.device_classes),
+        (Kind::ResourceSlice, &world.resource_slices),
+        (Kind::DeviceTaintRule, &world.device_taint_rules),
+        (Kind::DeviceClaim, &world.resource_claims),
         (Kind::Pod, &world.pods),
     ]
 }

@@ -5,6 +5,7 @@
 
 mod asked;
 mod compared;
+mod devices;
 mod filters;
 mod selectors;
 
@@ -51,9 +52,13 @@ fn keep(oracle: &mut Oracle, world: &World, found: &Mismatch) -> PathBuf {
     path
 }
 
-/// Random worlds with the answers of kube-scheduler of a release, which come from a thread of their
-/// own.
-fn judged(release: Release, count: u64) -> mpsc::Receiver<(u64, World, Answer)> {
+/// Random worlds, as they are generated from a seed, with the answers of kube-scheduler of a
+/// release, which come from a thread of their own.
+fn judged(
+    release: Release,
+    count: u64,
+    generate: fn(u64) -> World,
+) -> mpsc::Receiver<(u64, World, Answer)> {
     let (sender, receiver) = mpsc::sync_channel(32);
     std::thread::spawn(move || {
         let mut oracle = Oracle::start(release).unwrap();
@@ -77,7 +82,7 @@ fn the_nodes_that_a_pod_may_use_are_those_of_kube_scheduler() {
     let mut unnoticed: Vec<&Filter> = FILTERS.iter().collect();
     let mut oracle = Oracle::start(Release::V1_37).unwrap();
     let count = worlds();
-    for (seed, world, answer) in judged(Release::V1_37, count) {
+    for (seed, world, answer) in judged(Release::V1_37, count, generate) {
         coverage.add(&answer);
         let mut asked = Asked::about(&world);
         let ours = asked.answers(None);
@@ -106,7 +111,7 @@ fn the_oldest_release_that_is_run_agrees_too() {
     let mut oracle = Oracle::start(Release::V1_35).unwrap();
     let mut pods = 0;
     let mut kinds: Vec<Mismatch> = Vec::new();
-    for (seed, world, answer) in judged(Release::V1_35, worlds().div_ceil(5)) {
+    for (seed, world, answer) in judged(Release::V1_35, worlds().div_ceil(5), generate) {
         pods += answer.pods.len();
         for found in mismatches(&world, &answer, None) {
             // Of two filters that both reject, that release named the other one.

@@ -11,21 +11,12 @@ use serde_json::{Value, from_value, json};
 const SELECTORS: u64 = 3000;
 /// How many are sent at once.
 const BATCH: u64 = 100;
-const FEATURES: Features = Features {
-    admin_access: true,
-    binding_conditions: true,
-    consumable_capacity: true,
-    device_taints: true,
-    fractional_ranges: true,
-    partitionable_devices: true,
-    prioritized_lists: true,
-};
 /// The states that one device needs are few.
 const STEPS: u64 = 1000;
 
 /// Classes by number, and each device alone on a node of its number.
 fn catalog(selectors: &[String], devices: &[Value]) -> Catalog {
-    let mut catalog = Catalog::new(FEATURES);
+    let mut catalog = Catalog::new(Features::ALL);
     for (number, expression) in selectors.iter().enumerate() {
         let class = json!({"metadata": {"name": format!("c{number}")},
             "spec": {"selectors": [{"cel": {"expression": expression}}]}});

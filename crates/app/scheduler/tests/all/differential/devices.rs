@@ -1,0 +1,145 @@
+//! Claims of devices, against kube-scheduler's own plugin `DynamicResources`.
+
+use std::collections::BTreeMap;
+
+use dovetail_testkit::world::{Answer, Coverage, NodeAnswer, Release, World, generate_devices};
+use serde_json::{Value, json};
+
+use super::asked::{Asked, Verdict};
+use super::{judged, worlds};
+
+/// A feature of dynamic resource allocation, and the world without it.
+struct Feature {
+    name: &'static str,
+    take_out: fn(&mut World),
+}
+
+const FEATURES: [Feature; 17] = [
+    Feature { name: "alternatives", take_out: first_alternatives },
+    Feature { name: "held devices", take_out: |world| each(&mut world.resource_claims, "status") },
+    Feature { name: "device taints", take_out: |world| each(&mut world.resource_slices, "taints") },
+    Feature { name: "device taint rules", take_out: |world| world.device_taint_rules.clear() },
+    Feature { name: "tolerations", take_out: |world| wishes(world, "tolerations") },
+    Feature {
+        name: "counters",
+        take_out: |world| each(&mut world.resource_slices, "consumesCounters"),
+    },
+    Feature {
+        name: "several allocations",
+        take_out: |world| each(&mut world.resource_slices, "allowMultipleAllocations"),
+    },
+    Feature {
+        name: "request policies",
+        take_out: |world| each(&mut world.resource_slices, "requestPolicy"),
+    },
+    Feature { name: "requested capacity", take_out: |world| wishes(world, "capacity") },
+    Feature { name: "constraints", take_out: |world| wishes(world, "constraints") },
+    Feature { name: "selectors of requests", take_out: |world| wishes(world, "selectors") },
+    Feature {
+        name: "selectors of classes",
+        take_out: |world| each(&mut world.device_classes, "selectors"),
+    },
+    Feature { name: "admin access", take_out: |world| wishes(world, "adminAccess") },
+    Feature { name: "all devices", take_out: |world| wishes(world, "allocationMode") },
+    Feature { name: "number of devices", take_out: |world| wishes(world, "count") },
+    Feature {
+        name: "extended resources",
+        take_out: |world| each(&mut world.device_classes, "extendedResourceName"),
+    },
+    Feature {
+        name: "nodes of single devices",
+        take_out: |world| each(&mut world.resource_slices, "perDeviceNodeSelection"),
+    },
+];
+
+/// Of each request with alternatives the first is left.
+fn first_alternatives(world: &mut World) {
+    for claim in &mut world.resource_claims {
+        let requests = claim["spec"]["devices"]["requests"].as_array_mut();
+        for request in requests.into_iter().flatten() {
+            if let Some(mut first) = request.pointer_mut("/firstAvailable/0").map(Value::take) {
+                first.as_object_mut().and_then(|of| of.remove("name"));
+                *request = json!({"name": request["name"], "exactly": first});
+            }
+        }
+    }
+}
+
+fn wishes(world: &mut World, field: &str) {
+    each(&mut world.resource_claims, field);
+}
+
+/// Takes a field out of objects, wherever it is in them.
+fn each(objects: &mut [Value], field: &str) {
+    for object in objects {
+        match object {
+            Value::Object(fields) => {
+                fields.remove(field);
+                fields.values_mut().for_each(|inner| each(std::slice::from_mut(inner), field));
+            }
+            Value::Array(items) => each(items, field),
+            _ => {}
+        }
+    }
+}
+
+/// Pairs of a pod and a node that each feature must decide.
+const PAIRS: usize = 100;
+
+/// Pairs of a pod and a node on which only one of the two lets the pod run. Why is not compared:
+/// dovetail says for each request what excludes how many devices.
+fn disputed(answer: &Answer, world: &World) -> Vec<(String, String)> {
+    let ours = Asked::about(world).answers(None);
+    assert_eq!(answer.pods.len(), ours.len(), "both answer about every pod");
+    let mut disputed = Vec::new();
+    for (kube, said) in answer.pods.iter().zip(&ours) {
+        let fits = |node: &str| match &said.verdict {
+            Verdict::Judged { nodes, .. } => nodes[node].reasons.is_empty(),
+            Verdict::Gated | Verdict::Left(_) => false,
+        };
+        for node in &kube.nodes {
+            let theirs = node.rejects.is_empty() && kube.gated.is_empty();
+            if theirs != fits(&node.node) && !ends_in_an_error(node) {
+                disputed.push((kube.pod.clone(), node.node.clone()));
+            }
+        }
+    }
+    disputed
+}
+
+/// Whether kube-scheduler gave up on a node where dovetail may go on: at the first device of which
+/// a selector cannot be evaluated, or at the first alternative whose devices break a constraint.
+fn ends_in_an_error(node: &NodeAnswer) -> bool {
+    let is_error = |reason: &String| {
+        reason.contains("CEL runtime error") || reason.contains("would not be satisfied")
+    };
+    node.rejects.iter().flat_map(|rejection| &rejection.reasons).any(is_error)
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "what was compared is worth a look: --nocapture shows it")]
+fn the_devices_that_a_pod_may_have_are_those_of_kube_scheduler() {
+    let mut coverage = Coverage::default();
+    let mut decided: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut failed = 0;
+    for (seed, world, answer) in judged(Release::V1_37, 2 * worlds(), generate_devices) {
+        coverage.add(&answer);
+        let found = disputed(&answer, &world);
+        if !found.is_empty() {
+            failed += 1;
+            eprintln!("world {seed}: {found:?}\n  {answer:?}\n  {}", world.to_line());
+        }
+        for feature in &FEATURES {
+            let mut without = world.clone();
+            (feature.take_out)(&mut without);
+            let pairs = decided.entry(feature.name).or_default();
+            if without != world && *pairs < PAIRS {
+                *pairs += disputed(&answer, &without).iter().filter(|p| !found.contains(p)).count();
+            }
+        }
+    }
+    eprintln!("{coverage}decided by a feature, counted up to about {PAIRS}: {decided:?}");
+    assert_eq!(failed, 0, "worlds in which the two disagree, see above");
+    let few: Vec<_> = decided.iter().filter(|(_, pairs)| **pairs < PAIRS).collect();
+    assert!(few.is_empty(), "decided by too few pairs: {few:?}");
+}
