@@ -241,6 +241,22 @@ fn idle_pods<'a>(
     pods.collect()
 }
 
+/// The finding with the idle pods of a workload, whose GPU-time it claims.
+fn with_idle(
+    mut finding: Finding,
+    view: &View<'_>,
+    (workload, number): (&Workload, u32),
+    idle: &[(&Pod, u64)],
+) -> Finding {
+    for (pod, length_ms) in idle {
+        let what = format!("{} for {}", pod.name, duration_at_least(*length_ms));
+        finding = finding.with("no GPU activity", what).affecting([pod_ref(workload, pod)]);
+    }
+    let units = idle.iter().flat_map(|(pod, _)| all_units(pod));
+    finding.claims = idle_claims(view, number, units, (1, 1));
+    finding
+}
+
 fn idle_of_class(
     view: &View<'_>,
     class: Class,
@@ -261,17 +277,7 @@ fn idle_of_class(
         if class == Class::Interactive && idle.len() == placed {
             finding = finding.mended_in(workload, [Change::Stop]);
         }
-        for (pod, length_ms) in &idle {
-            finding = finding
-                .with(
-                    "no GPU activity",
-                    format!("{} for {}", pod.name, duration_at_least(*length_ms)),
-                )
-                .affecting([pod_ref(workload, pod)]);
-        }
-        let units = idle.iter().flat_map(|(pod, _)| all_units(pod));
-        finding.claims = idle_claims(view, number, units, (1, 1));
-        found.push(finding);
+        found.push(with_idle(finding, view, (workload, number), &idle));
     }
 }
 
@@ -292,20 +298,10 @@ pub(super) fn idle_replicas(view: &View<'_>, check: &'static Check, found: &mut 
         if idle.is_empty() || idle.len() == placed {
             continue;
         }
-        let mut finding = Finding::new(check, &workload.owner)
+        let finding = Finding::new(check, &workload.owner)
             .with("idle replicas", format!("{} of {placed}", idle.len()))
             .with("measured", period(view));
-        for (pod, length_ms) in &idle {
-            finding = finding
-                .with(
-                    "no GPU activity",
-                    format!("{} for {}", pod.name, duration_at_least(*length_ms)),
-                )
-                .affecting([pod_ref(workload, pod)]);
-        }
-        let units = idle.iter().flat_map(|(pod, _)| all_units(pod));
-        finding.claims = idle_claims(view, number, units, (1, 1));
-        found.push(finding);
+        found.push(with_idle(finding, view, (workload, number), &idle));
     }
 }
 
