@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_console::connection::connection_runtime;
 use dovetail_control::Control;
 use dovetail_control::ask::{NodeLine, PodQuestion, Question, Queues, Reply, Why};
-use dovetail_scheduler::{Options, look};
+use dovetail_objects::harmless;
+use dovetail_scheduler::{Looked, Options, look};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 
 /// The engine refuses what the objects say.
@@ -17,6 +19,8 @@ const UNDECIDED: &str = "the engine cannot decide about this cluster: this is a 
 pub struct Seen {
     control: Control,
     now_ms: u64,
+    /// Why it is not known what the scheduler has learned.
+    unlearned: Option<String>,
     /// The namespace of the connection.
     pub(crate) namespace: String,
 }
@@ -30,16 +34,21 @@ impl Seen {
         connection_runtime()?.block_on(async {
             let config = connection.connect().await?;
             let now_ms = now_ms();
-            let control = look(&config, &options, limit, now_ms).await;
-            Ok(Self {
-                control: control.with_context(|| {
-                    let (server, name) = (&config.cluster_url, connection.name());
-                    format!("cannot read the cluster at {server} ({name})")
-                })?,
-                now_ms,
-                namespace: config.default_namespace,
-            })
+            let looked = look(&config, &options, limit, now_ms).await;
+            let Looked { control, unlearned } = looked.with_context(|| {
+                let (server, name) = (&config.cluster_url, connection.name());
+                format!("cannot read the cluster at {server} ({name})")
+            })?;
+            Ok(Self { control, now_ms, unlearned, namespace: config.default_namespace })
         })
+    }
+
+    /// Notes beside an answer with expected starts what these do without.
+    pub(crate) fn note_unlearned(&self, app: &App) {
+        if let Some(problem) = &self.unlearned {
+            let starts = "expected starts are without the run times that the scheduler has learned";
+            app.note(&harmless(&format!("{starts}: {problem}")));
+        }
     }
 
     /// Why a pod or a gang is pending; `None` if there is none of the name.

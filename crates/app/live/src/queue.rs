@@ -34,6 +34,9 @@ pub fn answer(
     }
     let Queues { queues, mut waiting, not_in_line: mut others, reservations, gpu_resource } =
         seen.queues(with_starts)?;
+    if with_starts {
+        seen.note_unlearned(app);
+    }
     let is_shown = |name: &str| name.split_once('/').is_none_or(|(of, _)| namespace.shows(of));
     waiting.retain(|job| is_shown(&job.job));
     others.retain(|other| is_shown(&other.name));

@@ -28,6 +28,9 @@ pub fn answer(app: &App, seen: &mut Seen, name: &str, namespace: Option<&str>) -
             format!("no pod and no gang {name} in namespace {namespace}: name another with -n");
         return Err(UsageError(text).into());
     };
+    if why.in_line.as_ref().is_some_and(|job| job.expected_start.is_some()) {
+        seen.note_unlearned(app);
+    }
     match output {
         Output::Json => app.print_json(&why),
         _ => app.print(&text(app, &why)),

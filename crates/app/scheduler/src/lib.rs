@@ -21,7 +21,7 @@ mod term;
 mod wires;
 
 pub use first_lists::ListPatience;
-pub use look::{LookError, look};
+pub use look::{LookError, Looked, look};
 pub use metrics::Metrics;
 pub use run::{Election, Options, RunError, run};
 pub use status::{Standing, Status};

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dovetail_apiserver::client::{ClientError, to_watch};
+use dovetail_apiserver::perform;
 use dovetail_apiserver::watch::{Notice, served, watch};
 use dovetail_control::Control;
-use dovetail_control::control::{Credits, Input, Settings};
-use dovetail_control::request::Now;
+use dovetail_control::answer::NoAnswer;
+use dovetail_control::control::{Credits, Input, LogEntry, Settings};
+use dovetail_control::learned::{ConfigMapName, LearnedNews};
+use dovetail_control::request::{Answer, Now};
 use dovetail_objects::Kind;
 use futures_util::StreamExt;
 use kube::runtime::watcher;
@@ -17,6 +20,8 @@ use tokio::time::Instant;
 
 use super::Options;
 
+/// The read of what was learned is given up after this time.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// After one kind was refused, others are refused within this time.
 pub(super) const OTHERS_WITHIN_MS: u64 = 1_000;
 
@@ -48,8 +53,16 @@ pub enum LookError {
     },
 }
 
+/// The cluster as it was seen.
+pub struct Looked {
+    /// Has decided once.
+    pub control: Control,
+    /// Why it is not known what the leader has learned; `None` if it is, or nothing is kept.
+    pub unlearned: Option<String>,
+}
+
 /// The cluster as it is at `now_ms`, with every decision that the scheduler of these options would
-/// take about it.
+/// take about it, by what their leader has learned.
 ///
 /// # Errors
 /// When the server cannot be reached or refuses to list something.
@@ -58,21 +71,21 @@ pub async fn look(
     options: &Options,
     limit: Duration,
     now_ms: u64,
-) -> Result<Control, LookError> {
+) -> Result<Looked, LookError> {
     let client = to_watch(config)?;
     let reading = read(&client, options, now_ms);
     let read = tokio::time::timeout(limit, reading).await;
     read.map_err(|_| LookError::Late { limit })?
 }
 
-async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Control, LookError> {
+async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Looked, LookError> {
     let kinds = served(client).await.map_err(LookError::Kinds)?;
-    let mut control =
-        Control::new(Settings { only_asks: true, learned: None, ..options.control() });
+    let mut control = Control::new(Settings { only_asks: true, ..options.control() });
     // Nothing depends on any other clock where nothing is written.
     let now = Now { wall_ms: now_ms, own_ms: 0 };
+    let unlearned = read_learned(client, &mut control, now).await;
     let mut step = |input| control.step(vec![input], Credits::default(), now).decides;
-    let mut has_decided = step(Input::Won { epoch: 0 });
+    let mut has_decided = false;
     let mut notices = watch(client, &kinds, options.watch);
     let mut refused: BTreeMap<String, String> = BTreeMap::new();
     // Who may not list one kind may often not list others: all are named at once.
@@ -100,8 +113,40 @@ async fn read(client: &Client, options: &Options, now_ms: u64) -> Result<Control
     }
     let first = refused.values().next().cloned();
     match first {
-        None => Ok(control),
+        None => Ok(Looked { control, unlearned }),
         Some(message) => Err(LookError::Refused { kinds: refused.into_keys().collect(), message }),
+    }
+}
+
+/// Begins, and reads what the leader has learned; why that cannot be read.
+async fn read_learned(client: &Client, control: &mut Control, now: Now) -> Option<String> {
+    let mut unlearned = None;
+    let mut inputs = vec![Input::Won { epoch: 0 }];
+    while !inputs.is_empty() {
+        let output = control.step(std::mem::take(&mut inputs), Credits::default(), now);
+        unlearned = unlearned.or_else(|| output.log.iter().find_map(problem_of));
+        for request in output.requests {
+            let number = request.number;
+            let answered = tokio::time::timeout(READ_TIMEOUT, perform(client, request, None)).await;
+            let answered = answered.unwrap_or_else(|_| {
+                let error = format!("no answer within {} s", READ_TIMEOUT.as_secs());
+                Err(NoAnswer { unsent: false, error })
+            });
+            let answered = Some(answered);
+            inputs.push(Input::Answered(Answer { number, answered, took_ms: 0, over_ms: 0 }));
+        }
+    }
+    unlearned
+}
+
+/// Without a ConfigMap nothing is kept: the leader may have begun just now.
+fn problem_of(entry: &LogEntry) -> Option<String> {
+    match entry {
+        LogEntry::Learned { at, news: LearnedNews::NotRead { problem } } => {
+            let ConfigMapName { namespace, name } = at;
+            Some(format!("cannot read ConfigMap {namespace}/{name}: {problem}"))
+        }
+        _ => None,
     }
 }
 

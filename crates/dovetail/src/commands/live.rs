@@ -66,7 +66,8 @@ impl LookFlags {
     /// The cluster; `command` is known to have the form of output before anything is read.
     fn look(&self, app: &App, command: &str) -> Result<Seen> {
         app.output(command)?;
-        let options = scheduler::watching(app, self.scheduler_name.as_deref());
+        let mut options = scheduler::watching(app, self.scheduler_name.as_deref());
+        options.election = scheduler::election(&app.settings.scheduler.0)?;
         Seen::read(&self.connection, options, Duration::from_secs(self.timeout))
     }
 }

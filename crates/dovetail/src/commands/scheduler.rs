@@ -203,15 +203,21 @@ pub(crate) fn stop_signal() -> Result<watch::Receiver<bool>> {
     Ok(stopped)
 }
 
+/// How processes agree on one that writes, by these settings; `None`: they do not.
+pub(crate) fn election(section: &SchedulerSection) -> Result<Option<Election>> {
+    let lease = lease(section.lease.as_deref().unwrap_or(LEASE))?;
+    let elects = section.leader_election.unwrap_or(true);
+    Ok(elects.then(|| Election { lease, identity: identity(), terms: Terms::default() }))
+}
+
 /// Flags, then the file, then what holds where nobody says anything.
 fn options(app: &App, flags: &SchedulerFlags, section: &SchedulerSection) -> Result<Options> {
-    let or = |flag: &Option<String>, in_file: &Option<String>, default: &str| {
-        flag.clone().or_else(|| in_file.clone()).unwrap_or_else(|| default.to_owned())
-    };
-    let elects = !flags.no_leader_election && section.leader_election.unwrap_or(true);
-    let lease = lease(&or(&flags.lease, &section.lease, LEASE))?;
-    let election =
-        elects.then(|| Election { lease, identity: identity(), terms: Terms::default() });
+    let mut said = section.clone();
+    said.lease = flags.lease.clone().or(said.lease);
+    if flags.no_leader_election {
+        said.leader_election = Some(false);
+    }
+    let election = election(&said)?;
     let name = flags.of.as_deref().or(flags.scheduler_name.as_deref());
     let mut options = watching(app, name);
     if let Some(policy) = &flags.policy {

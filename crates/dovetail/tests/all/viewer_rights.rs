@@ -81,7 +81,8 @@ fn people_ask_with_every_right_of_the_viewers_manifest_and_no_other() {
     // Lists stream on this server; older ones are listed, whatever is watched.
     assert_eq!(to("list", &granted), to("watch", &granted));
     let here = |(group, _, verb): &&Right| {
-        verb == "watch" && !cluster::ABSENT_GROUPS.contains(&group.as_str())
+        matches!(verb.as_str(), "watch" | "get")
+            && !cluster::ABSENT_GROUPS.contains(&group.as_str())
     };
     let granted: BTreeSet<&Right> = granted.iter().filter(here).collect();
     assert_eq!(used.iter().collect::<BTreeSet<&Right>>(), granted);

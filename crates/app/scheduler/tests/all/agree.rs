@@ -193,7 +193,7 @@ async fn questions_are_answered_as_the_leader_would_answer_them() {
     let at_ms = now_ms();
     let options = Options { engine: engine(), ..Options::default() };
     let seen = look(&config, &options, PATIENCE, at_ms).await;
-    let mut seen = seen.expect("a cluster that can be read");
+    let mut seen = seen.expect("a cluster that can be read").control;
     let (known, read) = (queues(&mut leader.control, at_ms), queues(&mut seen, at_ms));
     assert_eq!(shown(&known), shown(&read));
     assert_same_line(&known, &read);

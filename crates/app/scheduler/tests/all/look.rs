@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use dovetail_scheduler::{Options, look};
+use dovetail_control::lead::Terms;
+use dovetail_scheduler::lead::LeaseName;
+use dovetail_scheduler::{Election, Options, look};
 use dovetail_testkit::FakeApi;
 use dovetail_testkit::fake_api::{Fault, FaultRule, On, Verb};
 
@@ -24,4 +26,23 @@ async fn all_kinds_that_may_not_be_listed_are_named_at_once() {
                  the ClusterRole of deploy/viewer.yaml does; ";
     assert!(told.starts_with(begin), "{told}");
     assert!(!told.contains("ApiError") && !told.contains("Status {"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_learned_need_not_be_readable() {
+    let api = FakeApi::start().expect("a free port");
+    fake_nodes(&api, 1);
+    let lease = LeaseName { namespace: "here".to_owned(), name: "dovetail".to_owned() };
+    let election = Election { lease, identity: "asks".to_owned(), terms: Terms::default() };
+    let options = Options { election: Some(election), ..Options::default() };
+    for (code, told) in [(404, None), (403, Some("here/dovetail-learned: the API server refuses"))]
+    {
+        let on = On::new(&[Verb::Get], "configmaps");
+        let fault = FaultRule::some(on, 1_000_000, Fault::ServerError { code });
+        api.set_faults(1, vec![fault]);
+        let seen = look(&config(&api), &options, Duration::from_secs(60), 0).await;
+        let seen = seen.unwrap_or_else(|error| panic!("{code}: {error}"));
+        assert_eq!(seen.unlearned.is_some(), told.is_some(), "{:?}", seen.unlearned);
+        assert!(seen.unlearned.iter().all(|text| told.is_some_and(|told| text.contains(told))));
+    }
 }
