@@ -21,7 +21,7 @@ const QUEUES: [&str; 6] = [
 const MODELS: [&str; 3] = [labels::LLM_D_MODEL, labels::KSERVE_SERVICE, "model"];
 
 /// The label that names the run of a pod.
-pub(crate) const RUN: &str = "dovetail.dev/run";
+pub(crate) const RUN: &str = labels::RUN;
 
 /// The label that says what a pod does: `training`, `inference`, `interactive`, `batch`.
 pub(crate) const CLASS: &str = labels::CLASS;

@@ -230,7 +230,8 @@ fn config(trace: &Trace, plan: &TimedPlan, order: Order, estimates: Estimates) -
     let preemption = PreemptionConfig { enabled, by_priority, ..PreemptionConfig::default() };
     let turns = plan.turns;
     let estimates = plan.estimates.unwrap_or(estimates);
-    let learned = EstimatesConfig { learn: estimates == Estimates::Learned };
+    let learn = estimates == Estimates::Learned;
+    let learned = EstimatesConfig { learn, ..EstimatesConfig::default() };
     let engine = EngineConfig {
         policy,
         order,

@@ -191,7 +191,7 @@ impl World {
                     booked.job.start_ms = None;
                 }
             }
-            Event::PodEnded { pod } => {
+            Event::PodEnded { pod, .. } => {
                 if self.release_pod(*pod) {
                     self.jobs.remove(&pod.job);
                 }
@@ -200,6 +200,12 @@ impl World {
             Event::Ended { job, how } => {
                 self.note_run(*job, *how);
                 self.end_job(*job);
+            }
+            Event::Checkpointed { job, at_ms } => {
+                if let Some(booked) = self.jobs.get_mut(job) {
+                    let last = &mut booked.job.interruption.last_checkpoint_ms;
+                    *last = (*last).max(Some(*at_ms));
+                }
             }
             Event::Ending { job, expected_end_ms } => self.note_ending(*job, *expected_end_ms),
             Event::BookingSet(_) => self.has_bookings = true,

@@ -59,6 +59,9 @@ pub enum Event {
     /// over.
     PodEnded {
         pod: PodId,
+        /// How that of its job ended whose last pod it was.
+        #[serde(default, skip_serializing_if = "HowEnded::is_completed")]
+        how: HowEnded,
     },
     /// A pod of a running job holds something else than before, or on another node, or is ending.
     HeldChanged(Box<Holding>),
@@ -81,6 +84,12 @@ pub enum Event {
     ForeignReleased {
         /// Name in [`crate::holding::Owner::Foreign`].
         name: String,
+    },
+    /// A running job has written a checkpoint.
+    Checkpointed {
+        job: JobId,
+        /// When it was complete.
+        at_ms: u64,
     },
     /// Other selectors count something that is already held, by a pod or by somebody else.
     CountsChanged {
@@ -117,5 +126,10 @@ impl Event {
     /// A job did its work, or left for a reason that nobody knows.
     pub fn ended(job: JobId) -> Self {
         Self::Ended { job, how: HowEnded::Completed }
+    }
+
+    /// A pod did its work, or left for a reason that nobody knows.
+    pub fn pod_ended(pod: PodId) -> Self {
+        Self::PodEnded { pod, how: HowEnded::Completed }
     }
 }

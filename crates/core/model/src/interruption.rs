@@ -67,6 +67,18 @@ impl InterruptionCost {
         }
     }
 
+    /// The work that checkpoints keep of so many attempts that were stopped, of which so much time
+    /// was not lost: without the time to come back and to write them.
+    pub fn saved_ms(&self, not_lost_ms: u64, attempts: u32) -> u64 {
+        let restarts = u64::from(attempts.saturating_sub(1));
+        let restarts_ms = self.restart_ms(false).saturating_mul(restarts);
+        let busy_ms = not_lost_ms.saturating_sub(restarts_ms);
+        let Some(interval_ms) = self.interval_ms() else { return busy_ms };
+        let round_ms = interval_ms.saturating_add(self.checkpoint_cost_ms.unwrap_or(0));
+        let saved_ms = u128::from(busy_ms) * u128::from(interval_ms) / u128::from(round_ms);
+        u64::try_from(saved_ms).unwrap_or(busy_ms)
+    }
+
     /// How long after the start of an attempt that has run so long its next checkpoint is written;
     /// `None` if it writes none.
     pub fn next_checkpoint_ms(&self, ran_ms: u64, is_first: bool) -> Option<u64> {
@@ -123,8 +135,13 @@ mod tests {
                 last_checkpoint_ms: None,
             };
             for (ran_ms, is_first) in (0..40).flat_map(|ms| [(ms, true), (ms, false)]) {
-                let expected = step_by_step(&of, ran_ms, is_first);
-                assert_eq!(of.stopped_after(ran_ms, is_first), expected, "{of:?} {ran_ms}");
+                let did = step_by_step(&of, ran_ms, is_first);
+                assert_eq!(of.stopped_after(ran_ms, is_first), did, "{of:?} {ran_ms}");
+                if did.checkpoints_ms == did.saved_ms / interval.unwrap_or(1) * cost.unwrap_or(0) {
+                    let not_lost_ms = ran_ms - did.unsaved_ms;
+                    let attempts = if is_first { 1 } else { 2 };
+                    assert_eq!(of.saved_ms(not_lost_ms, attempts), did.saved_ms, "{of:?} {did:?}");
+                }
             }
             // The last ms of an attempt is one of work that no checkpoint keeps.
             for work_ms in 1..30 {

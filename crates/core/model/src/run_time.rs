@@ -10,6 +10,13 @@ pub struct RunProfile {
     pub owner: String,
     /// What they run: a container image without its tag, or the name of a model; empty is unknown.
     pub image: String,
+    /// Name of what made its pods, without which runs of it have nothing in common; empty where the
+    /// name of the job says it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub work: String,
+    /// How long its user says it runs, where its estimate rests on that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stated_ms: Option<u64>,
 }
 
 impl RunProfile {
@@ -31,6 +38,9 @@ pub struct RunTimeGroup {
     /// Name, image and allowed GPU models, the name with each number replaced by `#`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<(String, String, String)>,
+    /// It counts by how many times the stated run time they took.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stated: bool,
 }
 
 /// Runs of one group by how long they took.

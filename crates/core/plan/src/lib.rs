@@ -47,4 +47,4 @@ pub use engine::{Batch, Engine, EngineConfig, EngineError, Learned};
 pub use gang::{PlacedPod, UnknownLevel};
 pub use preemption::{PreemptionConfig, SearchEffort};
 pub use reserve::ReserveConfig;
-pub use starts::{ExpectedStart, Foresight, PastForecasts};
+pub use starts::{ExpectedStart, Foresight, PastForecasts, reached};

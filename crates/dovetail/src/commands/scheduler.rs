@@ -13,7 +13,7 @@ use dovetail_control::record::Recording;
 use dovetail_live::comparison;
 use dovetail_live::recording::LiveRecording;
 use dovetail_order::{PRESETS, Turns};
-use dovetail_plan::{EngineConfig, PreemptionConfig, ReserveConfig};
+use dovetail_plan::{EngineConfig, EstimatesConfig, PreemptionConfig, ReserveConfig};
 use dovetail_scheduler::lead::LeaseName;
 use dovetail_scheduler::{Election, Metrics, Options, Status, endpoints, run};
 
@@ -266,6 +266,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
                 ..ReserveConfig::default()
             },
             preemption,
+            estimates: EstimatesConfig { learn: true, only_learned: true },
             ..EngineConfig::default()
         },
         world: world::Settings {

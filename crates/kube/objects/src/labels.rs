@@ -147,6 +147,12 @@ pub const KARPENTER_DO_NOT_EVICT: &str = "karpenter.sh/do-not-evict";
 
 /// How often a workload saves its progress.
 pub const CHECKPOINT_INTERVAL: &str = "dovetail.dev/checkpoint-interval";
+/// How long a workload takes to save its progress.
+pub const CHECKPOINT_COST: &str = "dovetail.dev/checkpoint-cost";
+/// How long a workload that was stopped takes until it goes on.
+pub const RESTART_COST: &str = "dovetail.dev/restart-cost";
+/// When a workload last saved its progress.
+pub const LAST_CHECKPOINT: &str = "dovetail.dev/last-checkpoint";
 /// Class of a workload, where its owner says it.
 pub const CLASS: &str = "dovetail.dev/class";
 /// Checks of the audit that an owner wants ignored, with reasons.
@@ -165,6 +171,10 @@ pub const LOST_GPU_SECONDS: &str = "dovetail.dev/lost-gpu-seconds";
 pub const LAST_PREEMPTED: &str = "dovetail.dev/last-preempted";
 /// How long a workload is expected to run.
 pub const RUNTIME: &str = "dovetail.dev/runtime";
+/// Receipt of preemptions: when the job was submitted that was preempted first.
+pub const FIRST_SUBMITTED: &str = "dovetail.dev/first-submitted";
+/// Names one piece of work: pods of a namespace that carry the same are attempts at it.
+pub const RUN: &str = "dovetail.dev/run";
 /// Queue of a pod or of a namespace.
 pub const QUEUE: &str = "dovetail.dev/queue";
 

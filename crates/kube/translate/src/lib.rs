@@ -4,6 +4,7 @@
 //! it follows. What depends on other pods stands in a requirement as a rule over a counter, and
 //! [`counting`] says which pods each counter counts.
 
+mod checkpoints;
 pub mod counting;
 mod devices;
 mod disks;
@@ -19,6 +20,7 @@ mod preemption;
 mod preferences;
 mod receipt;
 mod run_time;
+mod said;
 mod unbound;
 mod volumes;
 
@@ -26,6 +28,7 @@ use dovetail_objects::labels;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use checkpoints::said_checkpoint_ms;
 pub use devices::{devices_not_counted, whole_devices};
 pub use extended::device_requests;
 pub use facts::{Facts, Offers};
@@ -35,6 +38,7 @@ pub use pod::{Held, held, kept_away_by, pod, pod_with_devices};
 pub use preemption::preemption_rules;
 pub use receipt::Receipt;
 pub use run_time::{said_run_time, started_ms, unreadable_run_time};
+pub use said::{Said, how_ended};
 
 /// The resource whose units are whole GPUs, unless another is set.
 pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;

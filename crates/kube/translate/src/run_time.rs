@@ -5,6 +5,8 @@ use dovetail_model::job::EstimateSource;
 use dovetail_objects::{Pod, labels};
 use dovetail_units::duration::parse_duration;
 
+use super::checkpoints::{OF_COSTS, unreadable_checkpoint};
+
 /// What the annotation `dovetail.dev/runtime` of its pods says, of several the longest; `None` if
 /// none has one that can be read.
 pub fn said_run_time<'p>(pods: impl IntoIterator<Item = &'p Pod>) -> Option<Estimate> {
@@ -25,14 +27,15 @@ pub(super) fn said_most_preemptions(pod: &Pod) -> Option<u32> {
     pod.meta.annotations.get(labels::MAX_PREEMPTIONS)?.parse().ok()
 }
 
-/// What is wrong with the first annotation of a pod about run times and preemptions that cannot be
-/// read.
+/// What is wrong with the first annotation of a pod about run times, checkpoints and preemptions
+/// that cannot be read.
 pub fn unreadable_run_time(pod: &Pod) -> Option<String> {
-    let of_times = [labels::RUNTIME, labels::MIN_RUNTIME].into_iter().find_map(|name| {
+    let mut names = [labels::RUNTIME, labels::MIN_RUNTIME].into_iter().chain(OF_COSTS);
+    let of_times = names.find_map(|name| {
         let problem = parse_duration(pod.meta.annotations.get(name)?).err()?;
         Some(format!("{name}: {problem}"))
     });
-    of_times.or_else(|| {
+    of_times.or_else(|| unreadable_checkpoint(pod)).or_else(|| {
         let name = labels::MAX_PREEMPTIONS;
         let text = pod.meta.annotations.get(name)?;
         text.parse::<u32>().err().map(|_| format!("{name}: `{text}` is not a whole number"))

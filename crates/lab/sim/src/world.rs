@@ -103,6 +103,7 @@ impl JobFactory {
             profile: RunProfile {
                 owner: trace.user.clone().unwrap_or_default(),
                 image: trace.model.clone().unwrap_or_default(),
+                ..RunProfile::default()
             },
             start_ms: None,
             deadline_ms: trace.deadline_ms,

@@ -24,6 +24,14 @@ fn ended(cluster: &mut Cluster) -> Vec<ForecastEnd> {
     ended.collect()
 }
 
+/// Forecasts begin ten minutes after the ones before, and are made a second later.
+fn ten_minutes_pass(cluster: &mut Cluster) {
+    cluster.pass(10 * MINUTE_MS);
+    assert!(cluster.run().is_empty());
+    cluster.pass(1_000);
+    assert!(cluster.run().is_empty());
+}
+
 /// The only node is taken for an hour, then for longer than was said, then for nobody knows how
 /// long.
 #[test]
@@ -34,11 +42,8 @@ fn starts_are_counted_beside_their_first_forecast() {
     cluster.create("b", running_for("1h"));
     assert!(cluster.run().is_empty());
     // Ten minutes after the first decision forecasts are made; later ones do not replace them.
-    for _ in 0..2 {
-        cluster.pass(10 * MINUTE_MS);
-        assert!(cluster.run().is_empty());
-    }
-    cluster.pass(40 * MINUTE_MS);
+    (0..2).for_each(|_| ten_minutes_pass(&mut cluster));
+    cluster.pass(40 * MINUTE_MS - 2_000);
     cluster.end("a", "Succeeded");
     assert_eq!(cluster.run(), ["b"]);
     // Run times that are said are exact: so are both forecasts.
@@ -49,24 +54,21 @@ fn starts_are_counted_beside_their_first_forecast() {
 
     cluster.create("c", pod(8));
     cluster.run();
-    cluster.pass(10 * MINUTE_MS);
-    cluster.run();
+    ten_minutes_pass(&mut cluster);
     // It waited less than it takes until the next forecasts: nothing was said of it.
     cluster.create("d", pod(8));
     cluster.run();
-    cluster.pass(80 * MINUTE_MS);
+    cluster.pass(80 * MINUTE_MS - 1_000);
     cluster.end("b", "Succeeded");
     assert_eq!(cluster.run(), ["c"]);
     let later = ForecastEnd { actual_ms: 80 * MINUTE_MS, ..expected };
     assert_eq!(ended(&mut cluster), [later]);
 
     // How long the third one runs nobody has said.
-    cluster.pass(10 * MINUTE_MS);
-    cluster.run();
+    ten_minutes_pass(&mut cluster);
     cluster.create("e", pod(8));
     cluster.run();
-    cluster.pass(10 * MINUTE_MS);
-    cluster.run();
+    ten_minutes_pass(&mut cluster);
     cluster.pass(5 * MINUTE_MS);
     cluster.end("c", "Succeeded");
     assert_eq!(cluster.run(), ["d"]);

@@ -12,7 +12,10 @@ use crate::gangs::{Cluster, node, pod};
 use crate::server::Server;
 
 fn config() -> EngineConfig {
-    EngineConfig { estimates: EstimatesConfig { learn: true }, ..EngineConfig::default() }
+    EngineConfig {
+        estimates: EstimatesConfig { learn: true, ..EstimatesConfig::default() },
+        ..EngineConfig::default()
+    }
 }
 
 /// What the policy has learned, as it is written.

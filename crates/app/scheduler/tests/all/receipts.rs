@@ -20,6 +20,7 @@ use crate::server::Server;
 
 const JOB: Kind = Kind::Workload(WorkloadKind::Job);
 const HOUR_MS: u64 = 3_600_000;
+const MINUTE_MS: u64 = 60_000;
 
 fn fair() -> EngineConfig {
     let turns = Turns::preset("fair").expect("a preset");
@@ -51,9 +52,19 @@ fn receipts(cluster: &mut Cluster) -> (Vec<(String, Receipt)>, usize) {
     (receipts, without)
 }
 
-/// A node of which half belongs to queue `b`, and Job `train` of queue `a`, which takes all of it
-/// until `b` wants its half: then the pod of the Job is evicted. Another pod of the Job starts.
+/// Annotations of a job that writes checkpoints.
+const CHECKPOINTS: [(&str, &str); 2] =
+    [("dovetail.dev/checkpoint-interval", "25m"), ("dovetail.dev/restart-cost", "1m")];
+
 fn preempted_once() -> Cluster {
+    preempted_once_as(&[], None)
+}
+
+/// A node of which half belongs to queue `b`, and Job `train` of queue `a`, which takes all of it
+/// until `b` wants its half after an hour: then the pod of the Job is evicted. Another pod of the
+/// Job starts. The pods have these annotations, and the first reports a checkpoint after so many
+/// minutes.
+fn preempted_once_as(annotations: &[(&str, &str)], reported: Option<u64>) -> Cluster {
     let mut server = Server::default();
     node(&mut server, 0);
     for name in ["a", "b"] {
@@ -63,18 +74,34 @@ fn preempted_once() -> Cluster {
     }
     server.apply(JOB, "blue", "train", json!({"spec": {"completions": 1}}));
     let mut cluster = Cluster::with(server, fair());
-    cluster.create("train-x", of_job("a", 8, "train"));
+    let mut pod = of_job("a", 8, "train");
+    for (name, value) in annotations {
+        pod["metadata"]["annotations"][*name] = json!(value);
+    }
+    cluster.create("train-x", pod.clone());
     assert_eq!(cluster.run(), ["train-x"]);
-    cluster.pass(HOUR_MS);
+    let reported = reported.unwrap_or(0);
+    cluster.pass(reported * MINUTE_MS);
+    if reported > 0 {
+        let at = time(cluster.now_ms);
+        annotate(&mut cluster, "train-x", "dovetail.dev/last-checkpoint", &at);
+        cluster.run();
+    }
+    cluster.pass(HOUR_MS - reported * MINUTE_MS);
     cluster.create("b0", of_job("b", 4, ""));
     cluster.run();
     assert_eq!(cluster.evict(), ["train-x"]);
     cluster.server.time = Some(time(cluster.now_ms));
-    cluster.create("train-y", of_job("a", 8, "train"));
+    cluster.create("train-y", pod);
     assert_eq!(cluster.run(), ["b0"]);
     cluster.end("b0", "Succeeded");
     assert_eq!(cluster.run(), ["train-y"]);
     cluster
+}
+
+fn annotate(cluster: &mut Cluster, pod: &str, name: &str, value: &str) {
+    let key = (Kind::Pod, "blue".to_owned(), pod.to_owned());
+    cluster.server.change(&key, |pod| pod["metadata"]["annotations"][name] = json!(value));
 }
 
 fn preemptions(cluster: &Cluster, pod: &str) -> u32 {
@@ -129,6 +156,89 @@ fn a_job_that_was_preempted_is_known_by_its_next_pod_and_by_the_next_leader() {
     let mut without = next_leader(&mut next);
     assert_eq!(preemptions(&without, "train-y"), 0);
     assert_eq!(evicted_again(&mut without), ["train-y"]);
+}
+
+/// A job that declares its checkpoints loses what it did since the last of them, which its pod may
+/// report, and is left alone only until its losses are a tenth of what it held.
+#[test]
+fn a_job_with_checkpoints_loses_little_and_is_soon_preempted_again() {
+    for (reported, lost, alone) in [(None, 10, 310), (Some(55), 5, 260)] {
+        let mut cluster = preempted_once_as(&CHECKPOINTS, reported);
+        let (said, _) = receipts(&mut cluster);
+        assert_eq!(said[0].1.lost_gpu_milli_ms, 8 * 1_000 * lost * MINUTE_MS, "{reported:?}");
+        let job = cluster.scheduler.world().pods().job_of("blue", "train-y").expect("a job");
+        let job = cluster.scheduler.engine().and_then(|engine| engine.job(job)).expect("it");
+        assert_eq!(job.history.saved_ms, (60 - lost) * MINUTE_MS);
+        cluster.pass((alone - 1) * MINUTE_MS);
+        cluster.create("b1", of_job("b", 4, ""));
+        cluster.run();
+        assert!(cluster.evict().is_empty(), "{reported:?}");
+        cluster.pass(2 * MINUTE_MS);
+        cluster.run();
+        assert_eq!(cluster.evict(), ["train-y"], "{reported:?}");
+    }
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_read_is_reported_by_a_running_pod() {
+    let mut cluster = Cluster::of(1);
+    cluster.create("p", pod(1));
+    assert_eq!(cluster.run(), ["p"]);
+    cluster.reports();
+    for (value, reported) in [("10:00", 1), ("10:00", 0), ("2030-01-01T10:00:00Z", 0)] {
+        annotate(&mut cluster, "p", "dovetail.dev/last-checkpoint", value);
+        cluster.run();
+        let told = cluster.reports();
+        assert_eq!(told.len(), reported, "{told:?}");
+        assert!(told.iter().all(|told| told.contains("`10:00` is not a time")), "{told:?}");
+    }
+}
+
+/// A Job that is submitted again under the label of its run is the same piece of work: it keeps its
+/// history and its age, and its object says so to the next leader.
+#[test]
+fn a_run_that_is_submitted_again_keeps_its_history() {
+    let mut cluster = preempted_once_as(&[], None);
+    receipts(&mut cluster);
+    let of_run = |job: &str| {
+        let mut pod = of_job("a", 8, job);
+        pod["metadata"]["labels"]["dovetail.dev/run"] = json!("llm");
+        pod
+    };
+    let run = json!({"metadata": {"labels": {"dovetail.dev/run": "llm"}},
+        "spec": {"completions": 1}});
+    // The first attempt of the run is preempted as any other job.
+    cluster.delete(Kind::Pod, "blue", "train-y");
+    cluster.server.apply(JOB, "blue", "first", run.clone());
+    cluster.create("first-x", of_run("first"));
+    assert_eq!(cluster.run(), ["first-x"]);
+    let submitted = |cluster: &Cluster, pod: &str| {
+        let job = cluster.scheduler.world().pods().job_of("blue", pod).expect("a job");
+        cluster.scheduler.engine().and_then(|engine| engine.job(job)).expect("it").submit_ms
+    };
+    let first_ms = submitted(&cluster, "first-x");
+    assert_eq!(evicted_again(&mut cluster), ["first-x"]);
+    cluster.run();
+    let (said, _) = receipts(&mut cluster);
+    assert_eq!((said[0].0.as_str(), said[0].1.first_ms), ("first", first_ms));
+    // Its Job is gone, too, when another one is submitted.
+    cluster.delete(JOB, "blue", "first");
+    cluster.watch();
+    cluster.server.time = Some(time(cluster.now_ms + HOUR_MS));
+    cluster.server.apply(JOB, "blue", "second", run);
+    cluster.create("second-x", of_run("second"));
+    cluster.delete(Kind::Pod, "blue", "b1");
+    assert_eq!(cluster.run(), ["second-x"]);
+    assert_eq!((preemptions(&cluster, "second-x"), submitted(&cluster, "second-x")), (1, first_ms));
+    let (inherited, _) = receipts(&mut cluster);
+    let [(name, receipt)] = &inherited[..] else { panic!("{inherited:?}") };
+    assert_eq!((name.as_str(), receipt), ("second", &said[0].1));
+    let key = (JOB, "blue".to_owned(), "second".to_owned());
+    let says = receipt.annotations();
+    cluster.server.change(&key, |job| job["metadata"]["annotations"] = says.clone());
+    cluster.watch();
+    let next = next_leader(&mut cluster);
+    assert_eq!((preemptions(&next, "second-x"), submitted(&next, "second-x")), (1, first_ms));
 }
 
 #[test]

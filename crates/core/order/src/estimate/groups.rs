@@ -4,20 +4,34 @@ use dovetail_model::{Job, RunTimeGroup};
 
 /// The groups of a job, the widest first: all, its size, its owner, both, and the same work.
 pub(super) fn of(job: &Job) -> [RunTimeGroup; 5] {
-    let owner = match job.profile.owner.is_empty() {
-        true => &job.queue,
-        false => &job.profile.owner,
-    };
-    let owner = Some(owner.clone());
+    let owner = Some(owner(job));
     let gpus = Some(size(job));
-    let work = Some((pattern(&job.name), job.profile.image.clone(), models(job)));
+    let name = match job.profile.work.is_empty() {
+        true => &job.name,
+        false => &job.profile.work,
+    };
+    let work = Some((pattern(name), job.profile.image.clone(), models(job)));
     [
         RunTimeGroup::default(),
         RunTimeGroup { gpus, ..RunTimeGroup::default() },
         RunTimeGroup { owner: owner.clone(), ..RunTimeGroup::default() },
-        RunTimeGroup { owner: owner.clone(), gpus, work: None },
-        RunTimeGroup { owner, gpus, work },
+        RunTimeGroup { owner: owner.clone(), gpus, ..RunTimeGroup::default() },
+        RunTimeGroup { owner, gpus, work, stated: false },
     ]
+}
+
+/// The groups of a job that states its run time, the widest first: all such jobs, and those of its
+/// owner.
+pub(super) fn of_stated(job: &Job) -> [RunTimeGroup; 2] {
+    let all = RunTimeGroup { stated: true, ..RunTimeGroup::default() };
+    [all.clone(), RunTimeGroup { owner: Some(owner(job)), ..all }]
+}
+
+fn owner(job: &Job) -> String {
+    match job.profile.owner.is_empty() {
+        true => job.queue.clone(),
+        false => job.profile.owner.clone(),
+    }
 }
 
 /// GPUs of the whole job, rounded up to a power of two; 0 without any.

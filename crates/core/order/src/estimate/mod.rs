@@ -21,6 +21,7 @@
 //! | `groups` | which groups a job belongs to |
 //! | `limits` | what numbers of written tables may be |
 //! | `survival` | chances to end of a job, and quantiles of them |
+//! | `stated` | stated run times, corrected by how earlier ones came true |
 //! | `cohorts` | jobs that came together, and their chances |
 //! | `gittins` | the best of all times to spend on a job, from the chances to end at each length |
 //! | `overdue` | expected ends that have passed |
@@ -32,6 +33,7 @@ mod gittins;
 mod groups;
 mod limits;
 mod overdue;
+mod stated;
 mod survival;
 #[cfg(test)]
 mod tests;
@@ -45,6 +47,7 @@ use serde::{Deserialize, Serialize};
 pub use cohorts::Cohorts;
 pub use limits::{RunTimesError, check, check_cohorts};
 pub use overdue::raised_ms;
+use stated::Ratios;
 pub use survival::Survival;
 
 /// The longest run time of the bucket of one: jobs of one bucket are treated alike.
@@ -56,8 +59,12 @@ pub fn bucket_ms(run_ms: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EstimatesConfig {
-    /// Whether jobs that come without an estimate get a learned one.
+    /// Whether jobs that come without an estimate get a learned one, and those that state a run
+    /// time one that is corrected by how such statements came true.
     pub learn: bool,
+    /// Whether jobs get none before enough runs have ended, in the place of a guess.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_learned: bool,
 }
 
 impl EstimatesConfig {
@@ -85,7 +92,7 @@ type Table = BTreeMap<RunTimeGroup, RunTimeCounts>;
 /// What has been learned about run times.
 #[derive(Debug, Default)]
 pub struct RunTimes {
-    learns: bool,
+    config: EstimatesConfig,
     runs: u64,
     version: u64,
     published_ms: u64,
@@ -102,7 +109,7 @@ impl RunTimes {
             tables.published.clone_from(&tables.next);
         }
         Self {
-            learns: config.learn,
+            config,
             runs: tables.runs,
             version: tables.version,
             published_ms: tables.published_ms,
@@ -114,7 +121,7 @@ impl RunTimes {
     /// All of it as plain data; `None` where nothing is learned.
     pub fn tables(&self) -> Option<RunTimeTables> {
         let list = |table: &Table| table.iter().map(|(g, c)| (g.clone(), c.clone())).collect();
-        self.learns.then(|| RunTimeTables {
+        self.learns().then(|| RunTimeTables {
             runs: self.runs,
             version: self.version,
             published_ms: self.published_ms,
@@ -123,15 +130,40 @@ impl RunTimes {
         })
     }
 
+    /// Whether anything is learned.
+    pub fn learns(&self) -> bool {
+        self.config.learn
+    }
+
+    /// Whether enough runs have ended to say more than a guess.
+    fn is_learned(&self) -> bool {
+        self.published.get(&RunTimeGroup::default()).is_some_and(|all| {
+            let runs: u32 = all.buckets.iter().map(|(_, ended, _)| ended / RUN_WEIGHT).sum();
+            u64::from(runs) >= LEARNED_FROM
+        })
+    }
+
+    /// What is expected of a job from now on: what it brings; corrected, if it states a run time;
+    /// learned, if it brings nothing. A job that is described again keeps what was expected
+    /// `before`, unless it states something else.
+    pub fn expected(&self, job: &Job, before: Option<&Job>) -> Option<Estimate> {
+        if !self.learns() {
+            return job.estimate;
+        }
+        let before = before.filter(|before| before.profile.stated_ms == job.profile.stated_ms);
+        let before = before.and_then(|before| before.estimate);
+        match (job.profile.stated_ms, job.estimate) {
+            (None, Some(brought)) => Some(brought),
+            (None, None) => before.or_else(|| self.estimate(job)),
+            (Some(stated_ms), _) => before.or_else(|| Some(self.ratios(job).corrected(stated_ms))),
+        }
+    }
+
     /// The estimate of a job that brings none; `None` where nothing is learned.
     pub fn estimate(&self, job: &Job) -> Option<Estimate> {
         let survival = self.survival(job)?;
         let (p50_ms, p90_ms) = (survival.quantile_ms(0.5, 0), survival.quantile_ms(0.9, 0));
-        let is_learned = self.published.get(&RunTimeGroup::default()).is_some_and(|all| {
-            let runs: u32 = all.buckets.iter().map(|(_, ended, _)| ended / RUN_WEIGHT).sum();
-            u64::from(runs) >= LEARNED_FROM
-        });
-        let source = match is_learned {
+        let source = match self.is_learned() {
             true => EstimateSource::History,
             false => EstimateSource::Default,
         };
@@ -140,24 +172,30 @@ impl RunTimes {
 
     /// The chances of a job to run for how long; `None` where nothing is learned.
     pub fn survival(&self, job: &Job) -> Option<Survival> {
-        self.learns.then(|| {
-            groups::of(job).iter().fold(Survival::prior(), |wider, group| {
-                match self.published.get(group) {
-                    Some(counts) => wider.narrowed(counts),
-                    None => wider,
-                }
-            })
+        let is_known = self.learns() && (!self.config.only_learned || self.is_learned());
+        is_known.then(|| self.narrowed(Survival::prior(), &groups::of(job)))
+    }
+
+    /// How many times the stated run time such a job takes.
+    fn ratios(&self, job: &Job) -> Ratios {
+        Ratios(self.narrowed(Ratios::as_stated(), &groups::of_stated(job)))
+    }
+
+    fn narrowed(&self, widest: Survival, groups: &[RunTimeGroup]) -> Survival {
+        groups.iter().fold(widest, |wider, group| match self.published.get(group) {
+            Some(counts) => wider.narrowed(counts),
+            None => wider,
         })
     }
 
     /// A run is over. It says how long such jobs run if it completed; otherwise only that they run
     /// for longer.
     pub fn observe(&mut self, job: &Job, ran_ms: u64, completed: bool) {
-        if !self.learns {
+        if !self.learns() {
             return;
         }
         self.runs += 1;
-        for group in groups::of(job) {
+        for (group, ran_ms) in counted(job, ran_ms) {
             let counts = self.next.entry(group).or_default();
             add(counts, ran_ms, completed);
             counts.last_seen = self.runs;
@@ -173,7 +211,7 @@ impl RunTimes {
     /// Whether the next version is to be published.
     pub fn is_due(&self, now_ms: u64) -> bool {
         let next_ms = self.published_ms.saturating_add(PUBLISH_EVERY_MS);
-        self.learns && (now_ms >= next_ms || self.runs <= PUBLISH_EACH_BELOW)
+        self.learns() && (now_ms >= next_ms || self.runs <= PUBLISH_EACH_BELOW)
     }
 
     /// Publishes a version. `running` are the jobs that run, each with how long it has so far: such
@@ -183,11 +221,21 @@ impl RunTimes {
         self.published_ms = now_ms;
         self.published = self.next.clone();
         for (job, ran_ms) in running {
-            for group in groups::of(job) {
+            for (group, ran_ms) in counted(job, ran_ms) {
                 add(self.published.entry(group).or_default(), ran_ms, false);
             }
         }
     }
+}
+
+/// The groups of a run, each with what it counts as there.
+fn counted(job: &Job, ran_ms: u64) -> impl Iterator<Item = (RunTimeGroup, u64)> {
+    let of_stated = job.profile.stated_ms.map(|stated_ms| {
+        let ratio = stated::ratio(ran_ms, stated_ms);
+        groups::of_stated(job).map(|group| (group, ratio))
+    });
+    let by_time = groups::of(job).map(|group| (group, ran_ms));
+    by_time.into_iter().chain(of_stated.into_iter().flatten())
 }
 
 fn add(counts: &mut RunTimeCounts, ran_ms: u64, completed: bool) {

@@ -9,6 +9,10 @@ const STEP_MS: u64 = 60_000;
 /// The expected run time of a job that has run for `age_ms`, longer than was expected: by what was
 /// learned the median of those that get there, else half as long again.
 pub fn raised_ms(run_times: &RunTimes, job: &Job, age_ms: u64) -> u64 {
+    if let Some(stated_ms) = job.profile.stated_ms.filter(|_| run_times.learns()) {
+        let median_ms = run_times.ratios(job).median_beyond_ms(stated_ms, age_ms);
+        return median_ms.max(age_ms.saturating_add(STEP_MS));
+    }
     let learned = run_times.survival(job).map(|survival| survival.quantile_ms(0.5, age_ms));
     learned.unwrap_or_else(|| age_ms.saturating_add(STEP_MS).max(age_ms.saturating_add(age_ms / 2)))
 }

@@ -31,6 +31,13 @@ impl Survival {
         Self(chances)
     }
 
+    /// Nothing ends before this bucket, and all that gets there ends in it.
+    pub(super) fn all_ending_in(mut self, bucket: usize) -> Self {
+        self.0[..bucket].fill(0.0);
+        self.0[bucket] = 1.0;
+        self
+    }
+
     /// The chances of a narrower group: those of this one, as if they were known from
     /// [`WIDER_RUNS`] runs, together with its own runs.
     pub(super) fn narrowed(mut self, counts: &RunTimeCounts) -> Self {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dovetail_model::job::EstimateSource;
 use dovetail_model::{Job, JobId, RunProfile};
 
 use super::{EstimatesConfig, RunTimes, raised_ms};
@@ -9,13 +10,14 @@ use super::{EstimatesConfig, RunTimes, raised_ms};
 const SECOND_MS: u64 = 1_000;
 
 fn job(owner: &str, number: u64) -> Job {
-    let profile = RunProfile { owner: owner.to_owned(), image: String::new() };
+    let profile = RunProfile { owner: owner.to_owned(), ..RunProfile::default() };
     Job { profile, ..Job::single(JobId(number), &format!("job-{number}"), 0, Arc::default()) }
 }
 
 /// What is learned from runs of a job: how long each took, and whether it completed.
 fn learned(runs: impl IntoIterator<Item = (Job, u64, bool)>) -> RunTimes {
-    let mut times = RunTimes::new(EstimatesConfig { learn: true }, None);
+    let mut times =
+        RunTimes::new(EstimatesConfig { learn: true, ..EstimatesConfig::default() }, None);
     for (job, ran_ms, completed) in runs {
         times.observe(&job, ran_ms, completed);
     }
@@ -54,6 +56,55 @@ fn an_owner_with_few_runs_is_expected_to_be_like_the_others() {
     assert!(p50_after(0) < 900 * SECOND_MS);
     assert!(p50_after(1) < 900 * SECOND_MS);
     assert!((7_000 * SECOND_MS..9_000 * SECOND_MS).contains(&p50_after(20)), "{}", p50_after(20));
+}
+
+/// A job that states an hour.
+fn stated(owner: &str, number: u64) -> Job {
+    let mut job = job(owner, number);
+    job.profile.stated_ms = Some(3_600 * SECOND_MS);
+    job
+}
+
+#[test]
+fn stated_run_times_are_believed_as_far_as_those_of_their_owner_came_true() {
+    let expected = |runs: Vec<(Job, u64, bool)>, owner: &str| {
+        let estimate = learned(runs).expected(&stated(owner, 99), None).expect("it is stated");
+        assert_eq!(estimate.source, EstimateSource::User);
+        [estimate.p50_ms / SECOND_MS, estimate.p90_ms / SECOND_MS]
+    };
+    assert_eq!(expected(Vec::new(), "a"), [3_600, 3_600]);
+    let exact = (0..20).map(|number| (stated("a", number), 3_600 * SECOND_MS, true));
+    assert_eq!(expected(exact.clone().collect(), "a"), [3_600, 3_600]);
+    // Owner b states four times what it needs, and now and then too little.
+    let padded = (0..20).map(|at| (stated("b", at), if at % 5 == 0 { 7_200 } else { 900 }));
+    let padded = padded.map(|(job, seconds)| (job, seconds * SECOND_MS, true));
+    let both: Vec<_> = exact.chain(padded).collect();
+    assert_eq!(expected(both.clone(), "b"), [900, 7_200]);
+    let of_a = expected(both, "a");
+    assert_eq!(of_a[0], 3_600, "{of_a:?}");
+    // Runs that were stopped shorten nothing.
+    let stopped = (0..50).map(|number| (stated("a", number), SECOND_MS, false));
+    assert_eq!(expected(stopped.collect(), "a"), [3_600, 3_600]);
+}
+
+#[test]
+fn only_what_was_learned_is_expected_where_guesses_are_not_wanted() {
+    let config = EstimatesConfig { learn: true, only_learned: true };
+    let mut times = RunTimes::new(config, None);
+    for number in 0..8 {
+        assert_eq!(times.expected(&job("a", 9), None), None, "{number}");
+        times.observe(&job("a", number), 600 * SECOND_MS, true);
+        times.publish(0, std::iter::empty());
+    }
+    let estimate = times.expected(&job("a", 9), None).expect("it is learned");
+    assert_eq!(estimate.source, EstimateSource::History);
+    let mut described = Job { estimate: Some(estimate), ..job("a", 9) };
+    (8..99).for_each(|number| times.observe(&job("a", number), 9_000 * SECOND_MS, true));
+    times.publish(0, std::iter::empty());
+    assert_ne!(times.expected(&job("a", 9), None), Some(estimate));
+    assert_eq!(times.expected(&job("a", 9), Some(&described)), Some(estimate));
+    described.profile.stated_ms = Some(SECOND_MS);
+    assert_ne!(times.expected(&job("a", 9), Some(&described)), Some(estimate));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use dovetail_model::{Action, Event, JobId, Node, NodeName, Owner, Phase, Plan};
 
 use super::Engine;
 use super::error::EngineError;
+use super::events::note_checkpoint;
 use super::placement::Search;
 use crate::reserve::Calendar;
 use dovetail_policy::named::{self, PolicySpec};
@@ -62,7 +63,7 @@ impl Engine {
             Event::Adopted { job, holdings } => books.adopt_running(*job, &holdings)?,
             Event::Confirmed { pod } => books.jobs.confirm(state, pod)?,
             Event::BindFailed { pod } => books.fail_bind(pod, plan)?,
-            Event::PodEnded { pod } => books.end_pod(pod, plan)?,
+            Event::PodEnded { pod, how } => books.end_pod(pod, how, plan)?,
             Event::HeldChanged(holding) => books.change_held(&holding)?,
             Event::Ended { job, how } => books.end_as(job, how, plan)?,
             Event::Ending { job, expected_end_ms } => {
@@ -71,6 +72,7 @@ impl Engine {
                     state.holdings.set_phase(*id, Phase::Releasing { expected_end_ms });
                 }
             }
+            Event::Checkpointed { job, at_ms } => note_checkpoint(books, job, at_ms)?,
             Event::ForeignHeld(holding) => {
                 if matches!(holding.owner, Owner::Foreign(_)) {
                     books.placement.note_late(holding.phase);
@@ -78,9 +80,8 @@ impl Engine {
                 books.kept.foreign.hold(&mut books.placement.state, *holding);
             }
             Event::ForeignReleased { name } => {
-                if let Some(id) = books.kept.foreign.forget(&name) {
-                    state.remove_holding(id);
-                }
+                let held = books.kept.foreign.forget(&name);
+                held.into_iter().for_each(|id| drop(state.remove_holding(id)));
             }
             Event::CountsChanged { owner, counts_into } => {
                 books.change_counts(owner, &counts_into)?;

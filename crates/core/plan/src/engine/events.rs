@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dovetail_model::{Action, Holding, HowEnded, Job, JobId, Owner, Plan, PodId};
+use dovetail_model::{Action, Holding, HowEnded, Job, JobId, Owner, Phase, Plan, PodId};
 
 use super::books::{Books, counts_all_queues};
 use super::error::EngineError;
@@ -34,7 +34,7 @@ impl Books {
             // succeed.
             state.helped |= Help::HELD;
         }
-        job.estimate = job.estimate.or_else(|| self.run_times.estimate(&job));
+        job.estimate = self.run_times.expected(&job, None);
         if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&job.queue);
         }
@@ -48,9 +48,10 @@ impl Books {
     }
 
     /// A job that waits is described anew; it keeps nothing but its identity.
-    pub(super) fn change_job(&mut self, job: Job, plan: &mut Plan) -> Result<(), EngineError> {
+    pub(super) fn change_job(&mut self, mut job: Job, plan: &mut Plan) -> Result<(), EngineError> {
         let id = job.id;
         let record = self.jobs.records.get(&id).ok_or(EngineError::UnknownJob { job: id })?;
+        job.estimate = self.run_times.expected(&job, Some(&record.job));
         record.place.ok_or(EngineError::NotWaiting { job: id })?;
         if !job.pod_sets.iter().any(|set| set.min > 0) {
             return Err(EngineError::EmptyJob { name: job.name });
@@ -95,13 +96,16 @@ impl Books {
         unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
         let gang = Arc::new(Gang::of(state, &unplaced)?);
         job.start_ms.get_or_insert(self.placement.now_ms);
+        job.estimate = self.run_times.expected(&job, None);
         let (job_id, queue) = (job.id, job.queue.clone());
         if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&queue);
         }
         self.jobs.records.insert(job_id, JobRecord::new(job, gang));
         for holding in holdings {
-            if let (Owner::Pod(pod), Some(id)) = (&holding.owner, state.add_holding(holding)) {
+            let mut holding = holding.clone();
+            expect_end(&mut holding, &self.jobs.records[&job_id].job, &self.run_times);
+            if let (Owner::Pod(pod), Some(id)) = (&holding.owner, state.add_holding(&holding)) {
                 self.jobs.adopt(state, *pod, id);
             }
         }
@@ -167,7 +171,12 @@ impl Books {
     }
 
     /// A pod holds nothing any more; with its last pod a job is over.
-    pub(super) fn end_pod(&mut self, pod: PodId, plan: &mut Plan) -> Result<(), EngineError> {
+    pub(super) fn end_pod(
+        &mut self,
+        pod: PodId,
+        how: HowEnded,
+        plan: &mut Plan,
+    ) -> Result<(), EngineError> {
         let placement = &mut self.placement;
         self.jobs.held_by(&placement.state, pod)?;
         let record = &self.jobs.records[&pod.job];
@@ -181,7 +190,7 @@ impl Books {
             self.jobs.note_others_of(&mut self.placement.state, pod.job);
         }
         match is_last {
-            true => self.end_as(pod.job, HowEnded::Completed, plan),
+            true => self.end_as(pod.job, how, plan),
             false => Ok(()),
         }
     }
@@ -206,7 +215,16 @@ impl Books {
 
     /// What a pod holds is another amount, or elsewhere, or ending.
     pub(super) fn change_held(&mut self, holding: &Holding) -> Result<(), EngineError> {
-        let phase = self.jobs.change_held(&mut self.placement.state, holding)?;
+        let mut holding = holding.clone();
+        if let (true, Phase::Held { expected_end_ms }, Owner::Pod(pod)) =
+            (self.run_times.learns(), &mut holding.phase, &holding.owner)
+        {
+            // That of the engine counts, which may have been raised.
+            let state = &self.placement.state;
+            let held = state.holdings.get(self.jobs.held_by(state, *pod)?);
+            *expected_end_ms = held.phase.expected_end_ms().or(*expected_end_ms);
+        }
+        let phase = self.jobs.change_held(&mut self.placement.state, &holding)?;
         if let (Owner::Pod(pod), true) = (&holding.owner, self.preempts) {
             self.jobs.note_others_of(&mut self.placement.state, pod.job);
         }
@@ -233,6 +251,34 @@ impl Books {
         };
         state.set_counts(id, counts_into);
         Ok(())
+    }
+}
+
+/// What a job did until its newest checkpoint is not lost any more: others may preempt it that might
+/// not before.
+pub(super) fn note_checkpoint(
+    books: &mut Books,
+    job: JobId,
+    at_ms: u64,
+) -> Result<(), EngineError> {
+    let Books { jobs, turns, placement, .. } = books;
+    let record = jobs.records.get_mut(&job).ok_or(EngineError::UnknownJob { job })?;
+    let last = &mut record.job.interruption.last_checkpoint_ms;
+    *last = (*last).max(Some(at_ms));
+    if let Some(turns) = turns.as_mut().filter(|turns| turns.has_running(job))
+        && turns.run(&record.job, placement.now_ms)
+    {
+        jobs.note_others_of(&mut placement.state, job);
+    }
+    Ok(())
+}
+
+/// What a pod of a job holds is expected to be free when its job is expected to have ended.
+pub(super) fn expect_end(holding: &mut Holding, job: &Job, run_times: &RunTimes) {
+    if let (true, Phase::Held { expected_end_ms }) = (run_times.learns(), &mut holding.phase) {
+        let end_ms = job.start_ms.zip(job.expected_attempt_ms());
+        let end_ms = end_ms.map(|(start_ms, lasts_ms)| start_ms.saturating_add(lasts_ms));
+        *expected_end_ms = end_ms.or(*expected_end_ms);
     }
 }
 

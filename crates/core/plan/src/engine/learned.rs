@@ -1,10 +1,14 @@
 //! What an engine has learned, for another engine of the same cluster.
 
+use std::collections::BTreeMap;
+
 use dovetail_model::cohort::Cohorts;
-use dovetail_model::{RunTimeTables, Snapshot};
+use dovetail_model::{Job, JobId, Owner, RunTimeTables, Snapshot};
 use dovetail_order::book::TurnBook;
+use dovetail_order::estimate::RunTimes;
 use dovetail_policy::learn::Learnt;
 
+use super::events::expect_end;
 use super::{Engine, EngineConfig};
 
 /// What an engine has learned from the jobs that came and ended. Nothing is known by default.
@@ -29,6 +33,21 @@ impl Learned {
         }
     }
 
+    /// Jobs of a world are expected to run for as long as those before them.
+    fn expect(&self, config: &EngineConfig, world: &mut Snapshot) {
+        let run_times = RunTimes::new(config.estimates, self.run_times.as_ref());
+        for job in &mut world.jobs {
+            job.estimate = run_times.expected(job, None);
+        }
+        let jobs: BTreeMap<JobId, &Job> = world.jobs.iter().map(|job| (job.id, job)).collect();
+        for holding in &mut world.holdings {
+            let Owner::Pod(pod) = &holding.owner else { continue };
+            if let Some(job) = jobs.get(&pod.job) {
+                expect_end(holding, job, &run_times);
+            }
+        }
+    }
+
     /// An engine of this configuration over this world goes on from here.
     pub fn go_on(&self, config: &mut EngineConfig, world: &mut Snapshot) {
         if let Some(policy) = &self.policy {
@@ -36,6 +55,7 @@ impl Learned {
         }
         if self.run_times.is_some() {
             world.run_times.clone_from(&self.run_times);
+            self.expect(config, world);
         }
         if self.cohorts.is_some() {
             world.cohorts.clone_from(&self.cohorts);

@@ -92,9 +92,15 @@ pub(super) fn mixed(seed: u64, number: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// A number between 0 and 1 for a job, both excluded.
-pub(super) fn share(seed: u64, job: JobId) -> f64 {
-    ((mixed(seed, job.0) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+/// A number between 0 and 1 for the job of a number, both excluded.
+pub(super) fn share(seed: u64, number: u64) -> f64 {
+    ((mixed(seed, number) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+}
+
+/// A number for a name (FNV-1a).
+pub(super) fn number_of(name: &str) -> u64 {
+    let mixed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, mixed)
 }
 
 #[cfg(test)]
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn shares_are_spread_evenly() {
-        let shares: Vec<f64> = (0..10_000).map(|job| share(7, JobId(job))).collect();
+        let shares: Vec<f64> = (0..10_000).map(|job| share(7, job)).collect();
         for tenth in 1..10 {
             let below = shares.iter().filter(|share| **share < f64::from(tenth) / 10.0).count();
             assert!(below.abs_diff(1_000 * tenth as usize) < 150, "{tenth}: {below}");

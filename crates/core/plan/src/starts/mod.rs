@@ -44,11 +44,14 @@ pub struct Foresight {
     pub max_steps: u64,
     /// Where the random numbers start.
     pub seed: u64,
+    /// They follow the names of jobs: an engine that knows the same jobs by other numbers forecasts
+    /// the same.
+    pub by_name: bool,
 }
 
 impl Default for Foresight {
     fn default() -> Self {
-        Self { draws: 19, max_steps: 200_000, seed: 0 }
+        Self { draws: 19, max_steps: 200_000, seed: 0, by_name: false }
     }
 }
 
@@ -80,6 +83,10 @@ impl Foresight {
             return Vec::new();
         }
         let chances = Chances::of(&world, &engine.books.run_times);
+        let names: BTreeMap<JobId, u64> = match self.by_name {
+            true => world.jobs.iter().map(|job| (job.id, chance::number_of(&job.name))).collect(),
+            false => BTreeMap::new(),
+        };
         let draws = if chances.are_certain() { 0 } else { u64::from(self.draws) };
         let most_steps = self.max_steps / (draws + 1);
         let play = |shares: &dyn Fn(JobId) -> f64| {
@@ -100,7 +107,7 @@ impl Foresight {
             0 => take(&medians),
             _ => (0..draws).for_each(|draw| {
                 let seed = chance::mixed(self.seed, draw);
-                take(&play(&|job| chance::share(seed, job)));
+                take(&play(&|job| chance::share(seed, names.get(&job).copied().unwrap_or(job.0))));
             }),
         }
         let plays = draws.max(1);
@@ -123,8 +130,35 @@ impl Foresight {
     }
 }
 
-/// The time by which a percentage of the plays have started a job, of its sorted starts.
-fn reached(starts: &[u64], plays: u64, percent: u64) -> Option<u64> {
+/// The starts of one play.
+#[derive(Clone, Debug, Default)]
+pub struct OnePlay {
+    /// When each job starts that it reaches.
+    pub starts: Vec<(JobId, u64)>,
+    /// No run time is drawn at random: another play comes to the same.
+    pub is_certain: bool,
+}
+
+impl Foresight {
+    /// One of the plays with run times drawn at random, for whoever makes them one at a time. It
+    /// may take all steps.
+    pub fn play_once(&self, engine: &Engine, draw: u64) -> OnePlay {
+        let world = engine.snapshot();
+        let chances = Chances::of(&world, &engine.books.run_times);
+        let is_certain = chances.are_certain();
+        let seed = chance::mixed(self.seed, draw);
+        let share = |job: JobId| if is_certain { 0.5 } else { chance::share(seed, job.0) };
+        let run_ms = |job: JobId| chances.run_ms(job, share(job));
+        let Some(copy) = copy_of(engine, &world) else { return OnePlay::default() };
+        let played = Play::new(copy, &world, &run_ms, self.max_steps).run();
+        let starts = played.starts.into_iter().map(|(job, start)| (job, start.at_ms));
+        OnePlay { starts: starts.collect(), is_certain }
+    }
+}
+
+/// The time by which a percentage of the plays have started a job, of its sorted starts; `None` is
+/// unknown.
+pub fn reached(starts: &[u64], plays: u64, percent: u64) -> Option<u64> {
     let needed = (plays * percent).div_ceil(100).max(1);
     starts.get(needed as usize - 1).copied()
 }

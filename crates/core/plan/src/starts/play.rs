@@ -152,7 +152,7 @@ impl<'p> Play<'p> {
                 let is_held = self.engine.list().pods_of(pod.job).contains(&pod);
                 is_held.then(|| {
                     self.note_leaving(pod.job);
-                    Event::PodEnded { pod }
+                    Event::pod_ended(pod)
                 })
             }
             Due::Foreign(name) => Some(Event::ForeignReleased { name }),
@@ -211,7 +211,7 @@ impl<'p> Play<'p> {
         for (id, pods) in victims {
             self.note_leaving(id);
             if pods.len() < self.engine.list().pods_of(id).len() {
-                events.extend(pods.into_iter().map(|pod| Event::PodEnded { pod }));
+                events.extend(pods.into_iter().map(Event::pod_ended));
                 continue;
             }
             let Some(job) = self.engine.job(id) else { continue };

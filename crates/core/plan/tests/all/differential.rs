@@ -35,7 +35,10 @@ impl Twins {
             max_index_bytes: [1 << 20, 1][usize::from(recipe.config[5] % 2)],
             preemption: recipe::preempting(recipe),
             turns: drive::turns(recipe),
-            estimates: EstimatesConfig { learn: recipe.config[7] & 4 != 0 },
+            estimates: EstimatesConfig {
+                learn: recipe.config[7] & 4 != 0,
+                only_learned: recipe.config[7] & 12 == 12,
+            },
             reserve: ReserveConfig {
                 heads: [0, 0, 1, 3][usize::from(recipe.config[7] / 8) % 4],
                 lent_percent: [100, 50][usize::from(recipe.config[7] / 32) % 2],

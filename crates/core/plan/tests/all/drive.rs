@@ -184,6 +184,10 @@ impl History {
                 self.away.extend(how.runs_again().then_some(job.0));
                 Event::Ended { job, how }
             }
+            31 if !known.is_empty() && choose.below(2) == 0 => Event::Checkpointed {
+                job: known[choose.below(known.len())],
+                at_ms: self.now_ms.saturating_sub(choose.among(&[0, 1, 5])),
+            },
             21 if !known.is_empty() => Event::Ending {
                 job: known[choose.below(known.len())],
                 expected_end_ms: choose.among(&[None, Some(self.now_ms + 5)]),
@@ -284,7 +288,9 @@ impl History {
         match kind {
             1 => Event::Confirmed { pod },
             2 => Event::BindFailed { pod },
-            3 => Event::PodEnded { pod },
+            3 => {
+                Event::PodEnded { pod, how: choose.among(&[HowEnded::Completed, HowEnded::Failed]) }
+            }
             _ => {
                 holding.resources.cpu_milli = choose.among(&[100, 1000, 9000]);
                 holding.counts_into = recipe::selectors(choose);

@@ -427,7 +427,7 @@ fn run(case: &Case, config: &EngineConfig) -> Result<(Vec<u64>, u64), String> {
     // Who was leaving has left.
     for holding in &snapshot.holdings {
         if let (Owner::Pod(pod), Phase::Releasing { .. }) = (&holding.owner, holding.phase) {
-            events.push(Event::PodEnded { pod: *pod });
+            events.push(Event::pod_ended(*pod));
         }
     }
     let (mut evicted, mut quiet, mut now_ms) = (0, 0, 1_000_000);
@@ -449,7 +449,7 @@ fn run(case: &Case, config: &EngineConfig) -> Result<(Vec<u64>, u64), String> {
                         evicted += pods.len() as u64;
                         running[number] -= pods.len() as u64;
                         if running[number] > 0 {
-                            events.extend(pods.into_iter().map(|pod| Event::PodEnded { pod }));
+                            events.extend(pods.into_iter().map(Event::pod_ended));
                             continue;
                         }
                         events.push(Event::Ended { job: job_id, how: HowEnded::Preempted });

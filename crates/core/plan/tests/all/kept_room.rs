@@ -114,7 +114,7 @@ fn who_stops_others_beside_its_room_has_both() {
     let victim = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
     assert_eq!(victims, Some(vec![victim]));
     assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), [""; 0]);
-    let freed = world.step(Event::PodEnded { pod: victim });
+    let freed = world.step(Event::pod_ended(victim));
     assert_eq!(nodes_of(&freed), ["a"]);
     assert!(matches!(freed.actions[0], Action::Bind { pod, .. } if pod.job == JobId(2)));
 }
@@ -200,7 +200,7 @@ fn room_and_victims_together_make_place_for_a_gang() {
     let victim = PodId { job: JobId(1), pod_set: 0, ordinal: 0 };
     assert_eq!((given_up(&pair), stopped(&pair)), (vec!["kept"], vec![victim]));
     assert_eq!(nodes_of(&world.submit(|_| {}, asks(whole(1)))), [""; 0], "it is kept for the pair");
-    assert_eq!(nodes_of(&world.step(Event::PodEnded { pod: victim })), ["a", "b"]);
+    assert_eq!(nodes_of(&world.step(Event::pod_ended(victim))), ["a", "b"]);
 }
 
 /// What leaves anyway suffices: nothing is given up, and nobody stopped.

@@ -399,7 +399,7 @@ fn is_as_searched(small: &Small) -> Result<(), TestCaseError> {
     judged(judge, &mut engine, Event::Submitted(Box::new(thief)))?;
     for (job, pod) in &victims {
         let pod = PodId { job: JobId(*job as u64), pod_set: 0, ordinal: *pod as u32 };
-        started += starts(&judged(judge, &mut engine, Event::PodEnded { pod })?, 900);
+        started += starts(&judged(judge, &mut engine, Event::pod_ended(pod))?, 900);
     }
     prop_assert_eq!(started, pods, "the job starts when its victims have left");
     prop_assert!(engine.snapshot().claims.is_empty());

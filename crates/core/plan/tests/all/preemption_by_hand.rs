@@ -37,7 +37,7 @@ impl World {
     }
 
     fn pod_ends(&mut self, job: u64, ordinal: u32) -> Plan {
-        self.step(Event::PodEnded { pod: pod(job, ordinal) })
+        self.step(Event::pod_ended(pod(job, ordinal)))
     }
 }
 
@@ -468,6 +468,6 @@ fn a_restart_remembers_what_is_kept() {
     assert_eq!(again.engines[0].snapshot(), snapshot);
     // Job 2 is there already, as far as the names of this world go.
     again.step(Event::Tick);
-    let plan = again.step(Event::PodEnded { pod: pod(1, 0) });
+    let plan = again.step(Event::pod_ended(pod(1, 0)));
     assert!(matches!(plan.actions[..], [Action::Bind { pod, .. }] if pod.job == JobId(2)));
 }

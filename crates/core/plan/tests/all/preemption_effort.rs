@@ -85,13 +85,13 @@ fn what_cannot_be_is_not_looked_for_again_and_again() {
     for node in 0..100 {
         let end = |engine: &mut Engine, index: u64| {
             let pod = PodId { job: JobId(node * PER_NODE + index), pod_set: 0, ordinal: 0 };
-            engine.step(Batch::pending(Event::PodEnded { pod }), 20_000).expect("a pod that runs");
+            engine.step(Batch::pending(Event::pod_ended(pod)), 20_000).expect("a pod that runs");
         };
         end(&mut engine, 1);
         assert_eq!(cycle(&mut engine), (0, SearchEffort::default()));
     }
     // Without the protected pod there is a way.
     let pod = PodId { job: JobId(7 * PER_NODE), pod_set: 0, ordinal: 0 };
-    engine.step(Batch::pending(Event::PodEnded { pod }), 20_000).expect("a pod that runs");
+    engine.step(Batch::pending(Event::pod_ended(pod)), 20_000).expect("a pod that runs");
     assert_eq!(cycle(&mut engine).0, 1);
 }

@@ -10,10 +10,9 @@ use super::feed::running::Running;
 use super::gangs::LostMembers;
 use super::index::Index;
 use super::key::PodKey;
-use super::objects::Objects;
 use super::objects::exempt::{self, Exempt};
 use super::objects::pods::{Pause, Slot};
-use super::objects::receipts::Account;
+use super::objects::receipts::{self, RememberedBy};
 use super::objects::reported::Reported;
 use dovetail_translate::{NotYet, Receipt};
 
@@ -144,13 +143,10 @@ impl World {
         self.index.objects.exempt.preemptors.remove(&job);
     }
 
-    /// Notes one more preemption of pods of an object: what it is to say, all of them together;
-    /// `None` if it is gone.
-    pub fn note_preempted(&mut self, account: &Account, one: Receipt) -> Option<Receipt> {
-        let Account { kind, namespace, name, uid } = account;
-        let Objects { descriptions, receipts, .. } = &mut self.index.objects;
-        let meta = descriptions.meta(*kind, namespace, name).filter(|meta| meta.uid == *uid)?;
-        Some(receipts.note(account, meta, one))
+    /// Notes one more preemption of pods, or none: what their object is to say, all of them
+    /// together; `None` if that is nothing new, or it is gone.
+    pub fn note_preempted(&mut self, by: &RememberedBy, one: Receipt) -> Option<Receipt> {
+        receipts::note(&mut self.index.objects, by, one)
     }
 
     /// Joins gangs again that run with pods apart from their job, unless something is under way

@@ -42,6 +42,7 @@ impl Index {
             Object::Strange(kind, strange) => self.put_unreadable(kind, strange),
             object => {
                 DeviceChanges::of(&mut self.objects).note(&object);
+                self.objects.receipts.take(object.meta());
                 self.objects.put(object);
             }
         }
@@ -139,9 +140,10 @@ impl Index {
         self.objects.dirty.pods.insert(slot);
     }
 
-    /// Says of a waiting pod of ours that how long it runs cannot be read, if that is new.
+    /// Says of a pod of ours that its annotations cannot be read, if that is new. Pods that ran
+    /// before this leader have said it to another one.
     fn report_run_time(&mut self, known: Option<Slot>, pod: &Pod) {
-        if !pod.node.is_empty() || !self.objects.is_ours(pod) {
+        if !pod.node.is_empty() && known.is_none() || !self.objects.is_ours(pod) {
             return;
         }
         let Some(problem) = unreadable_run_time(pod) else { return };

@@ -50,7 +50,7 @@ use objects::Objects;
 pub use objects::decisions::{Bind, Decision, Decisions, GangDecision, Stage};
 pub use objects::exempt::Exempt;
 use objects::listing::Listings;
-pub use objects::receipts::Account;
+pub use objects::receipts::{Account, RememberedBy, RunName};
 pub use readings::decided::DECISION;
 pub use report::{
     Gathering, Report, group_waits_for_volumes, how_many, waits_for_devices, waits_for_members,

@@ -232,8 +232,8 @@ pub enum Report {
         /// not.
         is_repeat: bool,
     },
-    /// How long a pod of ours runs cannot be read: it is placed as if it did not say.
-    #[error("pod {pod}: {problem}: it is placed as if it had no such annotation")]
+    /// How long a pod of ours runs, or what stopping it costs, cannot be read: it counts as absent.
+    #[error("pod {pod}: {problem}: the annotation is ignored")]
     RunTimeUnreadable {
         pod: PodKey,
         /// What is wrong, with the name of the annotation.

@@ -245,10 +245,10 @@ impl Note {
         Self { kind: Kind::Pod, about: pod, is_warning: true, reason, action, text, at_ms, tag }
     }
 
-    /// How long a pod runs cannot be read.
+    /// How long a pod runs, or what stopping it costs, cannot be read.
     pub fn run_time_unreadable(about: PodKey, problem: &str, at_ms: u64) -> Self {
         let (reason, action) = ("UnreadableRunTime", "Scheduling");
-        let text = format!("{problem}: the pod is placed as if it had no such annotation");
+        let text = format!("{problem}: the annotation is ignored");
         let (kind, is_warning, tag) = (Kind::Pod, true, problem.to_owned());
         Self { kind, about, is_warning, reason, action, text, at_ms, tag }
     }

@@ -60,7 +60,7 @@ pub(super) fn line(now_ms: u64, scheduler: &mut Scheduler) -> Vec<InLine> {
             priority: job.priority,
             pods: job.pod_sets.iter().map(|set| set.min.saturating_sub(set.present)).sum(),
             gpu_milli: job.min_gpu_milli(),
-            waited_ms: now_ms.saturating_sub(job.submit_ms),
+            waited_ms: now_ms.saturating_sub(job.submit_ms.max(job.history.last_end_ms)),
             reason: word,
             message,
             expected_start: None,

@@ -36,5 +36,9 @@ pub(super) fn starts(now_ms: u64, scheduler: &Scheduler) -> BTreeMap<JobId, Star
         };
         (start.job, line)
     };
-    Foresight::default().expected_starts(engine).into_iter().map(line).collect()
+    Foresight { by_name: true, ..Foresight::default() }
+        .expected_starts(engine)
+        .into_iter()
+        .map(line)
+        .collect()
 }

@@ -1,24 +1,39 @@
 //! When pending jobs were expected to start, until they do.
 //!
 //! Now and then the engine plays itself forward, as it does for `dovetail why`, though with fewer
-//! steps and draws. The first forecast of each pending job is kept until the job starts; what it
-//! was worth then shows in metrics.
+//! steps and draws, and with a second between two plays: a play copies the engine, and decisions
+//! wait for it. The first forecast of each pending job is kept until the job starts; what it was
+//! worth then shows in metrics.
 
 use std::collections::BTreeMap;
 
 use dovetail_model::JobId;
-use dovetail_plan::{Engine, Foresight};
+use dovetail_plan::{Engine, Foresight, reached};
 
-/// The step in which this is made waits for it.
-const MOST_STEPS: u64 = 20_000;
+/// The step in which a play is made waits for it.
+const MOST_STEPS: u64 = 2_000;
+/// From one play to the next.
+const PAUSE_MS: u64 = 1_000;
 /// Plays with run times drawn at random, where they are not certain: the fewest of which nine in
 /// ten are not all.
-const DRAWS: u32 = 10;
+const DRAWS: u64 = 10;
 
 /// The first forecast of each pending job.
 #[derive(Debug, Default)]
 pub(super) struct Forecasts {
     of: BTreeMap<JobId, Forecast>,
+    /// What is being made.
+    round: Option<Round>,
+}
+
+/// Plays for the jobs that were pending when they began.
+#[derive(Debug)]
+struct Round {
+    begun_ms: u64,
+    due_ms: u64,
+    plays: u64,
+    /// When the plays start each of these jobs.
+    starts: BTreeMap<JobId, Vec<u64>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,21 +55,48 @@ pub struct ForecastEnd {
 }
 
 impl Forecasts {
-    /// Makes forecasts for pending jobs that have none. This copies the engine.
-    pub(super) fn make(
-        &mut self,
-        engine: &Engine,
-        mut pending: impl Iterator<Item = JobId>,
-        now_ms: u64,
-    ) {
-        if pending.all(|job| self.of.contains_key(&job)) {
+    /// Pending jobs that have no forecast are to get one.
+    pub(super) fn begin(&mut self, pending: impl Iterator<Item = JobId>, now_ms: u64) {
+        if self.round.is_some() {
             return;
         }
-        let foresight = Foresight { draws: DRAWS, max_steps: MOST_STEPS, ..Foresight::default() };
-        for start in foresight.expected_starts(engine) {
-            let (p50_ms, p90_ms) = (start.p50_ms, start.p90_ms);
-            let forecast = Forecast { made_ms: now_ms, p50_ms, p90_ms };
-            self.of.entry(start.job).or_insert(forecast);
+        let new = pending.filter(|job| !self.of.contains_key(job));
+        let starts: BTreeMap<JobId, Vec<u64>> = new.map(|job| (job, Vec::new())).collect();
+        let due_ms = now_ms.saturating_add(PAUSE_MS);
+        let round = Round { begun_ms: now_ms, due_ms, plays: 0, starts };
+        self.round = (!round.starts.is_empty()).then_some(round);
+    }
+
+    /// When the next play is due.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        self.round.as_ref().map(|round| round.due_ms)
+    }
+
+    /// Makes one play. This copies the engine.
+    pub(super) fn play(&mut self, engine: &Engine, now_ms: u64) {
+        let Some(mut round) = self.round.take_if(|round| round.due_ms <= now_ms) else { return };
+        let foresight = Foresight { max_steps: MOST_STEPS, ..Foresight::default() };
+        let played = foresight.play_once(engine, round.plays);
+        for (job, at_ms) in played.starts {
+            round.starts.entry(job).and_modify(|starts| starts.push(at_ms));
+        }
+        round.plays += 1;
+        round.due_ms = now_ms.saturating_add(PAUSE_MS);
+        // Jobs that started between two plays had none.
+        round.starts.retain(|job, _| engine.job(*job).is_some_and(|job| job.start_ms.is_none()));
+        match played.is_certain && round.plays == 1 || round.plays == DRAWS {
+            true => self.take(round),
+            false => self.round = Some(round),
+        }
+    }
+
+    fn take(&mut self, round: Round) {
+        let Round { begun_ms: made_ms, plays, starts, .. } = round;
+        for (job, mut starts) in starts {
+            starts.sort_unstable();
+            let reached = |percent| reached(&starts, plays, percent);
+            let forecast = Forecast { made_ms, p50_ms: reached(50), p90_ms: reached(90) };
+            self.of.entry(job).or_insert(forecast);
         }
     }
 

@@ -14,6 +14,7 @@ use super::drift::{Comparisons, differences};
 use super::forecasts::Forecasts;
 use super::news::News;
 use super::pending::PendingJobs;
+use super::receipts;
 use super::restarts::Restarts;
 use crate::order::Order;
 use crate::record::EngineEntry;
@@ -213,9 +214,9 @@ impl Known {
             if !differences.is_empty() {
                 self.news.push(News::Differs(differences));
             }
-            if let Some(engine) = &self.engine {
-                self.forecasts.make(engine, self.pending.with_reason(), self.now_ms);
-            }
+            self.forecasts.begin(self.pending.with_reason(), self.now_ms);
+        } else if let Some(engine) = self.engine.as_ref().filter(|_| !self.is_changed) {
+            self.forecasts.play(engine, self.now_ms);
         }
     }
 
@@ -245,6 +246,7 @@ impl Known {
         self.pending.restart(|job| world.pods().pods_of(job).next().is_some());
         for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
             self.pending.begin(job, self.now_ms);
+            receipts::inherit(self, job.id);
         }
         match Engine::new(config, &snapshot) {
             Ok(engine) => {
@@ -294,8 +296,9 @@ impl Known {
         let told_ms = (self.is_changed && self.engine.is_some()).then_some(self.now_ms);
         let engine_ms = self.engine.as_ref().and_then(Engine::due_ms);
         let anew_ms = self.engine.is_none().then(|| self.restarts.until_ms());
-        let own = [told_ms, engine_ms, anew_ms, self.comparisons.due_ms(), self.world.due_ms()];
-        own.into_iter().flatten().min()
+        let checks_ms = [self.comparisons.due_ms(), self.forecasts.due_ms()];
+        let own = [told_ms, engine_ms, anew_ms, self.world.due_ms()].into_iter().chain(checks_ms);
+        own.flatten().min()
     }
 
     fn follow(&mut self, plan: Plan) {
@@ -327,13 +330,16 @@ impl Known {
                 self.recheck |= matches!(holding.phase, Phase::Releasing { .. });
             }
             Event::Ending { .. } => self.recheck = true,
-            Event::Submitted(job) => self.pending.begin(job, self.now_ms),
+            Event::Submitted(job) => {
+                self.pending.begin(job, self.now_ms);
+                receipts::inherit(self, job.id);
+            }
             Event::JobChanged(job) => self.pending.describe(job),
             Event::BindFailed { pod } => {
                 self.pending.add_pod(pod.job);
                 self.follows.push_back(Follows::PendingAgain(pod.job));
             }
-            Event::Ended { job, .. } | Event::PodEnded { pod: PodId { job, .. } } => {
+            Event::Ended { job, .. } | Event::PodEnded { pod: PodId { job, .. }, .. } => {
                 self.pending.pause(*job);
                 let had_room = self.has_room(*job);
                 self.follows.push_back(Follows::Gone);

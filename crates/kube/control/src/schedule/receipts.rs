@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use dovetail_cluster::world::{Account, PodKey};
+use dovetail_cluster::world::{Account, PodKey, RememberedBy, RunName};
+use dovetail_model::JobId;
 use dovetail_translate::Receipt;
 
 use super::known::Known;
@@ -12,9 +13,10 @@ use super::news::News;
 /// What one pod costs that is to be evicted, as it is when that is ordered.
 #[derive(Clone, Debug)]
 pub(super) struct VictimUse {
-    /// Who remembers it.
-    account: Option<Account>,
+    by: RememberedBy,
     gpu_milli: u64,
+    /// When its job was submitted.
+    submitted_ms: u64,
     /// How long it had run by then, and how long since its last checkpoint.
     ran_ms: u64,
     unsaved_ms: u64,
@@ -31,8 +33,9 @@ impl VictimUse {
         let gpu_milli = set.map_or(0, |set| set.requirement.gpu_milli().max(0).unsigned_abs());
         let start_ms = job.and_then(|job| job.start_ms).unwrap_or(now_ms);
         Self {
-            account: known.world.preemption().account_of(pod),
+            by: known.world.preemption().remembered_by(pod),
             gpu_milli,
+            submitted_ms: job.map_or(0, |job| job.submit_ms),
             ran_ms: now_ms.saturating_sub(start_ms),
             unsaved_ms: job.map_or(0, |job| job.attempt_at(now_ms).unsaved_ms),
             ordered_ms: now_ms,
@@ -43,7 +46,7 @@ impl VictimUse {
 /// Objects that a decision to evict pods is counted for.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
-    accounts: BTreeSet<Account>,
+    remembered: BTreeSet<(Option<Account>, Option<RunName>)>,
     /// It is the rest of what was counted before.
     is_rest: bool,
 }
@@ -56,19 +59,36 @@ impl Counted {
 
     /// The server has taken the eviction of a pod; whether an object remembers that.
     pub(super) fn evicted(&mut self, known: &mut Known, used: &VictimUse) -> bool {
-        let Some(account) = &used.account else { return false };
+        let RememberedBy { account, run } = &used.by;
+        if account.is_none() && run.is_none() {
+            return false;
+        }
         let since_ms = known.now_ms.saturating_sub(used.ordered_ms);
         let gpu_time = |ms: u64| used.gpu_milli.saturating_mul(ms.saturating_add(since_ms));
-        let is_first = self.accounts.insert(account.clone()) && !self.is_rest;
+        let is_first = self.remembered.insert((account.clone(), run.clone())) && !self.is_rest;
         let one = Receipt {
             preemptions: u32::from(is_first),
             attained_gpu_milli_ms: gpu_time(used.ran_ms),
             lost_gpu_milli_ms: gpu_time(used.unsaved_ms),
             last_ms: known.now_ms,
+            first_ms: used.submitted_ms,
         };
-        if let Some(receipt) = known.world.note_preempted(account, one) {
-            known.news.push(News::Receipt { account: Box::new(account.clone()), receipt });
-        }
-        true
+        say(known, &used.by, one);
+        account.is_some()
+    }
+}
+
+/// A pending job is one more attempt at a run: its object is to say what earlier ones cost, so that
+/// the next leader knows it when theirs are gone.
+pub(super) fn inherit(known: &mut Known, job: JobId) {
+    if let Some(by) = known.world.preemption().inherits(job) {
+        say(known, &by, Receipt::default());
+    }
+}
+
+fn say(known: &mut Known, by: &RememberedBy, one: Receipt) {
+    let receipt = known.world.note_preempted(by, one);
+    if let (Some(receipt), Some(account)) = (receipt, &by.account) {
+        known.news.push(News::Receipt { account: Box::new(account.clone()), receipt });
     }
 }

@@ -48,7 +48,10 @@ pub(crate) fn print() {
             let engine = EngineConfig {
                 policy: PolicySpec::default(),
                 order,
-                estimates: EstimatesConfig { learn: estimates == Estimates::Learned },
+                estimates: EstimatesConfig {
+                    learn: estimates == Estimates::Learned,
+                    ..EstimatesConfig::default()
+                },
                 reserve,
                 ..EngineConfig::default()
             };

@@ -33,7 +33,7 @@ fn simulation(world: TimedWorld) -> Simulation {
     let engine = EngineConfig {
         policy: PolicySpec::named("first-fit"),
         order: Order::ShortestFirst,
-        estimates: EstimatesConfig { learn: true },
+        estimates: EstimatesConfig { learn: true, ..EstimatesConfig::default() },
         ..EngineConfig::default()
     };
     let config = TimedConfig { engine, estimates: Estimates::Learned, ..TimedConfig::default() };
@@ -82,7 +82,7 @@ fn a_simulation_goes_on_with_what_it_had_learned() {
         engine: EngineConfig {
             policy: PolicySpec::named("first-fit"),
             order: Order::ShortestFirst,
-            estimates: EstimatesConfig { learn: true },
+            estimates: EstimatesConfig { learn: true, ..EstimatesConfig::default() },
             ..EngineConfig::default()
         },
         estimates: Estimates::Learned,

@@ -26,7 +26,7 @@ use super::causes::cause_of;
 use super::key::PodKey;
 use super::objects::Objects;
 use super::objects::pods::Slot;
-use super::objects::receipts::history_of;
+use super::objects::receipts::remember;
 use super::objects::reported::{Reported, full_name, only_pod};
 use super::readings::gang::{Gang, terms_of};
 use super::readings::requirements::Requirements;
@@ -34,7 +34,7 @@ use super::readings::roll::{roll, smallest};
 use super::report::Report;
 use counted::{Counted, QueuesNoted};
 use dovetail_translate::gang::GangName;
-use dovetail_translate::{NotYet, held, preemption_rules, said_run_time, started_ms};
+use dovetail_translate::{NotYet, Said, held, how_ended, preemption_rules, started_ms};
 use jobs::{JobsNamed, LAST_AHEAD, Place};
 use rooms::Rooms;
 
@@ -105,7 +105,7 @@ impl Feed {
             Reported::Nothing | Reported::Member { .. } => None,
             Reported::Waiting { .. } => Some(Event::ended(id().job)),
             Reported::Assumed { .. } | Reported::Running { .. } => {
-                Some(Event::PodEnded { pod: id() })
+                Some(Event::PodEnded { pod: id(), how: how_ended(&entry.pod) })
             }
             Reported::Foreign { .. } => {
                 Some(Event::ForeignReleased { name: full_name(&entry.pod) })
@@ -184,9 +184,9 @@ impl Feed {
         preemption.is_protected |= objects.is_exempt(slot) || replaces_another(objects, slot, id);
         preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
         let (queue, kept_room) = (objects.queue_of(slot), self.rooms.for_pod(gang, slot));
-        let estimate = said_run_time([&**pod]);
-        let history = history_of(objects, slot);
-        Job { priority: pod.priority, queue, estimate, preemption, kept_room, history, ..job }
+        let said = Said::of([&**pod]);
+        let job = Job { preemption, kept_room, ..said.told(job) };
+        remember(objects, slot, Job { priority: pod.priority, queue, ..job })
     }
 
     /// The job of a pod that runs.
@@ -229,19 +229,22 @@ impl Feed {
             (set.min, set.max) = (smallest, set.present);
         }
         let first = pods.values().next().copied();
-        let history = first.map(|slot| history_of(objects, slot)).unwrap_or_default();
-        let first = first.map(|slot| objects.pods.get(slot));
-        let name = first.and_then(|entry| entry.gang.as_deref()).map(GangName::to_string);
-        let priority = first.map_or(0, |entry| entry.pod.priority);
+        let entry = first.map(|slot| objects.pods.get(slot));
+        let name = entry.and_then(|entry| entry.gang.as_deref()).map(GangName::to_string);
+        let priority = entry.map_or(0, |entry| entry.pod.priority);
         let all = || pods.values().map(|slot| &*objects.pods.get(*slot).pod);
         let mut preemption = preemption_rules(all());
-        let estimate = said_run_time(all());
+        let said = Said::of(all());
         preemption.is_protected |= pods.values().any(|slot| objects.is_exempt(*slot));
         let submit_ms = all().map(|pod| pod.meta.created_ms).min().unwrap_or(start_ms);
         let job = Job::single(id, &name.unwrap_or_default(), submit_ms, Arc::default());
         let queue = self.counted.counted_for(id).to_owned();
         let start_ms = Some(start_ms);
-        Job { priority, queue, pod_sets, estimate, start_ms, preemption, history, ..job }
+        let job = Job { priority, queue, pod_sets, start_ms, preemption, ..said.told(job) };
+        match first {
+            Some(first) => remember(objects, first, job),
+            None => job,
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Feed {
         let there = objects.pods.on_node(node).map(|slot| objects.pods.get(slot));
         let runs = there.filter(|entry| entry.reported.runs() && entry.reported.is_on(node));
         let in_gangs = runs.filter(|entry| entry.is_in_job).filter_map(|entry| entry.id);
-        self.events.freed.extend(in_gangs.map(|pod| Event::PodEnded { pod }));
+        self.events.freed.extend(in_gangs.map(Event::pod_ended));
     }
 
     /// In the engine nothing is left of what was on a node that is gone. A pod whose bind may have

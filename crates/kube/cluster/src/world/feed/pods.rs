@@ -10,7 +10,7 @@ use crate::world::objects::Objects;
 use crate::world::objects::pods::Slot;
 use crate::world::objects::reported::{Fingerprint, Reported};
 use crate::world::readings::standing::{Standing, standing, wants_id};
-use dovetail_translate::{NotYet, started_ms};
+use dovetail_translate::{NotYet, said_checkpoint_ms, started_ms};
 
 impl Feed {
     /// Compares what a pod holds or wants with what was reported, and reports the difference.
@@ -88,13 +88,21 @@ impl Feed {
         let known = match &entry.reported {
             Reported::Assumed { node: decided, held, .. } if *decided == node => {
                 self.events.held.push(Event::Confirmed { pod: id });
-                Some(*held)
+                Some((*held, None))
             }
-            Reported::Running { node: known, held } if *known == node => Some(*held),
+            Reported::Running { node: known, held, checkpoint_ms } if *known == node => {
+                Some((*held, *checkpoint_ms))
+            }
             _ => None,
         };
+        let checkpoint_ms = said_checkpoint_ms(&entry.pod);
         match known {
-            Some(known) => self.events.held.extend(changed(known, held, &holding)),
+            Some((known, before_ms)) => {
+                self.events.held.extend(changed(known, held, &holding));
+                let newer = checkpoint_ms.filter(|at_ms| Some(*at_ms) > before_ms);
+                let event = |at_ms| Event::Checkpointed { job: id.job, at_ms };
+                self.events.held.extend(newer.map(event));
+            }
             None if self.events.unheard => self.counted.count(objects, slot),
             None => {
                 self.end(objects, slot);
@@ -105,7 +113,7 @@ impl Feed {
             }
         }
         objects.pods.unassign(slot);
-        self.note(objects, slot, Reported::Running { node, held });
+        self.note(objects, slot, Reported::Running { node, held, checkpoint_ms });
         self.note_apart(objects, slot);
     }
 

@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use crate::world::feed::Feed;
 use crate::world::feed::running::MOST_POD_SETS;
 use crate::world::objects::pods::Slot;
-use crate::world::objects::receipts::history_of;
+use crate::world::objects::receipts::remember;
 use crate::world::readings::gang::Gang;
 use crate::world::readings::requirements::Requirements;
 use crate::world::readings::roll::{Lack, Roll, smallest};
 use dovetail_translate::gang::{GangName, Terms};
-use dovetail_translate::{NotYet, preemption_rules, said_run_time};
+use dovetail_translate::{NotYet, Said, preemption_rules};
 
 /// The members of a pod set, by ordinal.
 pub(super) struct Seating {
@@ -67,7 +67,7 @@ pub(super) fn describe(
     let submit_ms = pods.clone().map(|pod| pod.meta.created_ms).min().unwrap_or(0);
     let mut preemption = preemption_rules(pods.clone().map(|pod| &**pod));
     preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
-    let estimate = said_run_time(pods.clone().map(|pod| &**pod));
+    let said = Said::of(pods.clone().map(|pod| &**pod));
     let priority = pods.map(|pod| pod.priority).next().unwrap_or(0);
     // What is missing follows those that are placed by conditions of its own.
     let required = terms.topology.required.clone().filter(|_| roll.placed.is_empty());
@@ -75,10 +75,12 @@ pub(super) fn describe(
     let job = Job::single(id, &name.to_string(), submit_ms, Arc::default());
     let queue = roll.pending.first().map(|slot| objects.queue_of(*slot)).unwrap_or_default();
     let kept_room = feed.rooms.for_gang(name);
-    let history = roll.pending.first().map(|slot| history_of(objects, *slot)).unwrap_or_default();
-    let job = Job { queue, pod_sets, topology, estimate, preemption, kept_room, history, ..job };
-    let job = Job { priority, ..job };
-    Ok((job, seats))
+    let job = Job { queue, pod_sets, topology, preemption, ..said.told(job) };
+    let job = Job { priority, kept_room, ..job };
+    Ok(match roll.pending.first() {
+        Some(first) => (remember(objects, *first, job), seats),
+        None => (job, seats),
+    })
 }
 
 fn seats(gang: &Gang<'_>, requirements: &mut Requirements, roll: &Roll) -> Seats {

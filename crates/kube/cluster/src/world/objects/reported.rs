@@ -24,8 +24,8 @@ pub(crate) enum Reported {
     Member { requirement: Arc<Requirement> },
     /// The engine decided it itself.
     Assumed { node: NodeName, held: Fingerprint, requirement: Arc<Requirement> },
-    /// A job runs.
-    Running { node: NodeName, held: Fingerprint },
+    /// A job runs; when this pod said that the job wrote a checkpoint.
+    Running { node: NodeName, held: Fingerprint, checkpoint_ms: Option<u64> },
     /// Somebody else holds something.
     Foreign { node: NodeName, held: Fingerprint },
 }

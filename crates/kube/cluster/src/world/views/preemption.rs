@@ -12,7 +12,7 @@ use crate::world::index::Index;
 use crate::world::key::PodKey;
 use crate::world::objects::Objects;
 use crate::world::objects::pods::{PodEntry, SLACK_MS, Slot};
-use crate::world::objects::receipts::{Account, account_of};
+use crate::world::objects::receipts::{RememberedBy, remembered_by};
 use crate::world::objects::reported::Reported;
 use crate::world::readings::decided::{left_of, left_without};
 use crate::world::readings::standing::{Standing, standing};
@@ -43,10 +43,18 @@ impl<'w> PreemptionView<'w> {
         slots.into_iter().filter_map(|slot| pods.get(slot).gang.as_ref()).collect()
     }
 
-    /// The object that remembers preemptions of a pod; `None` if none does.
-    pub fn account_of(self, pod: &PodKey) -> Option<Account> {
-        let slot = self.objects().pods.by_key(pod)?;
-        account_of(self.objects(), slot).map(|(account, ..)| account)
+    /// What remembers preemptions of a pod.
+    pub fn remembered_by(self, pod: &PodKey) -> RememberedBy {
+        let slot = self.objects().pods.by_key(pod);
+        slot.map(|slot| remembered_by(self.objects(), slot)).unwrap_or_default()
+    }
+
+    /// What remembers preemptions of a job, if that is more than an object: what it inherits is to
+    /// be said by the object, too.
+    pub fn inherits(self, job: JobId) -> Option<RememberedBy> {
+        let slot = self.objects().pods.of_job(job).next()?;
+        let by = remembered_by(self.objects(), slot);
+        (by.account.is_some() && by.run.is_some()).then_some(by)
     }
 
     /// Identity and annotations of an object that may remember preemptions.

@@ -1,0 +1,91 @@
+//! What the pods of a job say of how long it runs, and which jobs are like it.
+
+use dovetail_model::{Estimate, HowEnded, InterruptionCost, Job, RunProfile};
+use dovetail_objects::{Phase, Pod};
+
+use super::checkpoints::said_interruption;
+use super::gang::made_by;
+use super::run_time::said_run_time;
+
+/// What is known of how a job runs, besides what it needs.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    estimate: Option<Estimate>,
+    interruption: InterruptionCost,
+    profile: RunProfile,
+}
+
+impl Said {
+    /// What these pods of one job say.
+    pub fn of<'p>(pods: impl IntoIterator<Item = &'p Pod, IntoIter: Clone>) -> Self {
+        let pods = pods.into_iter();
+        let estimate = said_run_time(pods.clone());
+        let profile = pods.clone().next().map(profile).unwrap_or_default();
+        Self {
+            estimate,
+            interruption: said_interruption(pods),
+            profile: RunProfile { stated_ms: estimate.map(|said| said.p50_ms), ..profile },
+        }
+    }
+
+    /// The job with that.
+    pub fn told(self, job: Job) -> Job {
+        let Self { estimate, interruption, profile } = self;
+        Job { estimate, interruption, profile, ..job }
+    }
+}
+
+/// Jobs of one namespace whose pods are made by objects of similar names from the same images are
+/// alike.
+fn profile(pod: &Pod) -> RunProfile {
+    let namespace = &pod.meta.namespace;
+    let images: Vec<&str> = pod.images.iter().map(|image| without_tag(image)).collect();
+    let maker = made_by(pod).next().map(|(_, name)| format!("{namespace}/{name}"));
+    RunProfile {
+        owner: namespace.to_string(),
+        image: images.join(","),
+        work: maker.unwrap_or_default(),
+        stated_ms: None,
+    }
+}
+
+/// The name of an image without its tag or digest.
+fn without_tag(image: &str) -> &str {
+    let image = image.split_once('@').map_or(image, |(name, _)| name);
+    match image.rsplit_once(':') {
+        // A port of the registry comes before the path.
+        Some((name, tag)) if !tag.contains('/') => name,
+        _ => image,
+    }
+}
+
+/// How a job ended whose last pod this is. One that was deleted while it ran had more to do.
+pub fn how_ended(pod: &Pod) -> HowEnded {
+    match pod.phase {
+        Phase::Succeeded => HowEnded::Completed,
+        _ => HowEnded::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_alike_by_what_made_them_and_their_images() {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "nightly-7-bcdfg", "namespace": "ml",
+                "labels": {"batch.kubernetes.io/job-name": "nightly-7"}},
+            "spec": {"containers": [
+                {"name": "a", "image": "registry:5000/train:v7"},
+                {"name": "b", "image": "registry:5000/side@sha256:0123"}]},
+        }))
+        .expect("a pod");
+        let said = Said::of([&pod]).profile;
+        assert_eq!((&*said.owner, &*said.work), ("ml", "ml/nightly-7"));
+        assert_eq!(without_tag("registry:5000/train"), "registry:5000/train");
+        if !pod.images.is_empty() {
+            assert_eq!(said.image, "registry:5000/side,registry:5000/train");
+        }
+    }
+}
