@@ -4,9 +4,11 @@
 //! continued by the next one.
 
 mod document;
+mod evict;
 mod latency;
 mod room;
 mod run;
+mod sender;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,17 +23,17 @@ use dovetail_sharing::names::RECORD;
 use dovetail_sharing::watch::Watch;
 use dovetail_sharing::{
     Component, GpuNode, Mode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record,
-    SharingPolicy, Step, Timing, begin, problems, revert, status_patch,
+    SharingPolicy, Step, Timing, begin, begin_moving, problems, revert, status_patch,
 };
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 use serde_json::Value;
 
-use crate::changes::{NodeChange, changes, present};
+use crate::changes::{NodeChange, present};
 use crate::cluster::{Age, fleet};
 use crate::fleet::model_of;
 use crate::objects::{Objects, SeenNode};
-use crate::plan::planned;
+use crate::planned::Planned;
 use crate::replicas::{Offered, Wanted, offered, wanted, warnings};
 use crate::server::Server;
 use crate::setup;
@@ -39,6 +41,7 @@ use crate::setup;
 pub use document::{Document, text};
 use document::{NodeRow, PolicyRow};
 use room::Room;
+use sender::Sender;
 
 /// What a change is made with.
 #[derive(Debug)]
@@ -49,6 +52,9 @@ pub struct Options {
     pub timing: Timing,
     /// Pods that have been pending for less are not planned for, in milliseconds.
     pub young_ms: u64,
+    /// How long to wait for a pod that may not be evicted yet before the next call goes on, in
+    /// milliseconds.
+    pub move_wait_ms: u64,
     /// How often a node that changes is read, in milliseconds.
     pub poll_ms: u64,
     /// Nothing is written.
@@ -149,7 +155,7 @@ pub async fn rollback(
             document.nodes.push(NodeRow::of(node, &write.record, "planned"));
             continue;
         }
-        if !this.write(node, &write).await? {
+        if !this.sender().write(node, &write).await? {
             bail!("node {node} changed while it was read: run the command again");
         }
         let record = this.run_to_end(node, table).await?;
@@ -186,6 +192,10 @@ impl<'a> Apply<'a> {
             );
         }
         Ok(())
+    }
+
+    fn sender(&self) -> Sender<'_> {
+        Sender { app: self.app, server: &self.server }
     }
 
     fn age(&self) -> Age {
@@ -254,14 +264,15 @@ impl<'a> Apply<'a> {
         document: &mut Document,
     ) -> Result<(Option<NextChange>, bool)> {
         let mut has_changed = false;
-        let fleet = fleet(objects, &policy.spec, self.tables, self.age());
         let wanted = match policy.spec.mode {
             Mode::Mig => {
                 self.check(Component::MigManager)?;
-                Wanted { changes: changes(&fleet, &planned(&fleet)?), stays: Vec::new() }
+                let planned = Planned::of_objects(objects, &policy.spec, self.tables, self.age())?;
+                Wanted { changes: planned.changes(), stays: Vec::new() }
             }
             _ => {
                 self.check(Component::DevicePlugin)?;
+                let fleet = fleet(objects, &policy.spec, self.tables, self.age());
                 wanted(objects, &policy.spec, &fleet, now_ms())
             }
         };
@@ -280,11 +291,12 @@ impl<'a> Apply<'a> {
                 room = room.with(Room::of(policy, &self.objects().await?, &mine));
             }
             let held_back = match (policy.spec.apply, room.left) {
-                (false, _) => Some("planned: the policy does not set `apply: true`"),
-                (_, 0) => Some(&*room.why),
-                _ => None,
+                (false, _) => Some("planned: the policy does not set `apply: true`".to_owned()),
+                (_, 0) => Some(room.why.clone()),
+                _ => change.held_back.clone(),
             };
             if let Some(why) = held_back {
+                let why = &*why;
                 let next = NextChange {
                     node: change.node.clone(),
                     from: change.from.words(),
@@ -330,7 +342,12 @@ impl<'a> Apply<'a> {
             _ => {}
         }
         let watch = Watch::of(policy);
-        let write = match begin(&seen, by, from, change.to.clone(), watch, now_ms()) {
+        let to = change.to.clone();
+        let write = match change.moves.is_empty() {
+            true => begin(&seen, by, from, to, watch, now_ms()),
+            false => begin_moving(&seen, (by, from, to), change.moves.clone(), watch, now_ms()),
+        };
+        let write = match write {
             Ok(write) => write,
             Err(refused) => {
                 let is_conflict = seen.record.is_some_and(|record| !record.step.is_over());
@@ -340,11 +357,11 @@ impl<'a> Apply<'a> {
         };
         // Rights that are missing show before the node is tainted.
         self.write_layouts(&write.record).await?;
-        if !self.write(node, &write).await? {
+        if !self.sender().write(node, &write).await? {
             let why = "the node changed while it was read: the next call tries again";
             return Ok(NodeRow { is_conflict: true, ..NodeRow::refused(change, why) });
         }
-        self.told(node, &write.record);
+        self.sender().told(node, &write.record);
         let record = self.run_to_end(node, table).await?;
         Ok(NodeRow { served: change.served.clone(), ..NodeRow::ended(node, &record) })
     }
@@ -381,15 +398,21 @@ impl<'a> Apply<'a> {
             seconds: record.seconds(),
             to: record.to.words(),
             problem: record.problem.clone(),
+            moved: record.moved_words(),
             latency: record.watch.as_ref().map(Watch::words).unwrap_or_default(),
         };
         let receipts: Vec<Receipt> = records.map(receipt).collect();
-        let is_stuck = receipts.iter().any(|one| one.outcome == Step::Stuck.word());
+        let has = |step: Step| receipts.iter().any(|one| one.outcome == step.word());
+        let step = match (has(Step::Stuck), has(Step::Emptying)) {
+            (true, _) => "Stuck",
+            (_, true) => "Changing",
+            _ => latency::step_word(policy, objects),
+        };
         let report = PolicyReport {
             nodes: selected.len(),
             layouts: layouts.into_iter().map(words).collect(),
             next,
-            step: if is_stuck { "Stuck" } else { latency::step_word(policy, objects) }.to_owned(),
+            step: step.to_owned(),
             roll_out: latency::roll_out_of(policy, objects),
             receipts,
             warnings: warnings(objects, &policy.spec),
@@ -407,7 +430,10 @@ fn would_change(
     room: &Room,
 ) -> impl Iterator<Item = NodeRow> {
     changes.enumerate().map(|(place, change)| match place < room.left || !room.is_guarded {
-        true => NodeRow::planned(change, "planned"),
+        true => {
+            let why = change.held_back.clone().unwrap_or_else(|| "planned".to_owned());
+            NodeRow::planned(change, &why)
+        }
         false => NodeRow::planned(change, &room.why),
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_partition::{Instance, PartitionPlan};
-use dovetail_sharing::{Component, GpuLayout, NodeLayout, Side};
+use dovetail_sharing::{Component, GpuLayout, NodeLayout, PodMove, Side};
 
 use crate::fleet::Fleet;
 
@@ -16,6 +16,10 @@ pub(crate) struct NodeChange {
     pub(crate) to: Side,
     /// Pods that its new instances serve, by profile.
     pub(crate) served: BTreeMap<String, u64>,
+    /// Pods that move off the node first.
+    pub(crate) moves: Vec<PodMove>,
+    /// Why the budget for moves does not allow it now.
+    pub(crate) held_back: Option<String>,
 }
 
 pub(crate) fn present(fleet: &Fleet) -> BTreeMap<String, NodeLayout> {
@@ -47,7 +51,8 @@ pub(crate) fn changes(fleet: &Fleet, planned: &PartitionPlan) -> Vec<NodeChange>
     let change = |((node, from), (_, to))| {
         let served = served.remove(&node).unwrap_or_default();
         let (by, from, to) = (Component::MigManager, Side::of(from), Side::of(to));
-        NodeChange { node, by, from, to, served }
+        let (moves, held_back) = (Vec::new(), None);
+        NodeChange { node, by, from, to, served, moves, held_back }
     };
     changed.map(change).collect()
 }

@@ -21,7 +21,7 @@ use crate::eligible::{Target, holders, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
 use crate::objects::{Objects, SeenNode, check};
-use crate::stays::stays;
+use crate::stays::{IN_USE, is_in_use, stays_without_pods};
 
 /// Pods that have been pending for less are not planned for, in milliseconds.
 pub const YOUNG_MS: u64 = 60_000;
@@ -39,23 +39,6 @@ pub(crate) fn objects(app: &App, flags: &ObjectFlags) -> Result<(Objects, u64)> 
     }
     objects.tell_skipped(app);
     Ok((objects, now_ms))
-}
-
-/// The fleet of the objects that flags name.
-///
-/// # Errors
-/// Objects that cannot be read.
-pub fn read(
-    app: &App,
-    flags: &ObjectFlags,
-    policy: &PolicySpec,
-    tables: &[MigTable],
-) -> Result<Fleet> {
-    let (objects, now_ms) = objects(app, flags)?;
-    if selects_none(&objects, policy) {
-        app.note("the policy's nodeSelector selects no node with GPUs");
-    }
-    Ok(fleet(&objects, policy, tables, Age { now_ms, young_ms: YOUNG_MS }))
 }
 
 /// Whether a policy names nodes and none of them has GPUs.
@@ -163,11 +146,7 @@ impl Reader<'_> {
         }
         let is_broken = gpus.units.iter().any(|units| units.usable < units.built_in);
         let broken = (lost > 0 || is_broken).then(|| "GPUs or instances are missing".to_owned());
-        let stays = self.stays(name, seen).or(broken);
-        if let Some(why) = &stays {
-            self.leave(name, why, gpus.count.gpus);
-        }
-        let may_change = stays.is_none();
+        let may_change = self.may_change(name, seen, broken, gpus.count.gpus);
         let layouts = if cut > 0 { spread(table, &counts, cut as usize) } else { Some(Vec::new()) };
         let Some(layouts) = layouts else {
             return self.leave(
@@ -196,6 +175,26 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether a node may change; if not, that is noted with the reason. `broken`: one of its own.
+    fn may_change(
+        &mut self,
+        name: &str,
+        seen: &SeenNode,
+        broken: Option<String>,
+        gpus: i64,
+    ) -> bool {
+        let stays = self.stays(name, seen).or(broken);
+        let is_in_use = is_in_use(self.held_on(name));
+        if stays.is_none() && is_in_use {
+            self.fleet.in_use.insert(name.to_owned());
+        }
+        let stays = stays.or_else(|| is_in_use.then(|| IN_USE.to_owned()));
+        if let Some(why) = &stays {
+            self.leave(name, why, gpus);
+        }
+        stays.is_none()
+    }
+
     fn gpu(&mut self, node: &str, model: &str, gpu: Gpu) {
         let number = self.fleet.names.iter().rev().take_while(|(name, _)| name == node).count();
         self.fleet.names.push((node.to_owned(), number));
@@ -214,8 +213,7 @@ impl Reader<'_> {
     }
 
     fn stays(&self, name: &str, seen: &SeenNode) -> Option<String> {
-        let pods = self.held_on(name);
-        stays(name, seen, pods, self.objects, self.policy, self.age.now_ms)
+        stays_without_pods(name, seen, self.objects, self.policy, self.age.now_ms)
     }
 
     fn not_planned(&mut self, why: String) {

@@ -9,6 +9,7 @@ use dovetail_translate::{NodeSetting, Rules, node as translated, pod as needs};
 use crate::objects::{Objects, SeenNode};
 
 /// A node that pods may go to, with what they hold there.
+#[derive(Clone)]
 pub(crate) struct Target {
     node: ModelNode,
     free: Resources,
@@ -21,6 +22,11 @@ impl Target {
         let mut free = node.allocatable.clone();
         pods.iter().for_each(|pod| free.add_times(pod.holds(), -1));
         Self { node, free }
+    }
+
+    /// A pod with these needs goes there.
+    pub(crate) fn take(&mut self, needs: &Requirement) {
+        self.free.add_times(&needs.resources, -1);
     }
 
     /// Whether a pod with these needs may go there: labels, taints, and CPU, memory and disk for it

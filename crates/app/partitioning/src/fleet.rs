@@ -1,9 +1,11 @@
 //! GPUs with names: what a plan is made for, and how its rows are called.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use dovetail_model::labels::NVIDIA_MIG;
 use dovetail_model::{MigTable, gpu_model};
-use dovetail_partition::World;
+use dovetail_partition::{Instance, Rules, World, WorldError};
+use dovetail_settings::errors::BadInput;
 
 /// Tables of GPU models, those of the settings first.
 pub type Tables = Vec<MigTable>;
@@ -19,7 +21,7 @@ pub fn model_of<'t>(tables: &'t [MigTable], label: &str) -> Option<(String, &'t 
 }
 
 /// A world, with the names of its GPUs and what is to be said about it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Fleet {
     pub world: World,
     /// Node and number on the node of each GPU of the world.
@@ -32,10 +34,62 @@ pub struct Fleet {
     pub starts_known: Vec<bool>,
     /// Nodes of which something stays as it is, each with the first reason.
     pub stays: BTreeMap<String, String>,
+    /// Nodes that could change if no pod used their GPUs.
+    pub in_use: BTreeSet<String>,
     /// GPUs of all nodes, those that cannot be cut among them.
     pub gpus: usize,
     /// Why GPUs or nodes are left as they are, with how many.
     pub left_alone: BTreeMap<String, usize>,
     /// Why pending pods are not planned for, with how many.
     pub not_planned: BTreeMap<String, usize>,
+}
+
+/// A world that cannot be is bad input.
+pub(crate) fn bad_world(error: WorldError) -> anyhow::Error {
+    BadInput(error.to_string()).into()
+}
+
+impl Fleet {
+    /// The rules of a plan for it.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules { keep_whole: self.keep_whole.clone(), ..Rules::default() }
+    }
+
+    /// The table of the GPUs of a node; `None` if it has none that can be cut.
+    fn table_of(&self, node: &str) -> Option<&MigTable> {
+        let number = self.names.iter().position(|(name, _)| name == node)?;
+        Some(&self.world.tables[self.world.gpus[number].table])
+    }
+
+    /// Compute slices of a GPU of a node.
+    pub(crate) fn slices_of_gpu(&self, node: &str) -> i64 {
+        self.table_of(node).map_or(1, |table| i64::from(table.compute_slices))
+    }
+
+    /// Compute slices of a profile.
+    pub(crate) fn slices(&self, name: &str) -> i64 {
+        let mut profiles = self.world.tables.iter().flat_map(|table| &table.profiles);
+        let profile = profiles.find(|profile| profile.name == name);
+        profile.map_or(0, |profile| i64::from(profile.compute_slices))
+    }
+
+    /// The profile that a resource counts on a node, as its table spells it.
+    pub(crate) fn profile_of(&self, node: &str, resource: &str) -> Option<String> {
+        let table = self.table_of(node)?;
+        let place = table.profile(resource.strip_prefix(NVIDIA_MIG)?)?;
+        Some(table.profiles[place].name.clone())
+    }
+
+    /// An idle instance of a node is used from now on.
+    pub(crate) fn hold(&mut self, node: &str, profile: &str) {
+        let tables = &self.world.tables;
+        let of_node = self.names.iter().zip(&mut self.world.gpus);
+        for (_, gpu) in of_node.filter(|((name, _), _)| name == node) {
+            let is_of = |one: &Instance| tables[gpu.table].profiles[one.profile].name == profile;
+            if let Some(place) = gpu.idle.iter().position(is_of) {
+                gpu.held.push(gpu.idle.remove(place));
+                return;
+            }
+        }
+    }
 }

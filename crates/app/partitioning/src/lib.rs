@@ -7,7 +7,10 @@
 //! | `world_file` | a world in one file |
 //! | `objects`, `cluster`, `eligible` | the nodes and pods of a cluster, as a world |
 //! | `policy` | what a `SharingPolicy` in a file allows |
+//! | `planned` | what is planned for a fleet |
 //! | `plan`, `size`, `show` | answers as documents, and as text |
+//! | `move_row` | a pod that moves, in answers |
+//! | `moves`, `movers`, `rooms` | changes for which pods move: which node, which pods, where they go |
 //! | `changes` | a plan as layouts of nodes |
 //! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
 //! | `stays` | why the GPUs of a node stay as they are |
@@ -21,10 +24,15 @@ pub mod cluster;
 mod eligible;
 pub mod fleet;
 mod layout;
+mod move_row;
+mod movers;
+mod moves;
 mod objects;
 pub mod plan;
+pub mod planned;
 pub mod policy;
 mod replicas;
+mod rooms;
 mod server;
 pub mod setup;
 pub mod show;

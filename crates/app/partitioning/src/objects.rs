@@ -11,6 +11,7 @@ use dovetail_objects::{
     CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
 use dovetail_sharing::names::NVIDIA_DRIVER;
+use dovetail_sharing::{MoveFacts, uses_gpus};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_translate::Facts;
 use serde::Deserialize;
@@ -57,6 +58,8 @@ impl SeenNode {
 pub(crate) struct Objects {
     pub(crate) nodes: BTreeMap<String, SeenNode>,
     pub(crate) pods: BTreeMap<(String, String), Pod>,
+    /// What the pods that use GPUs say about being moved.
+    pub(crate) moves: BTreeMap<(String, String), MoveFacts>,
     pub(crate) facts: Facts,
     pub(crate) csi: BTreeMap<String, CsiNode>,
     /// Nodes whose GPUs NVIDIA's DRA driver gives away.
@@ -100,7 +103,12 @@ impl Objects {
             }
             "Pod" => {
                 let pod: Pod = read("Pod", json).map_err(|strange| told(&strange))?;
-                self.pods.insert((raw.namespace.to_owned(), raw.name.to_owned()), pod);
+                let key = (raw.namespace.to_owned(), raw.name.to_owned());
+                if uses_gpus(&pod) {
+                    let facts = serde_json::from_str(raw.json).unwrap_or_default();
+                    self.moves.insert(key.clone(), facts);
+                }
+                self.pods.insert(key, pod);
             }
             "PersistentVolumeClaim" => {
                 let claim: VolumeClaim =

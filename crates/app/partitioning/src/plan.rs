@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use dovetail_console::table::{facts, plural, table, whole, wrapped};
 use dovetail_model::MigTable;
-use dovetail_partition::{GpuPlan, Instance, PartitionPlan, Rules, plan};
-use dovetail_settings::errors::BadInput;
+use dovetail_partition::{GpuPlan, Instance, PartitionPlan};
 use dovetail_units::amount::usd;
 use serde::Serialize;
 
 use crate::fleet::Fleet;
+use crate::move_row::{MoveRow, move_lines};
+use crate::planned::Planned;
 
 /// Hours of the month of every figure in dollars.
 const HOURS_PER_MONTH: i64 = 720;
@@ -36,6 +36,11 @@ pub struct Document {
     pub is_proved_best: bool,
     pub left_alone: BTreeMap<String, usize>,
     pub not_planned: BTreeMap<String, usize>,
+    /// Pods that would move off the node that changes.
+    pub moves: Vec<MoveRow>,
+    pub moved_gpu_s: f64,
+    /// Why the budget for moves does not allow it now; null if it does.
+    pub moves_held_back: Option<String>,
 }
 
 /// A GPU that changes.
@@ -75,17 +80,7 @@ pub enum InstanceState {
     New,
 }
 
-/// Plans under the rules that a fleet came with.
-///
-/// # Errors
-/// A world whose instances cannot be on its GPUs.
-pub fn planned(fleet: &Fleet) -> Result<PartitionPlan> {
-    let rules = Rules { keep_whole: fleet.keep_whole.clone(), ..Rules::default() };
-    Ok(plan(&fleet.world, &rules).map_err(|error| BadInput(error.to_string()))?)
-}
-
-/// Writes down what comes of a plan.
-pub fn document(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> Document {
+fn document_of(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> Document {
     let gpus: Vec<GpuRow> = (0..fleet.world.gpus.len())
         .map(|number| row(fleet, number, &planned.gpus[number], prices))
         .collect();
@@ -107,8 +102,27 @@ pub fn document(fleet: &Fleet, planned: &PartitionPlan, prices: &HourPrices) -> 
         is_proved_best: planned.is_best,
         left_alone: fleet.left_alone.clone(),
         not_planned: fleet.not_planned.clone(),
+        moves: Vec::new(),
+        moved_gpu_s: 0.0,
+        moves_held_back: None,
         gpus,
     }
+}
+
+/// Writes down a plan, for which pods may move.
+pub fn document(planned: &Planned, prices: &HourPrices) -> Document {
+    let before = document_of(&planned.fleet, &planned.plan, prices);
+    let Some(moved) = &planned.moved else { return before };
+    let mut after = document_of(&moved.fleet, &moved.plan, prices);
+    for (row, before) in after.gpus.iter_mut().zip(before.gpus) {
+        row.from = before.from;
+    }
+    after.left_alone = before.left_alone;
+    after.moves = moved.change.moves.iter().map(MoveRow::of).collect();
+    after.moved_gpu_s = after.moves.iter().map(|row| row.lost_gpu_s).sum();
+    let held_back = moved.change.held_back.as_ref();
+    after.moves_held_back = held_back.map(|why| why.trim_start_matches("planned: ").to_owned());
+    after
 }
 
 fn accepted(fleet: &Fleet, planned: &PartitionPlan) -> BTreeMap<String, u64> {
@@ -251,6 +265,7 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
     let served: u64 = document.accepted.values().sum();
     let bound = document.upper_bound_compute_slices;
     let proof = match bound - document.accepted_compute_slices {
+        _ if !document.moves.is_empty() => "pods move off one node".to_owned(),
         0 => "no plan serves more".to_owned(),
         _ => format!("no plan serves more than {bound}"),
     };
@@ -268,6 +283,10 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
             ("put to use", format!("{} a month", dollars(document.usd_per_month))),
         ]),
     };
+    text += &move_lines(&document.moves);
+    if let Some(why) = &document.moves_held_back {
+        text += &wrapped(&format!("not now: {why}"), 0);
+    }
     for (why, gpus) in &document.left_alone {
         text +=
             &wrapped(&format!("{}: {why}", plural(*gpus, "GPU left alone", "GPUs left alone")), 0);

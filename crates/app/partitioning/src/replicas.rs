@@ -7,15 +7,19 @@ use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_REPLICAS};
 use dovetail_objects::Pod;
 use dovetail_objects::labels::NVIDIA_STRATEGY;
 use dovetail_sharing::{
-    Component, Method, NodeLayout, PolicySpec, Replicas, Side, mixed, shared_resource,
+    Component, Method, Moves, NodeLayout, PolicySpec, Replicas, Side, mixed, shared_resource,
 };
 
 use crate::changes::{NodeChange, present};
 use crate::cluster::{is_pending, selects_none};
 use crate::eligible::holders;
 use crate::fleet::Fleet;
+use crate::moves::{candidates, held_back, left_of_budget};
 use crate::objects::{Objects, SeenNode};
-use crate::stays::stays;
+use crate::stays::{IN_USE, stays};
+
+/// A node offers nothing for so long while its replicas change.
+const CHANGE_MS: u64 = 180_000;
 
 /// How a node offers its GPUs.
 pub(crate) enum Offered {
@@ -84,6 +88,8 @@ pub(crate) struct Wanted {
 pub(crate) fn wanted(objects: &Objects, policy: &PolicySpec, fleet: &Fleet, now_ms: u64) -> Wanted {
     let (holders, layouts) = (holders(objects), present(fleet));
     let mut wanted = Wanted::default();
+    // Nodes that only their pods keep as they are.
+    let mut in_use: BTreeMap<String, NodeChange> = BTreeMap::new();
     let mut room = Room::of(objects, policy, &holders);
     for (name, seen) in &objects.nodes {
         if !policy.selects(|key| seen.node.meta.labels.get(key)) {
@@ -102,11 +108,58 @@ pub(crate) fn wanted(objects: &Objects, policy: &PolicySpec, fleet: &Fleet, now_
         let why = stays(name, seen, pods, objects, policy, now_ms)
             .or_else(|| room.refuses(seen, &change));
         match why {
-            Some(why) => wanted.stays.push((name.clone(), why)),
+            Some(why) => {
+                if why == IN_USE {
+                    in_use.insert(name.clone(), change);
+                }
+                wanted.stays.push((name.clone(), why));
+            }
             None => wanted.changes.push(change),
         }
     }
+    if wanted.changes.is_empty() && policy.moves == Moves::Restartable {
+        add_moved(&mut wanted, in_use, &mut room, (objects, policy), now_ms);
+    }
     wanted
+}
+
+/// Adds the change whose pods lose least by moving: one node at a time.
+fn add_moved(
+    wanted: &mut Wanted,
+    mut in_use: BTreeMap<String, NodeChange>,
+    room: &mut Room,
+    (objects, policy): (&Objects, &PolicySpec),
+    now_ms: u64,
+) {
+    let (found, why) = candidates(in_use.keys().cloned(), objects, now_ms);
+    for (node, stays) in &mut wanted.stays {
+        if let Some(why) = why.get(node) {
+            stays.clone_from(why);
+        }
+    }
+    let left_ms = left_of_budget(objects, policy, now_ms);
+    for (node, mut movers) in found {
+        let Some(mut change) = in_use.remove(&node) else { continue };
+        let offers = change.to.offers();
+        // What waits for the new layout must be in it.
+        let mut back: BTreeMap<&str, i64> = BTreeMap::new();
+        for mover in movers.iter().filter(|mover| mover.one.to.is_empty()) {
+            *back.entry(&mover.resource).or_default() += mover.count;
+        }
+        let fits =
+            back.iter().all(|(name, count)| offers.get(*name).is_some_and(|has| has >= count));
+        if !fits || room.refuses(&objects.nodes[&node], &change).is_some() {
+            continue;
+        }
+        for mover in movers.iter_mut().filter(|mover| mover.one.to.is_empty()) {
+            mover.wait(CHANGE_MS);
+        }
+        change.moves = movers.into_iter().map(|mover| mover.one).collect();
+        change.held_back = held_back(&change.moves, left_ms);
+        wanted.stays.retain(|(stays, _)| *stays != node);
+        wanted.changes.push(change);
+        return;
+    }
 }
 
 /// The change that a node needs, or why it can have none.
@@ -117,7 +170,8 @@ fn change(
     policy: &PolicySpec,
 ) -> Result<Option<NodeChange>, String> {
     let change = |by, from, to| {
-        Ok(Some(NodeChange { node: node.to_owned(), by, from, to, served: BTreeMap::new() }))
+        let (served, moves, held_back) = (BTreeMap::new(), Vec::new(), None);
+        Ok(Some(NodeChange { node: node.to_owned(), by, from, to, served, moves, held_back }))
     };
     match offered {
         Offered::Other(why) => Err(why),

@@ -1,6 +1,8 @@
 //! The requests to the API server that a change of a layout takes.
 
-use anyhow::{Context, Result, anyhow, bail};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, anyhow};
 use dovetail_apiserver::client::client;
 use dovetail_apiserver::perform;
 use dovetail_console::plain::plain;
@@ -12,8 +14,8 @@ use dovetail_sharing::config_map::Layouts;
 use dovetail_sharing::names::DEFAULT_CONFIG_MAP;
 use dovetail_sharing::{Component, Seen, SharingPolicy, Timing, Write};
 use dovetail_sources::kubeconfig::ConnectionFlags;
-use kube::Client;
-use serde_json::Value;
+use kube::{Client, Config};
+use serde_json::{Value, json};
 
 pub(crate) const POLICIES: &str = "/apis/dovetail.dev/v1alpha1/sharingpolicies";
 
@@ -21,16 +23,41 @@ pub(crate) const POLICIES: &str = "/apis/dovetail.dev/v1alpha1/sharingpolicies";
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
+/// What became of the eviction of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Eviction {
+    /// It is ending, or gone.
+    Accepted,
+    /// It stays for now, with the reason: a disruption budget, or a server that is busy.
+    Refused(String),
+}
+
 /// The API server, and the namespace of the GPU Operator.
 pub(crate) struct Server {
     client: Client,
+    /// For evictions, once there are any: the other client retries what a disruption budget refuses
+    /// (429).
+    evictions: OnceLock<Client>,
+    config: Config,
     pub(crate) operator_namespace: String,
 }
 
 impl Server {
     pub(crate) async fn connect(flags: &ConnectionFlags, operator_namespace: &str) -> Result<Self> {
-        let client = client(flags.connect().await?)?;
-        Ok(Self { client, operator_namespace: operator_namespace.to_owned() })
+        let config = flags.connect().await?;
+        let (client, evictions) = (client(config.clone())?, OnceLock::new());
+        let operator_namespace = operator_namespace.to_owned();
+        Ok(Self { client, evictions, config, operator_namespace })
+    }
+
+    fn evictions(&self) -> Result<&Client> {
+        if let Some(client) = self.evictions.get() {
+            return Ok(client);
+        }
+        let mut config = self.config.clone();
+        config.default_retry = false;
+        let made = client(config)?;
+        Ok(self.evictions.get_or_init(|| made))
     }
 
     async fn send(
@@ -40,21 +67,31 @@ impl Server {
         body: Option<(&'static str, &Value)>,
     ) -> Result<(u16, Value)> {
         let what = format!("{method:?} {path}");
-        let (media_type, body) = match body {
-            Some((media_type, body)) => (media_type, body.to_string().into_bytes()),
-            None => ("", Vec::new()),
-        };
-        let request = Request { number: 0, class: Class::Order, method, path, media_type, body };
-        let answered = perform(&self.client, request, None).await;
-        let (code, _, bytes) = answered.map_err(|none| anyhow!("{what}: {}", none.error))?;
+        let (code, bytes) = answer(&self.client, method, path, body).await?;
         match code {
             200..300 => Ok((code, serde_json::from_slice(&bytes).unwrap_or_default())),
             404 | 409 => Ok((code, Value::Null)),
-            403 => bail!(
-                "{}: see the ClusterRole in deploy/sharing/rbac.yaml for the rights that this takes",
-                plain(&message(&bytes))
-            ),
-            _ => bail!("{what}: {code}: {}", plain(&message(&bytes))),
+            _ => Err(refused(&what, code, &bytes)),
+        }
+    }
+
+    /// Evicts a pod of this UID, or only asks whether that would be allowed.
+    pub(crate) async fn evict(&self, pod: &str, uid: &str, is_trial: bool) -> Result<Eviction> {
+        let (namespace, name) = pod.split_once('/').unwrap_or_default();
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
+        let mut options = json!({"preconditions": {"uid": uid}});
+        if is_trial {
+            options["dryRun"] = json!(["All"]);
+        }
+        let body = json!({"apiVersion": "policy/v1", "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace}, "deleteOptions": options});
+        let what = format!("eviction of pod {pod}");
+        match answer(self.evictions()?, Method::Post, path, Some((JSON, &body))).await? {
+            // Another pod has its name now.
+            (200..300 | 404 | 409, _) => Ok(Eviction::Accepted),
+            // More than one disruption budget is a 500.
+            (429 | 500, bytes) => Ok(Eviction::Refused(told(&bytes))),
+            (code, bytes) => Err(refused(&what, code, &bytes)),
         }
     }
 
@@ -166,6 +203,13 @@ impl Server {
         Ok(list["items"].as_array().cloned().unwrap_or_default())
     }
 
+    /// The pods of a namespace, with every field that the server has.
+    pub(crate) async fn pods_in(&self, namespace: &str) -> Result<Vec<Value>> {
+        let list = self.get(format!("/api/v1/namespaces/{namespace}/pods")).await?;
+        let list = list.unwrap_or_default();
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
     /// The owner of a ReplicaSet; empty if there is none.
     pub(crate) async fn owner_uid(&self, namespace: &str, replica_set: &str) -> Result<String> {
         let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets/{replica_set}");
@@ -187,5 +231,46 @@ impl Server {
         let path = format!("/api/v1/nodes/{node}");
         let (code, _) = self.send(Method::Patch, path, Some((MERGE, &write.patch))).await?;
         Ok(code == 200)
+    }
+}
+
+/// Code and body of whatever the server answers.
+async fn answer(
+    client: &Client,
+    method: Method,
+    path: String,
+    body: Option<(&'static str, &Value)>,
+) -> Result<(u16, Vec<u8>)> {
+    let what = format!("{method:?} {path}");
+    let (media_type, body) = match body {
+        Some((media_type, body)) => (media_type, body.to_string().into_bytes()),
+        None => ("", Vec::new()),
+    };
+    let request = Request { number: 0, class: Class::Order, method, path, media_type, body };
+    let answered = perform(client, request, None).await;
+    let (code, _, bytes) = answered.map_err(|none| anyhow!("{what}: {}", none.error))?;
+    Ok((code, bytes.to_vec()))
+}
+
+/// Why an eviction is refused: the causes name the budget.
+fn told(bytes: &[u8]) -> String {
+    let status: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let causes = status["details"]["causes"].as_array().into_iter().flatten();
+    let causes: Vec<&str> = causes.filter_map(|cause| cause["message"].as_str()).collect();
+    plain(&match causes.is_empty() {
+        true => message(bytes),
+        false => causes.join("; "),
+    })
+    .to_string()
+}
+
+fn refused(what: &str, code: u16, bytes: &[u8]) -> anyhow::Error {
+    let message = message(bytes);
+    match code {
+        403 => anyhow!(
+            "{}: see the ClusterRole in deploy/sharing/rbac.yaml for the rights that this takes",
+            plain(&message)
+        ),
+        _ => anyhow!("{what}: {code}: {}", plain(&message)),
     }
 }

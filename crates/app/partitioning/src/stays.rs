@@ -7,11 +7,30 @@ use dovetail_sharing::{PolicySpec, Record, uses_gpus};
 
 use crate::objects::{Objects, SeenNode};
 
+/// Why a node on which pods use GPUs stays as it is.
+pub(crate) const IN_USE: &str = "pods use GPUs of the node, and the API does not say which";
+
 /// Why the GPUs of a node stay as they are now, if they do. `pods`: those on the node.
 pub(crate) fn stays(
     name: &str,
     seen: &SeenNode,
     pods: &[&Pod],
+    objects: &Objects,
+    policy: &PolicySpec,
+    now_ms: u64,
+) -> Option<String> {
+    let why = stays_without_pods(name, seen, objects, policy, now_ms);
+    why.or_else(|| is_in_use(pods).then(|| IN_USE.to_owned()))
+}
+
+pub(crate) fn is_in_use(pods: &[&Pod]) -> bool {
+    pods.iter().any(|pod| uses_gpus(pod))
+}
+
+/// Why they stay as they are whatever pods use them.
+pub(crate) fn stays_without_pods(
+    name: &str,
+    seen: &SeenNode,
     objects: &Objects,
     policy: &PolicySpec,
     now_ms: u64,
@@ -38,9 +57,5 @@ pub(crate) fn stays(
     if seen.node.unschedulable {
         return Some("the node is cordoned".to_owned());
     }
-    if let Some(why) = rests(label, record.as_ref(), now_ms) {
-        return Some(why);
-    }
-    let why = "pods use GPUs of the node, and the API does not say which";
-    pods.iter().any(|pod| uses_gpus(pod)).then(|| why.to_owned())
+    rests(label, record.as_ref(), now_ms)
 }

@@ -10,7 +10,7 @@ use dovetail_console::app::App;
 use dovetail_console::connection::connection_runtime;
 use dovetail_model::MigTable;
 use dovetail_partitioning::fleet::{Tables, model_of};
-use dovetail_partitioning::{apply, cluster, plan, policy, setup, show, size, world_file};
+use dovetail_partitioning::{apply, cluster, plan, planned, policy, setup, show, size, world_file};
 use dovetail_price::PriceBook;
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Plan(Box<PlanFlags>),
     /// Show the layout of every GPU, and the pods of its node that use GPUs
     Show(ShowFlags),
-    /// Apply SharingPolicies to nodes without GPU pods, one node at a time
+    /// Apply SharingPolicies, one node at a time; pods move only where a policy allows it
     Apply(Box<ApplyFlags>),
     /// Return nodes to the layout before their last change
     Rollback(Box<RollbackFlags>),
@@ -91,6 +91,9 @@ pub(crate) struct ApplyFlags {
     /// Plan only for pods that have been pending at least this long
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pending_for: u64,
+    /// How long to wait for a pod that may not be evicted yet, before the next run goes on
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
+    move_wait: u64,
     /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, for policies with a
     /// guard; `auto` looks for one in the cluster, `none` uses none
     #[arg(long, value_name = "URL", default_value = "auto")]
@@ -179,15 +182,15 @@ impl PlanFlags {
             Some(path) => policy::read_mig(path, &tables)?,
             None => PolicySpec::default(),
         };
-        let fleet = match &self.world {
-            Some(path) => world_file::read(path, &tables)?,
-            None => cluster::read(app, &self.source, &policy, &tables)?,
+        let found = match &self.world {
+            Some(path) => planned::Planned::of(world_file::read(path, &tables)?)?,
+            None => planned::read(app, &self.source, &policy, &tables)?,
         };
-        let prices = hour_prices(app, &self.prices, fleet.models.iter().cloned().collect())?;
-        let document = plan::document(&fleet, &plan::planned(&fleet)?, &prices);
+        let models = found.fleet.models.iter().cloned().collect();
+        let document = plan::document(&found, &hour_prices(app, &self.prices, models)?);
         match output {
             Output::Json => app.print_json(&document),
-            _ => app.print(&plan::text(&document, &fleet)),
+            _ => app.print(&plan::text(&document, &found.fleet)),
         }
     }
 }
@@ -228,6 +231,7 @@ impl ChangeFlags {
                 ..Timing::default()
             },
             young_ms: cluster::YOUNG_MS,
+            move_wait_ms: 0,
             poll_ms: POLL_MS,
             is_dry_run: self.dry_run,
             prometheus: ServerChoice::None,
@@ -243,6 +247,7 @@ impl ApplyFlags {
         let policy = self.policy.as_deref().map(|path| policy::read(path, &tables)).transpose()?;
         let options = apply::Options {
             young_ms: self.pending_for,
+            move_wait_ms: self.move_wait,
             prometheus: self.prometheus.clone(),
             way: self.way.clone(),
             ..self.change.options()

@@ -50,6 +50,7 @@ mod numbers;
 mod partition;
 mod partition_apply;
 mod partition_guard;
+mod partition_moves;
 mod partition_replicas;
 mod patches;
 mod program;

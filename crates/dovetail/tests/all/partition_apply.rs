@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::program::Folder;
-use crate::serve_rights::{Right, asked, granted, kubectl, noting};
+use crate::serve_rights::{Right, asked, granted, kubectl, noting_beside};
 
 /// A server with nodes of two whole GPUs, their operator, and what `deploy/sharing` installs.
 pub(crate) struct Setting {
@@ -20,13 +20,24 @@ pub(crate) struct Setting {
     _runtime: Runtime,
     control_plane: ControlPlane,
     pub(crate) folder: Folder,
-    kubeconfig: String,
+    pub(crate) kubeconfig: String,
 }
 
 impl Setting {
     pub(crate) fn new(nodes: &[&str]) -> Self {
+        Self::with(nodes, &[vec![], vec![]], ("nvidia\\.com/gpu", 2), cluster::Options::default())
+    }
+
+    /// The same with other GPUs, of which the API server has so many of a resource, and with the
+    /// components of `options`.
+    pub(crate) fn with(
+        nodes: &[&str],
+        gpus: &[Vec<(&str, u32)>],
+        (resource, count): (&str, u32),
+        options: cluster::Options,
+    ) -> Self {
         let folder = Folder::new();
-        let control_plane = noting(&folder, cluster::User::named("sharer"), &[]);
+        let control_plane = noting_beside(&folder, cluster::User::named("sharer"), &[], options);
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
         let client = runtime.block_on(control_plane.client()).expect("a client");
@@ -45,7 +56,7 @@ impl Setting {
             create_node(&control_plane, &folder, name);
         }
         let gpus = |name: &&str| {
-            let mut gpus = MigNode::new(&[vec![], vec![]], None);
+            let mut gpus = MigNode::new(gpus, None);
             gpus.delay_ms = 100;
             ((*name).to_owned(), gpus)
         };
@@ -56,7 +67,7 @@ impl Setting {
         let setting = Self { operator, _runtime: runtime, control_plane, folder, kubeconfig };
         for name in nodes {
             let node = format!("node/{name}");
-            setting.waits_for(&node, "{.status.allocatable.nvidia\\.com/gpu}=2");
+            setting.waits_for(&node, &format!("{{.status.allocatable.{resource}}}={count}"));
             // New nodes are tainted until kube-controller-manager, of which there is none, says
             // more.
             let untainted = r#"{"spec":{"taints":null}}"#;
@@ -215,8 +226,9 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
         (group, resource, verb)
     };
     let mut all: BTreeSet<Right> = all.into_iter().map(whole).collect();
-    // Only guards need it: partition_guard.rs.
+    // Only guards need the one (partition_guard.rs), only moves the other (partition_moves.rs).
     assert!(all.remove(&("apps".to_owned(), "replicasets".to_owned(), "get".to_owned())));
+    assert!(all.remove(&(String::new(), "pods".to_owned(), "create".to_owned())));
     assert_eq!(used, all);
 }
 

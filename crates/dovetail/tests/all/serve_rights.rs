@@ -41,6 +41,16 @@ fn start(folder: &Folder) -> ControlPlane {
 
 /// A control plane that notes every request of a user in `audit.log`, and knows others besides.
 pub(crate) fn noting(folder: &Folder, user: cluster::User, others: &[&str]) -> ControlPlane {
+    noting_beside(folder, user, others, cluster::Options::default())
+}
+
+/// The same with the components of `options`.
+pub(crate) fn noting_beside(
+    folder: &Folder,
+    user: cluster::User,
+    others: &[&str],
+    options: cluster::Options,
+) -> ControlPlane {
     let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [{"level": "Metadata", "users": [user.name]}, {"level": "None"}]});
@@ -53,7 +63,7 @@ pub(crate) fn noting(folder: &Folder, user: cluster::User, others: &[&str]) -> C
             format!("--audit-log-path={}", folder.path("audit.log").display()),
             "--audit-log-mode=blocking".to_owned(),
         ],
-        ..cluster::Options::default()
+        ..options
     };
     ControlPlane::start(options).expect("a control plane")
 }

@@ -175,6 +175,7 @@ mod tests {
             to: Side::of(to),
             problem: String::new(),
             watch: None,
+            moves: Vec::new(),
         };
         assert_eq!(layouts.ready_ms(&record, 120_000), None);
         assert!(layouts.add_both(&record, 5_000) && !layouts.add_both(&record, 6_000));

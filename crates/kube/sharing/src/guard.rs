@@ -60,9 +60,9 @@ pub fn rests<'l>(
     Some(format!("mig-manager reports `{state}` ({NVIDIA_MIG_STATE})"))
 }
 
-/// Whether a node has changed a short time ago.
+/// Whether a node has changed a short time ago, or pods were to move for that.
 pub(crate) fn dwells(record: &Record, now_ms: u64) -> bool {
-    record.has_changed() && now_ms < record.since_ms + DWELL_MS
+    (record.has_changed() || record.has_moves()) && now_ms < record.since_ms + DWELL_MS
 }
 
 /// How many more of so many nodes may change today.
@@ -100,6 +100,7 @@ mod tests {
             to: side("dovetail-1"),
             problem: String::new(),
             watch: None,
+            moves: Vec::new(),
         }
     }
 

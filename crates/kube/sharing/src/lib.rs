@@ -14,7 +14,8 @@
 //! | `watch` | latency after a change: until when it is watched, what came of it |
 //! | `outcome` | what came of a watch, and of the layouts of a policy |
 //! | `latency_query` | PromQL for the latency of a workload |
-//! | `workload` | the owners of the pods on a node |
+//! | `workload`, `object_name` | the owners of the pods on a node; names of objects |
+//! | `movable`, `pod_move`, `moving` | pods that may be moved so that a node can change; one in a record; how they are moved |
 //! | `node_state` | what is read of a node before each step |
 //! | `record` | how far the change of a node is, in its annotation |
 //! | `step` | what to write next |
@@ -30,10 +31,14 @@ pub mod guard;
 pub mod latency_query;
 mod layout;
 mod mixed;
+mod movable;
+mod moving;
 pub mod names;
 mod node_state;
 mod node_write;
+mod object_name;
 mod outcome;
+mod pod_move;
 mod policy;
 mod record;
 mod replicas;
@@ -48,8 +53,12 @@ pub use component::Component;
 pub use definition::definition;
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
-pub use node_state::{Seen, uses_gpus};
+pub use movable::{Movable, MoveFacts};
+pub use moving::{begin_moving, evicting, held_up, moved_gpu_ms};
+pub use node_state::{GpuPod, Seen, uses_gpus};
 pub use node_write::{Write, event_about};
+pub use object_name::ObjectName;
+pub use pod_move::PodMove;
 pub use policy::{Budget, Guard, Mode, Moves, PolicySpec, SharingPolicy};
 pub use record::{Record, Step};
 pub use replicas::{Method, Replicas, shared_resource};
@@ -57,4 +66,4 @@ pub use side::Side;
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
 pub use step::{Next, Refused, Timing, begin, give_back, next, revert};
 pub use verdict::{GpuNode, Problem, of_spec, problems};
-pub use workload::{ObjectName, Workload, workloads};
+pub use workload::{Workload, workloads};

@@ -13,9 +13,20 @@ use crate::config_map::Layouts;
 use crate::guard::other_master;
 use crate::layout::resource;
 use crate::names::{PLUGIN_CONFIG, RECORD, TAINT};
+use crate::object_name::ObjectName;
 use crate::record::Record;
 use crate::replicas::Method;
 use crate::side::Side;
+
+/// A pod that uses GPUs of its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GpuPod {
+    /// Namespace and name.
+    pub name: String,
+    pub uid: String,
+    /// Its deletion has begun.
+    pub is_leaving: bool,
+}
 
 /// A node as the API server has it now.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +47,7 @@ pub struct Seen {
     /// GPUs and instances that pods can ask for, by resource.
     pub offers: BTreeMap<String, i64>,
     /// Pods on it that use GPUs.
-    pub gpu_pods: Vec<String>,
+    pub gpu_pods: Vec<GpuPod>,
     /// Another system that decides about its GPUs.
     pub other_master: Option<String>,
     /// How far its change is.
@@ -73,7 +84,7 @@ impl Seen {
             plugin_config: label(PLUGIN_CONFIG).map(str::to_owned),
             method: label(NVIDIA_STRATEGY).and_then(Method::named),
             offers: offers(&node["status"]["allocatable"], table),
-            gpu_pods: pods.iter().filter(|pod| uses_gpus(pod)).map(named).collect(),
+            gpu_pods: pods.iter().filter(|pod| uses_gpus(pod)).map(gpu_pod).collect(),
             other_master: other_master(&annotations, label, record.as_ref()),
             record,
             ready_ms: None,
@@ -104,6 +115,23 @@ impl Seen {
         self.offers == side.offers() && is_method
     }
 
+    /// The node as events name it.
+    pub(crate) fn about(&self) -> ObjectName {
+        ObjectName {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+            namespace: String::new(),
+            name: self.node.clone(),
+            uid: self.uid.clone(),
+        }
+    }
+
+    /// The pods that use its GPUs, in words.
+    pub(crate) fn pod_names(&self) -> String {
+        let names: Vec<&str> = self.gpu_pods.iter().map(|pod| &*pod.name).collect();
+        names.join(", ")
+    }
+
     /// Whether pods are kept away by dovetail's taint.
     pub fn is_tainted(&self) -> bool {
         self.taints.iter().any(|taint| taint["key"] == TAINT)
@@ -117,8 +145,12 @@ pub fn uses_gpus(pod: &Pod) -> bool {
     !pod.is_over() && !pod.node.is_empty() && (has_gpus || pod.has_resource_claims)
 }
 
-fn named(pod: &Pod) -> String {
-    format!("{}/{}", pod.meta.namespace, pod.meta.name)
+fn gpu_pod(pod: &Pod) -> GpuPod {
+    GpuPod {
+        name: format!("{}/{}", pod.meta.namespace, pod.meta.name),
+        uid: pod.meta.uid.to_string(),
+        is_leaving: pod.meta.is_deleting(),
+    }
 }
 
 /// What is offered, under the names of the table where drivers spell profiles in another way.

@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use crate::component::Component;
 use crate::names::{RECORD, TAINT};
 use crate::node_state::Seen;
+use crate::object_name::ObjectName;
 use crate::record::Record;
 use crate::status::time;
-use crate::workload::ObjectName;
 
 /// Longest message of an event, in characters.
 const MOST_LETTERS: usize = 900;
@@ -74,14 +74,7 @@ fn event(
 ) -> Value {
     let Record { started_ms, attempt, step, .. } = record;
     let said = format!("{} {started_ms} {reason} {attempt} {}", seen.uid, step.word());
-    let node = ObjectName {
-        api_version: "v1".to_owned(),
-        kind: "Node".to_owned(),
-        namespace: String::new(),
-        name: seen.node.clone(),
-        uid: seen.uid.clone(),
-    };
-    event_about(&node, (reason, &message, is_warning), &said, now_ms)
+    event_about(&seen.about(), (reason, &message, is_warning), &said, now_ms)
 }
 
 /// An event about an object: reason, message and whether it is a warning. `said`: what makes it

@@ -46,11 +46,15 @@ pub struct Budget {
     /// Percentage of the selected nodes that may change within 24 hours; at least one node may.
     #[schemars(with = "i32", range(min = 1, max = 100), extend("default" = 10))]
     pub percent_per_day: u32,
+    /// GPU-seconds that pods may lose within an hour where `moves` allows to move them: until their
+    /// replacements are ready, and work since the last checkpoint.
+    #[schemars(with = "i32", range(min = 1, max = 1_000_000), extend("default" = 600))]
+    pub moved_gpu_seconds_per_hour: u32,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { percent_per_day: 10 }
+        Self { percent_per_day: 10, moved_gpu_seconds_per_hour: 600 }
     }
 }
 
@@ -86,7 +90,8 @@ pub struct PolicySpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub classes: Vec<String>,
-    /// Whether pods in the way are moved. No pods are moved yet.
+    /// Whether pods in the way of a change may be moved: never, or restartable ones (pods of a
+    /// ReplicaSet with a second ready replica, and pods that declare checkpoints), by eviction.
     #[serde(default)]
     pub moves: Moves,
     /// Whether GPUs may be put into MIG mode, and out of it.
@@ -154,11 +159,6 @@ impl PolicySpec {
     /// Whether a node with these labels is selected.
     pub fn selects<'l>(&self, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         self.node_selector.iter().all(|(key, value)| label(key) == Some(value))
-    }
-
-    /// The first field whose value is understood but not applied.
-    pub fn not_applied(&self) -> Option<&'static str> {
-        (self.moves != Moves::Never).then_some("moves")
     }
 }
 

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::component::Component;
+use crate::pod_move::{PodMove, moved_words};
 use crate::side::Side;
 use crate::watch::Watch;
 
 /// Where a change is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// The node is tainted until the pods on its GPUs have finished.
+    /// The node is tainted until the pods on its GPUs have finished, or have moved away.
     Emptying,
     /// The node is tainted; nothing has been asked for yet.
     Tainted,
@@ -72,9 +73,27 @@ pub struct Record {
     /// The watch over latency after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
+    /// Pods that move so that it can change, and those that moved shortly before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<PodMove>,
 }
 
 impl Record {
+    /// The pods that the change itself moves.
+    pub fn own_moves(&self) -> impl Iterator<Item = &PodMove> {
+        self.moves.iter().filter(|one| one.is_since(self.started_ms))
+    }
+
+    /// Whether the change began by moving pods.
+    pub fn has_moves(&self) -> bool {
+        self.own_moves().next().is_some()
+    }
+
+    /// What was moved for the change, in words; empty if nothing was.
+    pub fn moved_words(&self) -> String {
+        moved_words(self.own_moves())
+    }
+
     /// Whether anything was asked for, and it is over.
     pub fn has_changed(&self) -> bool {
         self.step.is_over() && (self.attempt > 0 || self.step == Step::Stuck)

@@ -71,6 +71,9 @@ pub struct Receipt {
     /// What went wrong, if anything did.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub problem: String,
+    /// Pods that were moved for the change, and the GPU-seconds that this cost.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub moved: String,
     /// What became of latency after the change: waiting, better, same, worse or unknown, and why.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub latency: String,

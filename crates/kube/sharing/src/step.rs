@@ -8,6 +8,7 @@
 //! ```
 //! A change that made latency worse goes back through Emptying, which precedes Tainted and ends
 //! when no pod uses the GPUs of the node; a pod that slips in leads from Tainted to Emptying again.
+//! So does a change for which pods move (`moving`); if they do not leave in time, it is Undone.
 //! A return that fails is tried again after a rest; the third failure is Stuck.
 //!
 //! From every unfinished step the way leads to Abandoned when another system takes the node. What
@@ -19,8 +20,10 @@ use thiserror::Error;
 
 use crate::component::Component;
 use crate::guard::{dwells, rests};
+use crate::moving;
 use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
+use crate::pod_move::PodMove;
 use crate::record::{Record, Step};
 use crate::side::Side;
 use crate::watch::{Outcome, Watch};
@@ -56,6 +59,8 @@ pub enum Next {
     WriteConfig,
     /// A request to send, and what it is for.
     Write(Box<Write>),
+    /// A pod to evict: once its owner and the server allow it and that is recorded.
+    Evict(Box<PodMove>),
     /// The change is over; or there is none.
     Over,
 }
@@ -95,20 +100,27 @@ pub fn begin(
     watch: Option<Watch>,
     now_ms: u64,
 ) -> Result<Write, Refused> {
+    may_begin(seen, &from, now_ms)?;
+    in_use(seen, by)?;
+    let record = fresh(seen, by, from, to, now_ms);
+    Ok(taint_for(seen, Record { watch, ..record }, now_ms))
+}
+
+/// # Errors
+/// Why a node must not change now, whatever pods are on it.
+pub(crate) fn may_begin(seen: &Seen, from: &Side, now_ms: u64) -> Result<(), Refused> {
     let label = |key: &str| seen.state.as_deref().filter(|_| key == NVIDIA_MIG_STATE);
     if let Some(why) = rests(label, seen.record.as_ref(), now_ms) {
         return Err(Refused::Rests { node: seen.node.clone(), why });
     }
-    if !seen.has(&from) {
+    if !seen.has(from) {
         let (offers, planned) = (words(&seen.offers), words(&from.offers()));
         return Err(Refused::Changed { node: seen.node.clone(), offers, planned });
     }
-    if let Some(why) = seen.other_master.clone() {
-        return Err(Refused::OtherMaster { node: seen.node.clone(), why });
+    match seen.other_master.clone() {
+        Some(why) => Err(Refused::OtherMaster { node: seen.node.clone(), why }),
+        None => Ok(()),
     }
-    in_use(seen, by)?;
-    let record = fresh(seen, by, from, to, now_ms);
-    Ok(taint(seen, Record { watch, ..record }, now_ms))
 }
 
 /// Goes back to the layout before the last change. A finished change is undone by the same steps;
@@ -135,9 +147,12 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
         Step::Done => {
             in_use(seen, record.by)?;
             let back = fresh(seen, record.by, record.to.clone(), record.from.clone(), now_ms);
-            Ok(taint(seen, Record { watch: next.watch, ..back }, now_ms))
+            Ok(taint_for(seen, Record { watch: next.watch, ..back }, now_ms))
         }
         Step::Tainted => Ok(end(seen, &next, Step::Undone, "rolled back on request", now_ms)),
+        Step::Emptying if next.has_moves() => {
+            Ok(end(seen, &next, Step::Undone, "rolled back on request", now_ms))
+        }
         Step::Emptying => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
         Step::Undone if returns => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
         Step::Applying | Step::Stuck => {
@@ -156,7 +171,7 @@ fn in_use(seen: &Seen, by: Component) -> Result<(), Refused> {
     if seen.gpu_pods.is_empty() {
         return Ok(());
     }
-    let (node, pods) = (seen.node.clone(), seen.gpu_pods.join(", "));
+    let (node, pods) = (seen.node.clone(), seen.pod_names());
     Err(Refused::InUse { node, pods, component: by.words() })
 }
 
@@ -183,7 +198,7 @@ pub fn give_back(seen: &Seen, now_ms: u64) -> Option<Write> {
         Step::Emptying => waits_for(seen),
         _ => String::new(),
     };
-    Some(taint(seen, Record { step, watch, problem, ..record }, now_ms))
+    Some(taint_for(seen, Record { step, watch, problem, ..record }, now_ms))
 }
 
 fn waits_for(seen: &Seen) -> String {
@@ -191,10 +206,12 @@ fn waits_for(seen: &Seen) -> String {
         [_] => ("its GPUs", "the pod to move it"),
         _ => ("their GPUs", "the pods to move them"),
     };
-    format!("waiting for {} to release {gpus}: restart {pods}", seen.gpu_pods.join(", "))
+    format!("waiting for {} to release {gpus}: restart {pods}", seen.pod_names())
 }
 
-fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Record {
+/// The record of a change that begins with the taint. It keeps what counts for the budget of moves.
+pub(crate) fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Record {
+    let before = seen.record.iter().flat_map(|record| &record.moves);
     Record {
         step: Step::Tainted,
         since_ms: now_ms,
@@ -206,11 +223,12 @@ fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u64) -> Recor
         to,
         problem: String::new(),
         watch: None,
+        moves: before.filter(|one| one.is_recent(now_ms)).cloned().collect(),
     }
 }
 
 /// The first write of a change: the taint.
-fn taint(seen: &Seen, record: Record, now_ms: u64) -> Write {
+pub(crate) fn taint_for(seen: &Seen, record: Record, now_ms: u64) -> Write {
     let why = match &record.watch {
         Some(watch) if watch.returns() => format!("; latency is {}", watch.words()),
         Some(watch) if watch.is_return => "; rolled back on request".to_owned(),
@@ -219,7 +237,12 @@ fn taint(seen: &Seen, record: Record, now_ms: u64) -> Write {
     let wait = if record.problem.is_empty() { "" } else { "; " };
     let (from, to) = (record.from.words(), record.to.words());
     let message = format!("layout changes from {from} to {to}{why}{wait}{}", record.problem);
-    let event = Some(("RepartitionStarted", message, false));
+    let moves: Vec<String> = record.own_moves().map(PodMove::words).collect();
+    let moves = match moves.is_empty() {
+        true => String::new(),
+        false => format!("; pods that move: {}", moves.join(", ")),
+    };
+    let event = Some(("RepartitionStarted", message + &moves, false));
     let changed = Changed { is_tainted: true, asked: None, event };
     Write::new(seen, record, changed, now_ms)
 }
@@ -249,6 +272,7 @@ pub fn next(seen: &Seen, timing: &Timing, now_ms: u64) -> Next {
         return write(Write::new(seen, record.clone(), changed, now_ms));
     }
     match record.step {
+        Step::Emptying if record.has_moves() => moving::next(seen, record, timing, now_ms),
         Step::Emptying => emptying(seen, record, timing, now_ms),
         Step::Tainted => tainted(seen, record, timing, now_ms),
         Step::Applying | Step::Reverting => asked(seen, record, timing, now_ms),
@@ -270,8 +294,7 @@ fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
         if record.watch.as_ref().is_some_and(|watch| watch.is_return) {
             return Next::Write(Box::new(empty_again(seen, record, now_ms)));
         }
-        let problem =
-            format!("{} started before schedulers saw the taint", seen.gpu_pods.join(", "));
+        let problem = format!("{} started before schedulers saw the taint", seen.pod_names());
         return Next::Write(Box::new(end(seen, record, Step::Undone, &problem, now_ms)));
     }
     let settled_ms = record.since_ms + timing.settle_ms;
@@ -356,7 +379,7 @@ fn answer(seen: &Seen, record: &Record, side: &Side, timing: &Timing, now_ms: u6
 /// Pods that started before schedulers saw the taint finish by themselves; the change goes on when
 /// they have.
 fn in_the_way(seen: &Seen, record: &Record, why: &str, timing: &Timing, now_ms: u64) -> Next {
-    let why = format!("{why}: waiting until {} finish on its GPUs", seen.gpu_pods.join(", "));
+    let why = format!("{why}: waiting until {} finish on its GPUs", seen.pod_names());
     if record.problem == why {
         return Next::Wait { until_ms: now_ms + timing.limit_ms, why };
     }
@@ -398,14 +421,20 @@ fn returned(record: &Record, step: Step) -> (Step, Option<Watch>) {
 }
 
 /// Ends a change.
-fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> Write {
+pub(crate) fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> Write {
     let (step, watch) = returned(record, step);
     let failed = watch.as_ref().map_or(0, |watch| watch.failed_returns);
     let problem = problem.to_owned();
     let next = Record { step, since_ms: now_ms, problem, watch, ..record.clone() };
     let (seconds, problem) = (next.seconds(), &next.problem);
+    let moved = match record.moved_words() {
+        moved if moved.is_empty() => moved,
+        moved => format!("; {moved}"),
+    };
     let (reason, message, is_warning) = match step {
-        Step::Done => ("Repartitioned", format!("{} after {seconds} s", record.to.words()), false),
+        Step::Done => {
+            ("Repartitioned", format!("{} after {seconds} s{moved}", record.to.words()), false)
+        }
         Step::Stuck => (
             "RepartitionStuck",
             format!(
@@ -422,7 +451,7 @@ fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> 
         Step::Abandoned => ("RepartitionAbandoned", format!("{problem}: taint removed"), true),
         _ => (
             "RepartitionUndone",
-            format!("the node has {} as before: {problem}", record.from.words()),
+            format!("the node has {} as before: {problem}{moved}", record.from.words()),
             true,
         ),
     };

@@ -1,5 +1,5 @@
 //! Policies that cannot be followed: two on one node, profiles that no GPU has, layouts that a
-//! node's GPUs cannot have, fields that are not applied yet. Nothing changes under such a policy.
+//! node's GPUs cannot have. Nothing changes under such a policy.
 
 use dovetail_model::MigTable;
 use dovetail_objects::Labels;
@@ -32,9 +32,6 @@ pub enum Problem {
          the node by nodeSelector"
     )]
     ImpossibleLayout { node: String, model: String, profiles: String },
-    /// A field that is not applied yet.
-    #[error("spec.{field}: this version does not apply it: remove it")]
-    NotApplied { field: &'static str },
     /// A field that the mode does not have, or that it needs.
     #[error("spec.{field}: {why}")]
     WrongField { field: String, why: String },
@@ -50,7 +47,6 @@ impl Problem {
             Self::Overlap { .. } => "Overlap",
             Self::UnknownProfile { .. } => "UnknownProfile",
             Self::ImpossibleLayout { .. } => "ImpossibleLayout",
-            Self::NotApplied { .. } => "NotApplied",
             Self::WrongField { .. } => "WrongField",
             Self::Unreadable(_) => "Unreadable",
         }
@@ -88,9 +84,6 @@ fn overlap(
 
 /// What is wrong with a policy by itself, whatever the nodes are.
 pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
-    if let Some(field) = spec.not_applied() {
-        return Some(Problem::NotApplied { field });
-    }
     let wrong =
         |field: &str, why: String| Some(Problem::WrongField { field: field.to_owned(), why });
     let mode = spec.mode.word();
@@ -108,6 +101,11 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
     }
     if spec.mode != Mode::Mig && !spec.profiles.is_empty() {
         return wrong("profiles", format!("mode {mode} has no profiles: remove it"));
+    }
+    let moved = spec.budget.moved_gpu_seconds_per_hour;
+    if !(1..=1_000_000).contains(&moved) {
+        let why = format!("{moved} is not within 1 to 1000000");
+        return wrong("budget.movedGpuSecondsPerHour", why);
     }
     if let Some(guard) = &spec.guard {
         if !(2..=24).contains(&guard.hours) {
@@ -200,7 +198,11 @@ mod tests {
             json!({"mode": "time-slicing", "replicas": 4, "profiles": ["1g.10gb"]}),
             "spec.profiles: mode time-slicing has no",
         );
-        wrong(json!({"mode": "mig", "moves": "restartable"}), "spec.moves: this version");
+        let none = json!({"movedGpuSecondsPerHour": 0});
+        wrong(
+            json!({"mode": "mig", "moves": "restartable", "budget": none}),
+            "spec.budget.movedGpuSecondsPerHour: 0 is not within 1 to 1000000",
+        );
         let guarded = |guard: Value| json!({"mode": "mig", "guard": guard});
         wrong(guarded(json!({"hours": 48})), "spec.guard.hours: 48 is not within 2 to 24");
         wrong(guarded(json!({"query": "up"})), "spec.guard.query: it has no $window");

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::latency_query::exactly;
 use crate::node_state::uses_gpus;
+use crate::object_name::ObjectName;
 
 /// Label of pods of a ReplicaSet that a Deployment made.
 const TEMPLATE_HASH: &str = "pod-template-hash";
@@ -14,18 +15,6 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 const RANDOM: &str = "[b-df-hj-np-tv-xz24-9]";
 /// Longer names are cut before they get a random ending (`maxGeneratedNameLength`).
 const MOST_BEFORE_RANDOM: usize = 58;
-
-/// An object that events can be about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ObjectName {
-    pub api_version: String,
-    pub kind: String,
-    /// Empty for objects of the whole cluster.
-    pub namespace: String,
-    pub name: String,
-    /// Empty if it is not known.
-    pub uid: String,
-}
 
 /// The pods of one owner on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

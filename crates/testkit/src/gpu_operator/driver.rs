@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -232,6 +232,13 @@ impl Driver {
             let namespace = pod.metadata.namespace.clone().unwrap_or_default();
             let Some(spec) = &pod.spec else { continue };
             let Some(node) = &spec.node_name else { continue };
+            let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+            if pod.metadata.deletion_timestamp.is_some() {
+                // Its containers have ended.
+                let now = DeleteParams::default().grace_period(0);
+                pods.delete(&name, &now).await.map(drop).or_else(is_gone)?;
+                continue;
+            }
             let key = format!("{namespace}/{name}");
             present.insert(key.clone());
             if !self.pods.insert(key.clone()) {
@@ -246,11 +253,12 @@ impl Driver {
                 _ => true,
             };
             let status = match is_admitted {
-                true => json!({"phase": "Running"}),
+                true => {
+                    json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+                }
                 false => json!({"phase": "Failed", "reason": "UnexpectedAdmissionError"}),
             };
-            let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
-            let patch = Patch::Merge(json!({"status": status}));
+            let patch = Patch::Strategic(json!({"status": status}));
             pods.patch_status(&name, &PatchParams::default(), &patch).await?;
         }
         for gone in self.pods.difference(&present) {
@@ -258,6 +266,14 @@ impl Driver {
         }
         self.pods = present;
         Ok(())
+    }
+}
+
+/// What is gone is deleted.
+fn is_gone(error: kube::Error) -> Result<(), kube::Error> {
+    match error {
+        kube::Error::Api(status) if status.code == 404 => Ok(()),
+        other => Err(other),
     }
 }
 

@@ -8,6 +8,7 @@ use dovetail_sharing::{Record, Step};
 use serde::Serialize;
 
 use crate::changes::NodeChange;
+use crate::move_row::{MoveRow, move_lines};
 use crate::show::in_lines as name_in_lines;
 
 /// What became of policies and nodes.
@@ -60,8 +61,10 @@ pub struct NodeRow {
     pub to: String,
     /// Pods served by profile.
     pub served: BTreeMap<String, u64>,
-    /// Done, Undone, Abandoned or Stuck; Emptying: pods have to finish first; planned, refused;
-    /// stays: it should change and cannot now.
+    /// Pods that move off the node first, or have moved.
+    pub moves: Vec<MoveRow>,
+    /// Done, Undone, Abandoned or Stuck; Emptying: pods have to finish or to move first; planned,
+    /// refused; stays: it should change and cannot now.
     pub outcome: String,
     pub problem: String,
     pub seconds: u64,
@@ -79,6 +82,7 @@ impl NodeRow {
             from: record.from.words(),
             to: record.to.words(),
             served: BTreeMap::new(),
+            moves: record.own_moves().map(MoveRow::of).collect(),
             outcome: outcome.to_owned(),
             problem: record.problem.clone(),
             seconds: record.seconds(),
@@ -98,6 +102,7 @@ impl NodeRow {
             from: change.from.words(),
             to: change.to.words(),
             served: change.served,
+            moves: change.moves.iter().map(MoveRow::of).collect(),
             outcome: outcome.to_owned(),
             problem: problem.to_owned(),
             seconds: 0,
@@ -112,6 +117,7 @@ impl NodeRow {
             from: String::new(),
             to: String::new(),
             served: BTreeMap::new(),
+            moves: Vec::new(),
             outcome: "stays".to_owned(),
             problem: why,
             seconds: 0,
@@ -179,6 +185,9 @@ pub fn text(document: &Document) -> String {
     for row in document.nodes.iter().filter(|row| !row.problem.is_empty()) {
         text += &wrapped(&format!("node {}: {}", row.node, plain(&row.problem)), 0);
     }
+    for row in &document.nodes {
+        text += &move_lines(&row.moves);
+    }
     for row in &document.verdicts {
         let (node, verdict, why) = (&row.node, &row.verdict, plain(&row.why));
         text += &wrapped(&format!("latency on node {node}: {verdict}: {why}"), 0);
@@ -205,6 +214,7 @@ mod tests {
             from: "8 × 48 replicas (time-slicing)".to_owned(),
             to: "8 × 4 replicas (mps), 12 × 1g.10gb".to_owned(),
             served: BTreeMap::from([("1g.10gb".to_owned(), 12)]),
+            moves: Vec::new(),
             outcome: outcome.to_owned(),
             problem: String::new(),
             seconds: 1_234,

@@ -14,7 +14,7 @@ use dovetail_sharing::watch::{
     reason, roll_out,
 };
 use dovetail_sharing::{
-    ObjectName, PolicySpec, Problem, Record, SharingPolicy, Step, Workload, event_about, give_back,
+    ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about, give_back,
     workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
@@ -138,7 +138,7 @@ impl Apply<'_> {
             let message = problem.to_string();
             let said = format!("{} {message}", policy.uid);
             let what = ("LatencyQueryRefused", &*message, true);
-            self.tell(&event_about(&named_policy(policy), what, &said, now_ms())).await;
+            self.sender().tell(&event_about(&named_policy(policy), what, &said, now_ms())).await;
         }
         problem
     }
@@ -155,7 +155,7 @@ impl Apply<'_> {
         let Some(write) = conclude(&now, verdict.outcome, &verdict.why, now_ms()) else {
             return Ok(());
         };
-        if !self.write(node, &write).await? {
+        if !self.sender().write(node, &write).await? {
             return Ok(());
         }
         let started_ms = write.record.started_ms;
@@ -188,7 +188,7 @@ impl Apply<'_> {
     ) {
         let said = format!("{} {node} {started_ms} {}", about.uid, reason(outcome));
         let what = (reason(outcome), message, is_warning(outcome));
-        self.tell(&event_about(about, what, &said, now_ms())).await;
+        self.sender().tell(&event_about(about, what, &said, now_ms())).await;
     }
 
     /// Sends a node whose latency got worse back to its former layout.
@@ -200,10 +200,10 @@ impl Apply<'_> {
         let now = self.server.seen(node, table, &self.options.timing).await?;
         let Some(write) = give_back(&now, now_ms()) else { return Ok(()) };
         self.check(write.record.by)?;
-        if !self.write(node, &write).await? {
+        if !self.sender().write(node, &write).await? {
             return Ok(());
         }
-        self.told(node, &write.record);
+        self.sender().told(node, &write.record);
         let record = self.run_to_end(node, table).await?;
         document.nodes.push(NodeRow::ended(node, &record));
         Ok(())
@@ -212,9 +212,6 @@ impl Apply<'_> {
 
 /// What happens under a policy now, in a word.
 pub(super) fn step_word(policy: &SharingPolicy, objects: &Objects) -> &'static str {
-    if of_policy(policy, objects).any(|(_, _, record)| record.step == Step::Emptying) {
-        return "Changing";
-    }
     match gate_of(policy, objects, &BTreeSet::new()) {
         Gate::Changes { .. } => "Changing",
         Gate::Waits { .. } => "Watching",

@@ -83,6 +83,8 @@ mod tests {
             from: Side::whole(2, None),
             to: Side::whole(2, None),
             served: Default::default(),
+            moves: Vec::new(),
+            held_back: None,
         };
         let refused = NodeRow::refused(&change, "its layout is changing");
         let conflict = NodeRow { is_conflict: true, ..refused.clone() };

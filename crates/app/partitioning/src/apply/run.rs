@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use dovetail_console::clock::now_ms;
-use dovetail_console::plain::plain;
 use dovetail_model::MigTable;
-use dovetail_sharing::{Next, Record, Step, Write, next};
-use serde_json::Value;
+use dovetail_sharing::{Next, Record, Step, next};
 
 use super::Apply;
+use super::evict::evict;
 
 impl Apply<'_> {
     /// Goes on until the change of a node is over, or waits for pods to finish by themselves.
@@ -25,6 +24,7 @@ impl Apply<'_> {
 
     async fn run(&self, node: &str, table: Option<&MigTable>) -> Result<Record> {
         let mut told = String::new();
+        let mut held_since_ms = None;
         loop {
             let seen = self.server.seen(node, table, &self.options.timing).await?;
             let now_ms = now_ms();
@@ -33,21 +33,39 @@ impl Apply<'_> {
                 Next::Over => return Ok(record.clone()),
                 Next::WriteConfig => self.write_layouts(record).await?,
                 Next::Write(write) => {
-                    if self.write(node, &write).await? {
-                        self.told(node, &write.record);
+                    if self.sender().write(node, &write).await? {
+                        self.sender().told(node, &write.record);
                     }
                 }
-                Next::Wait { .. } if record.step == Step::Emptying => return Ok(record.clone()),
-                Next::Wait { until_ms, why } => {
-                    if why != told {
-                        self.app.note(&format!("node {node}: waiting {why}"));
-                        told = why;
-                    }
-                    let pause_ms = until_ms.saturating_sub(now_ms).min(self.options.poll_ms);
-                    tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                Next::Wait { .. } if record.step == Step::Emptying && !record.has_moves() => {
+                    return Ok(record.clone());
                 }
+                Next::Wait { until_ms, why } => self.wait(node, until_ms, why, &mut told).await,
+                Next::Evict(one) => match evict(&self.sender(), &seen, &one).await? {
+                    None => held_since_ms = None,
+                    Some(why) => {
+                        let since_ms = *held_since_ms.get_or_insert(now_ms);
+                        if now_ms >= since_ms + self.options.move_wait_ms {
+                            let seen = self.server.seen(node, table, &self.options.timing).await?;
+                            return seen.record.context("its record was removed by others");
+                        }
+                        let why = format!("to evict {why}");
+                        self.wait(node, u64::MAX, why, &mut told).await;
+                    }
+                },
             }
         }
+    }
+
+    /// Pauses until a time, but not for longer than a node is left alone; `told`: what was said
+    /// last.
+    async fn wait(&self, node: &str, until_ms: u64, why: String, told: &mut String) {
+        if why != *told {
+            self.app.note(&format!("node {node}: waiting {why}"));
+            *told = why;
+        }
+        let pause_ms = until_ms.saturating_sub(now_ms()).min(self.options.poll_ms);
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
     }
 
     /// Sees to it that both layouts of a change are in the ConfigMap.
@@ -61,33 +79,5 @@ impl Apply<'_> {
                 return Ok(());
             }
         }
-    }
-
-    /// Sends a write to a node, its event first; `false` if the node has changed in between.
-    pub(super) async fn write(&self, node: &str, write: &Write) -> Result<bool> {
-        if let Some(event) = &write.event {
-            self.tell(event).await;
-        }
-        self.server.write(node, write).await
-    }
-
-    /// Creates an event. One that is refused is only noted: nodes change all the same.
-    pub(super) async fn tell(&self, event: &Value) {
-        if let Err(error) = self.server.create_event(event).await {
-            let object = &event["involvedObject"];
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let (kind, name, reason) =
-                (text(&object["kind"]), text(&object["name"]), text(&event["reason"]));
-            let about = plain(&format!("{kind} {name}")).to_string();
-            self.app.note(&format!("event {reason} about {about} was not created: {error:#}"));
-        }
-    }
-
-    pub(super) fn told(&self, node: &str, record: &Record) {
-        let problem = match record.problem.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", record.problem),
-        };
-        self.app.note(&format!("node {node}: {}{problem}", record.step.word()));
     }
 }

@@ -104,6 +104,7 @@ fn play(case: &Case, seed: u64) -> (Step, usize) {
                 assert!(!asks || seen.gpu_pods.is_empty(), "seed {seed}: asked for a node in use");
                 world.take(&write, dies);
             }
+            Next::Evict(one) => panic!("seed {seed}: nothing moves, and {} does", one.pod),
         }
         assert!(!world.is_tainted() || has_event(&world, "RepartitionStarted"), "seed {seed}");
     }
@@ -162,6 +163,7 @@ fn repair(world: &mut World, seed: u64) {
             Next::Write(write) => assert!(world.take(&write, false)),
             Next::Wait { .. } => world.pass(5_000),
             Next::WriteConfig => panic!("seed {seed}: both layouts are written"),
+            Next::Evict(one) => panic!("seed {seed}: nothing moves, and {} does", one.pod),
         }
     }
     assert!(!world.is_tainted(), "seed {seed}: {:?}", world.node);
@@ -226,6 +228,7 @@ fn rolls_back(case: &Case) {
                     layouts.add_both(world.seen().record.as_ref().expect("a record"), world.now_ms);
                     world.write_layouts(layouts);
                 }
+                Next::Evict(one) => panic!("nothing moves, and {} does", one.pod),
             }
         }
     };

@@ -47,6 +47,7 @@ fn run(world: &mut World) -> Record {
             Next::Write(write) => {
                 world.take(&write, false);
             }
+            Next::Evict(one) => panic!("nothing moves, and {} does", one.pod),
         }
     }
     panic!("the change does not end: {:?}", record(world));
@@ -146,7 +147,7 @@ fn a_worse_node_goes_back_when_its_pods_have_finished_even_if_a_pod_comes_in_bet
         world.bind_whatever(60_000);
         let waiting = run(&mut world);
         assert_eq!(waiting.step, Step::Emptying, "{waiting:?}");
-        let pod = &world.seen().gpu_pods[0];
+        let pod = &world.seen().gpu_pods[0].name;
         let words = format!("waiting for {pod} to release its GPUs: restart the pod to move it");
         assert_eq!(waiting.problem, words);
         assert!(world.is_tainted(), "others may start there");

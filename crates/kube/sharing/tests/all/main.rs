@@ -3,4 +3,5 @@
 mod definition;
 mod faults;
 mod latency;
+mod moves;
 mod world;

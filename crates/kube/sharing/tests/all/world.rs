@@ -189,7 +189,7 @@ impl World {
 
     pub(crate) fn seen(&self) -> Seen {
         let pod = |name: &String| -> Pod {
-            let object = json!({"metadata": {"name": name, "namespace": "team"},
+            let object = json!({"metadata": {"name": name, "namespace": "team", "uid": name},
                 "spec": {"nodeName": "n", "containers": [{"name": "c", "resources":
                     {"limits": {self.case.resource: "1"}}}]},
                 "status": {"phase": "Running"}});
@@ -292,6 +292,12 @@ impl World {
             return;
         }
         self.bind_whatever(runs_ms);
+    }
+
+    /// A pod is evicted, and ends.
+    pub(crate) fn end(&mut self, name: &str) {
+        self.pods.remove(name);
+        self.mig.release(name);
     }
 
     /// A pod that tolerates every taint.
