@@ -12,6 +12,10 @@ const NIC: &str = "nic.example.com";
 const NUMA: &str = "topology.example.com/numa";
 /// The resource of extended requests.
 const RESOURCE: &str = "example.com/gpu";
+/// Keys of taints.
+const KEYS: [&str; 2] = ["broken", "reserved"];
+/// Classes that claims ask for, as often as they stand here; the last one does not exist.
+const CLASSES: [&str; 9] = ["gpu", "gpu", "gpu", "large", "nic", "nic", "any", "careless", "none"];
 
 /// A random world of 2 to 5 nodes with devices, and 6 pending pods with claims. Each world has some
 /// of the features of dynamic resource allocation; all worlds together have those of Kubernetes
@@ -81,7 +85,6 @@ impl Scene<'_> {
         }
     }
 
-    /// A pool of a driver on one node.
     fn pool(&mut self, driver: &str, node: &str) {
         let pool = format!("{}-{node}", &driver[..3]);
         let is_split = driver == GPU && self.draw.chance(25);
@@ -145,7 +148,7 @@ impl Scene<'_> {
             };
         }
         if draw.chance(12) {
-            device["taints"] = json!([taint(draw)]);
+            device["taints"] = json!([taint(&KEYS, draw)]);
         }
         device
     }
@@ -189,7 +192,7 @@ impl Scene<'_> {
                 "pool" => json!({"pool": "gpu-node-0"}),
                 _ => json!({"driver": GPU, "device": "d0"}),
             };
-            let taint = taint(self.draw);
+            let taint = taint(&KEYS, self.draw);
             self.world.device_taint_rules.push(json!({"metadata": {"name": "rule"},
                 "spec": {"deviceSelector": selector, "taint": taint}}));
         }
@@ -299,7 +302,7 @@ impl Scene<'_> {
     /// A claim of its own, to be allocated.
     fn wanted(&mut self) -> String {
         let count = self.draw.pick(&[1, 1, 1, 2]);
-        let mut requests: Vec<Value> = (0..count).map(|_| request(self.draw)).collect();
+        let mut requests: Vec<Value> = (0..count).map(|_| request(&CLASSES, self.draw)).collect();
         for (at, request) in requests.iter_mut().enumerate() {
             request["name"] = json!(format!("r{at}"));
         }
@@ -317,25 +320,25 @@ impl Scene<'_> {
     }
 }
 
-fn taint(draw: &mut Draw) -> Value {
+fn taint(keys: &[&str], draw: &mut Draw) -> Value {
     let effect = draw.pick(&["NoSchedule", "NoSchedule", "NoExecute", "None"]);
-    json!({"key": draw.pick(&["broken", "reserved"]), "value": "x", "effect": effect})
+    json!({"key": draw.pick(keys), "value": "x", "effect": effect})
 }
 
-fn request(draw: &mut Draw) -> Value {
+fn request(classes: &[&str], draw: &mut Draw) -> Value {
     if draw.chance(15) {
-        let mut alternatives: Vec<Value> = (0..2).map(|_| exactly(draw)).collect();
+        let mut alternatives: Vec<Value> = (0..2).map(|_| exactly(classes, draw)).collect();
         for (at, alternative) in alternatives.iter_mut().enumerate() {
             alternative["name"] = json!(format!("s{at}"));
             alternative.as_object_mut().and_then(|of| of.remove("adminAccess"));
         }
         return json!({"firstAvailable": alternatives});
     }
-    json!({"exactly": exactly(draw)})
+    json!({"exactly": exactly(classes, draw)})
 }
 
-fn exactly(draw: &mut Draw) -> Value {
-    let class = draw.pick(&["gpu", "gpu", "gpu", "large", "nic", "nic", "any", "careless", "none"]);
+fn exactly(classes: &[&str], draw: &mut Draw) -> Value {
+    let class = draw.pick(classes);
     let class = if class == "none" && draw.chance(70) { "gpu" } else { class };
     let mut of = json!({"deviceClassName": class});
     match draw.below(6) {

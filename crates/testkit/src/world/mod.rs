@@ -6,7 +6,7 @@
 //! - [`documented()`]: the worlds of Kubernetes' own documentation, with what it says about them.
 //! - [`World::known_to`]: what an older release makes of it.
 //! - [`Oracle`]: kube-scheduler's filter plugins in a process of their own, asked about a world.
-//! - [`selector()`]: a random selector of devices; [`SelectorOracle`]: Kubernetes' evaluation of it.
+//! - [`selector()`]: a random selector of devices; [`SelectorOracle`]: its evaluation upstream.
 //! - [`Coverage`]: how often each filter accepted, rejected, and was the only one to reject.
 //! - [`shrink()`]: the smallest part of a world that still shows something.
 

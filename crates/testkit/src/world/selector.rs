@@ -68,7 +68,7 @@ fn truth(depth: usize, draw: &mut Draw) -> String {
         0 => format!("device.driver == \"{}\"", draw.pick(&[DRIVER, "nic.example.com", ""])),
         1 => draw.pick(&["device.allowMultipleAllocations", "true", "false"]).to_owned(),
         2 => attribute(&["healthy", "healthy", "missing", "index"], draw),
-        3 => there(draw),
+        3 => there(&["model", "index", "missing", "healthy"], draw),
         4 | 5 => {
             let op = draw.pick(&["==", "!=", "<", "<=", ">", ">="]);
             format!("{} {op} {}", number(depth, draw), number(depth, draw))
@@ -79,7 +79,7 @@ fn truth(depth: usize, draw: &mut Draw) -> String {
         }
         7 => of_text(depth, draw),
         8 | 9 => of_amounts(depth, draw),
-        10 | 11 => of_versions(draw),
+        10 | 11 => of_versions(DRIVER, draw),
         12 => {
             let list = draw.pick(&["[0, 3, 9]", "[\"T4\", \"A100-SXM4-80GB\"]"]);
             let of = if list.contains('"') { text(0, draw) } else { number(0, draw) };
@@ -94,8 +94,8 @@ fn bracketed(of: String) -> String {
 }
 
 /// Whether a domain, or a name in it, is there.
-fn there(draw: &mut Draw) -> String {
-    let name = draw.pick(&["model", "index", "missing", "healthy"]);
+fn there(names: &[&str], draw: &mut Draw) -> String {
+    let name = draw.pick(names);
     let domain = draw.pick(&[DRIVER, "rack.example.com", "none.example.com"]);
     match draw.below(5) {
         0 => format!("\"{name}\" in device.attributes[\"{domain}\"]"),
@@ -127,7 +127,7 @@ fn number(depth: usize, draw: &mut Draw) -> String {
         2 => draw.pick(&["9223372036854775807", "0", "int(\"12\")", "size([1, 2])"]).to_owned(),
         3 => format!("size({})", text(0, draw)),
         4 => format!("{}.indexOf(\"1\")", text(0, draw)),
-        5 => format!("{}.asInteger()", amount(draw)),
+        5 => format!("{}.asInteger()", amount(DRIVER, draw)),
         6 => format!("{}.orValue(5)", format_args!("device.attributes[\"{DRIVER}\"].?index")),
         _ => attribute(&["index", "index", "index", "model", "missing"], draw),
     }
@@ -171,22 +171,22 @@ fn of_text(depth: usize, draw: &mut Draw) -> String {
     }
 }
 
-fn amount(draw: &mut Draw) -> String {
+fn amount(driver: &str, draw: &mut Draw) -> String {
     match draw.below(8) {
         0 => format!("quantity(\"{}\")", draw.pick(&["10Gi", "80Gi", "0", "1500m", "-2k", "1e3"])),
-        1 => format!("{}.add(quantity(\"1Gi\"))", of_capacity(draw)),
-        2 => format!("{}.sub({})", of_capacity(draw), draw.between(0, 100)),
-        _ => of_capacity(draw),
+        1 => format!("{}.add(quantity(\"1Gi\"))", of_capacity(driver, draw)),
+        2 => format!("{}.sub({})", of_capacity(driver, draw), draw.between(0, 100)),
+        _ => of_capacity(driver, draw),
     }
 }
 
-fn of_capacity(draw: &mut Draw) -> String {
+fn of_capacity(driver: &str, draw: &mut Draw) -> String {
     let name = draw.pick(&["memory", "memory", "multiprocessors", "missing"]);
-    format!("device.capacity[\"{DRIVER}\"].{name}")
+    format!("device.capacity[\"{driver}\"].{name}")
 }
 
 fn of_amounts(depth: usize, draw: &mut Draw) -> String {
-    let (one, other) = (amount(draw), amount(draw));
+    let (one, other) = (amount(DRIVER, draw), amount(DRIVER, draw));
     match draw.below(7) {
         0 => format!("{one}.compareTo({other}) >= 0"),
         1 => format!("{one}.isGreaterThan({other})"),
@@ -195,23 +195,23 @@ fn of_amounts(depth: usize, draw: &mut Draw) -> String {
         4 => format!("{one}.sign() == {}", number(depth.min(1), draw)),
         5 => format!("{one}.asApproximateFloat() > {}", draw.pick(&["1.0", "8e10", "-0.5"])),
         // Kubernetes fails to compare a sum with `==`.
-        _ => format!("{} == {}", of_capacity(draw), of_capacity(draw)),
+        _ => format!("{} == {}", of_capacity(DRIVER, draw), of_capacity(DRIVER, draw)),
     }
 }
 
-fn version(draw: &mut Draw) -> String {
+fn version(driver: &str, draw: &mut Draw) -> String {
     match draw.below(4) {
         0 => {
             let text = draw.pick(&["1.2.3", "550.54.14", "1.2.3-rc.1", "1.2", "v2.0.0", "1.02.3"]);
             let normal = draw.pick(&["", "", ", true"]);
             format!("semver(\"{text}\"{normal})")
         }
-        _ => format!("device.attributes[\"{DRIVER}\"].driverVersion"),
+        _ => format!("device.attributes[\"{driver}\"].driverVersion"),
     }
 }
 
-fn of_versions(draw: &mut Draw) -> String {
-    let (one, other) = (version(draw), version(draw));
+fn of_versions(driver: &str, draw: &mut Draw) -> String {
+    let (one, other) = (version(driver, draw), version(driver, draw));
     match draw.below(5) {
         0 => format!("{one}.compareTo({other}) < 1"),
         1 => format!("{one}.isGreaterThan({other})"),

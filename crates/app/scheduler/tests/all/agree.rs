@@ -78,8 +78,8 @@ impl Leader {
                         Some(Notice::Change(change, json)) => {
                             self.inputs.push(Input::Change(change, json));
                         }
-                        Some(Notice::Interrupted { kind, problem }) => panic!("{kind:?}: {problem}"),
-                        Some(Notice::Absent { .. }) | None => {}
+                        // A watch that the server broke off begins again by itself.
+                        Some(Notice::Interrupted { .. } | Notice::Absent { .. }) | None => {}
                     },
                     answer = self.wires.next() => self.inputs.push(Input::Answered(answer)),
                     // What is due by time is done.

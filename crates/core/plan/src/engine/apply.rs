@@ -72,7 +72,7 @@ impl Engine {
                     state.holdings.set_phase(*id, Phase::Releasing { expected_end_ms });
                 }
             }
-            Event::Checkpointed { job, at_ms } => note_checkpoint(books, job, at_ms)?,
+            Event::Checkpointed { job, at_ms } => note_checkpoint(job, at_ms, books)?,
             Event::ForeignHeld(holding) => {
                 if matches!(holding.owner, Owner::Foreign(_)) {
                     books.placement.note_late(holding.phase);

@@ -254,12 +254,12 @@ impl Books {
     }
 }
 
-/// What a job did until its newest checkpoint is not lost any more: others may preempt it that might
-/// not before.
+/// What a job did until its newest checkpoint is not lost any more: others that could not preempt it
+/// before may now.
 pub(super) fn note_checkpoint(
-    books: &mut Books,
     job: JobId,
     at_ms: u64,
+    books: &mut Books,
 ) -> Result<(), EngineError> {
     let Books { jobs, turns, placement, .. } = books;
     let record = jobs.records.get_mut(&job).ok_or(EngineError::UnknownJob { job })?;

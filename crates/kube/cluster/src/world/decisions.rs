@@ -146,7 +146,7 @@ impl World {
     /// Notes one more preemption of pods, or none: what their object is to say, all of them
     /// together; `None` if that is nothing new, or it is gone.
     pub fn note_preempted(&mut self, by: &RememberedBy, one: Receipt) -> Option<Receipt> {
-        receipts::note(&mut self.index.objects, by, one)
+        receipts::note(by, one, &mut self.index.objects)
     }
 
     /// Joins gangs again that run with pods apart from their job, unless something is under way

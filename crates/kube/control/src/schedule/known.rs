@@ -246,7 +246,7 @@ impl Known {
         self.pending.restart(|job| world.pods().pods_of(job).next().is_some());
         for job in snapshot.jobs.iter().filter(|job| job.start_ms.is_none()) {
             self.pending.begin(job, self.now_ms);
-            receipts::inherit(self, job.id);
+            receipts::inherit(job.id, self);
         }
         match Engine::new(config, &snapshot) {
             Ok(engine) => {
@@ -332,7 +332,7 @@ impl Known {
             Event::Ending { .. } => self.recheck = true,
             Event::Submitted(job) => {
                 self.pending.begin(job, self.now_ms);
-                receipts::inherit(self, job.id);
+                receipts::inherit(job.id, self);
             }
             Event::JobChanged(job) => self.pending.describe(job),
             Event::BindFailed { pod } => {

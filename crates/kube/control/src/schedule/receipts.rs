@@ -73,20 +73,20 @@ impl Counted {
             last_ms: known.now_ms,
             first_ms: used.submitted_ms,
         };
-        say(known, &used.by, one);
+        say(&used.by, one, known);
         account.is_some()
     }
 }
 
 /// A pending job is one more attempt at a run: its object is to say what earlier ones cost, so that
 /// the next leader knows it when theirs are gone.
-pub(super) fn inherit(known: &mut Known, job: JobId) {
+pub(super) fn inherit(job: JobId, known: &mut Known) {
     if let Some(by) = known.world.preemption().inherits(job) {
-        say(known, &by, Receipt::default());
+        say(&by, Receipt::default(), known);
     }
 }
 
-fn say(known: &mut Known, by: &RememberedBy, one: Receipt) {
+fn say(by: &RememberedBy, one: Receipt, known: &mut Known) {
     let receipt = known.world.note_preempted(by, one);
     if let (Some(receipt), Some(account)) = (receipt, &by.account) {
         known.news.push(News::Receipt { account: Box::new(account.clone()), receipt });

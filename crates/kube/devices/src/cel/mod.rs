@@ -6,10 +6,9 @@
 //! evaluation costs and stops at a limit; here the most that it could cost is estimated before, and
 //! an expression above the same limit is refused.
 //!
-//! Two things are known to differ, and make sense where upstream fails or does not look: sums of
-//! quantities can be compared with `==`, which is an error upstream, and `x in []` is an error where
-//! `x` is one, which upstream does not evaluate. Everything else is compared with upstream on random
-//! selectors (`dovetail-scheduler`, test `selectors`).
+//! Two things are known to differ: sums of quantities can be compared with `==`, which is an error
+//! upstream, and `x in []` is an error where `x` is one, which upstream does not evaluate. All else
+//! is compared with upstream on random selectors (`dovetail-scheduler`, test `selectors`).
 
 mod check;
 mod functions;

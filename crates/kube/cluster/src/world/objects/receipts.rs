@@ -160,7 +160,7 @@ pub(crate) fn remembered_by(objects: &Objects, slot: Slot) -> RememberedBy {
 
 /// Notes one more preemption, or none: what the object is to say, all of them together; `None` if
 /// there is nothing to say, or no object to say it.
-pub(crate) fn note(objects: &mut Objects, by: &RememberedBy, one: Receipt) -> Option<Receipt> {
+pub(crate) fn note(by: &RememberedBy, one: Receipt, objects: &mut Objects) -> Option<Receipt> {
     let Objects { descriptions, receipts, .. } = objects;
     let object = by.account.as_ref().and_then(|account| {
         let Account { kind, namespace, name, uid } = account;
