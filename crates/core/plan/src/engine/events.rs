@@ -254,8 +254,8 @@ impl Books {
     }
 }
 
-/// What a job did until its newest checkpoint is not lost any more: others that could not preempt it
-/// before may now.
+/// What a job did until its newest checkpoint is not lost any more: others that could not preempt
+/// it before may now.
 pub(super) fn note_checkpoint(
     job: JobId,
     at_ms: u64,
