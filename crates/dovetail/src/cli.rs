@@ -45,9 +45,9 @@ enum Command {
     Queue(Box<live::QueueFlags>),
     /// Record GPU use and cost continuously, for dashboards and alerts.
     Serve(Box<crate::commands::serve::ServeFlags>),
-    /// Save the cluster data that `audit` and `cost` read to a file.
+    /// Save to a file the cluster data that `audit` and `cost` need.
     Collect(Box<collect::CollectFlags>),
-    /// Simulate traces, compare policies, compute upper bounds.
+    /// Simulate traces, compare policies, and compute performance bounds.
     #[command(subcommand, disable_help_subcommand = true)]
     Sim(sim::Command),
     /// Import, generate, describe and export traces of clusters.
@@ -55,7 +55,7 @@ enum Command {
     Trace(trace::Command),
     /// Simulate a month of a large GPU cluster and write a report.
     Demo(Box<demo::DemoFlags>),
-    /// Plan and change MIG layouts, size fleets of shared GPUs.
+    /// Plan and change MIG layouts, and size fleets of shared GPUs.
     #[command(subcommand, disable_help_subcommand = true)]
     Partition(partition::Command),
     /// Schedule the pods of a Kubernetes cluster.

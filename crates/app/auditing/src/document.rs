@@ -370,8 +370,8 @@ impl Document {
         }
         let left_out = all - self.findings.len();
         self.notes.push(format!(
-            "shows the findings of namespace {}, not {left_out} of others; capacity and states are those of the whole \
-             cluster",
+            "shows only the findings of namespace {} and omits {left_out} of other namespaces; \
+             capacity and states cover the whole cluster",
             plain(namespace)
         ));
     }
@@ -582,7 +582,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     }));
     unseen.extend(clamped_in_words(&gathered.clamped).map(|what| UnseenOut {
         what,
-        hides: "how many GPUs there are, and who holds them".to_owned(),
+        hides: "how many GPUs there are, and which pods use them".to_owned(),
         command: "kubectl get nodes,pods -A -o json".to_owned(),
     }));
     unseen.extend(gpu_counts_in_words(&gathered.gpu_counts).map(|what| {
@@ -596,7 +596,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     }));
     unseen.extend(device_doubts_in_words(&gathered.device_doubts).map(|what| UnseenOut {
         what,
-        hides: "how many GPUs there are, and who holds them".to_owned(),
+        hides: "how many GPUs there are, and which pods use them".to_owned(),
         command: "kubectl get resourceslices,resourceclaims -A -o json".to_owned(),
     }));
     unseen.extend(unjudged_by_reason(&gathered.unjudged).map(|pods| UnseenOut {

@@ -24,7 +24,7 @@ pub fn explain(app: &App, id: &str) -> Result<String> {
         return Ok(table(&["check", "severity", "what it finds"], rows.collect()));
     }
     let Some(check) = check(id) else {
-        let text = format!("--explain {id}: no such check: `--explain all` lists them");
+        let text = format!("--explain {id}: unknown check; `--explain all` lists all checks");
         return Err(UsageError(text).into());
     };
     Ok(one(check) + &thresholds(app, check))
@@ -48,7 +48,8 @@ fn confirms(reach: Reach) -> String {
         Reach::Nodes(_) => "on its nodes",
         Reach::Cluster(_) => "in the whole cluster",
         Reach::Nothing => {
-            return "cannot confirm the fix: no particular wasted time ends with it".to_owned();
+            return "cannot confirm the fix: it ends no specific state of wasted GPU time"
+                .to_owned();
         }
     };
     format!("confirms the fix by less GPU time {whose} in state {}", states.join(" or "))

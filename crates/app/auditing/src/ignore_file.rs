@@ -44,7 +44,9 @@ fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
     let file: IgnoreFile = text.parse("ignore").map_err(|error| error.0)?;
     let known = |id: &str| match check(id) {
         Some(check) => Ok(check.id.to_owned()),
-        None => Err(format!("{name}: `{id}` is no check: `audit --explain all` lists them")),
+        None => {
+            Err(format!("{name}: `{id}` is not a check; `audit --explain all` lists all checks"))
+        }
     };
     let mut policy = SuppressionPolicy::default();
     for id in &file.never {
@@ -54,7 +56,7 @@ fn parse(text: &str, name: &str) -> Result<SuppressionPolicy, String> {
         if entry.reason.trim().is_empty() {
             let number = number + 1;
             return Err(format!(
-                "{name}: entry {number}: `reason` is empty: say why it is ignored"
+                "{name}: entry {number}: `reason` is empty; state why the finding is ignored"
             ));
         }
         policy.suppressions.push(Suppression {
@@ -76,7 +78,7 @@ pub fn without_effect(policy: &SuppressionPolicy, report: &AuditReport) -> Vec<S
     let told = policy.suppressions.iter().filter_map(|entry| {
         let Suppression { check, object, by, .. } = entry;
         if policy.never.contains(check) {
-            let text = format!("{by}: `never` of the same file forbids to ignore {check}");
+            let text = format!("{by}: `never` in the same file forbids ignoring {check}");
             return Some(plain_sentence(&text));
         }
         if report.findings.iter().any(|priced| is_of(entry, &priced.finding)) {
@@ -94,7 +96,7 @@ pub fn without_effect(policy: &SuppressionPolicy, report: &AuditReport) -> Vec<S
 fn object(text: &str, name: &str) -> Result<ObjectRef, String> {
     let problem = || {
         format!(
-            "{name}: `{text}` names no object: write `Deployment prod/serve` or `NodePool h100`"
+            "{name}: `{text}` is not an object; write `Deployment prod/serve` or `NodePool h100`"
         )
     };
     let (kind, rest) = text.split_once(' ').ok_or_else(problem)?;
@@ -120,14 +122,14 @@ mod tests {
         assert_eq!((&*suppression.by, &*suppression.why), ("i.toml, entry 1", "agreed until May"));
         let bad = [
             ("[[ignore]]\ncheck = \"SCH-05\"\n", "i.toml:1: ignore: missing field `reason`"),
-            ("never = [\"SCH-99\"]", "i.toml: `SCH-99` is no check"),
+            ("never = [\"SCH-99\"]", "i.toml: `SCH-99` is not a check"),
             (
                 "[[ignore]]\ncheck = \"SCH-05\"\nreason = \" \"",
                 "i.toml: entry 1: `reason` is empty",
             ),
             (
                 "[[ignore]]\ncheck = \"SCH-05\"\nreason = \"x\"\nobject = \"serve\"",
-                "names no object",
+                "is not an object",
             ),
             ("x = 1", "i.toml:1: x: unknown field `x`"),
         ];

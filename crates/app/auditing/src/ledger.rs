@@ -28,8 +28,8 @@ use super::words::object_words;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct LedgerFlags {
-    /// Ledger to verify fixes since --baseline (a file, or postgres://USER@HOST/DATABASE): compares
-    /// the waste of each object before and after
+    /// Ledger used to verify the fixes made since --baseline (a file, or
+    /// postgres://USER@HOST/DATABASE); compares the waste of each object before and after
     #[arg(long, value_name = "LEDGER", requires = "baseline")]
     store: Option<String>,
     /// Cluster in the ledger [default: from dovetail.toml, else that of the objects, else the only
@@ -85,7 +85,7 @@ impl LedgerFlags {
         let periods = then_ms.and_then(|then_ms| equal_periods(then_ms, gathered.facts.now_ms));
         let why = match periods {
             None => Some(format!(
-                "there is not one whole hour between the audit of {then} and that of {}",
+                "the audits of {then} and {} are less than one whole hour apart",
                 document.taken_at
             )),
             Some((before, after)) => {

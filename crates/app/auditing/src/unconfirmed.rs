@@ -12,8 +12,7 @@ pub(crate) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
     let then = baseline.taken_at.parse::<jiff::Timestamp>();
     let then_ms = then.ok().and_then(|then| u64::try_from(then.as_millisecond()).ok());
     let periods = then_ms.and_then(|then_ms| equal_periods(then_ms, now_ms));
-    let fallacy = "fixed findings have the dollars of the earlier audit, and a finding that is gone need not have saved \
-                   anything";
+    let fallacy = "fixed findings have the amounts of the earlier audit and may have saved nothing";
     let Some((before, _)) = periods else {
         return format!(
             "{fallacy}. A ledger (--store) shows how the waste changed, once there is a whole hour between the two \
@@ -22,8 +21,9 @@ pub(crate) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
     };
     let days = (now_ms - before.from_ms).div_ceil(DAY_MS);
     format!(
-        "{fallacy}. A ledger of both times shows how the waste changed: --store LEDGER. A Prometheus with the \
-         series of the last {days} days fills one: dovetail cost --prometheus URL --period {days}d --store LEDGER"
+        "{fallacy}. A ledger that covers both times shows how the waste changed: --store LEDGER. \
+         To fill one from a Prometheus with the series of the last {days} days: dovetail cost \
+         --prometheus URL --period {days}d --store LEDGER"
     )
 }
 

@@ -53,9 +53,12 @@ impl Document {
         };
         let unknown = match head.unknown_gpus {
             0.0 => String::new(),
-            1.0 => " 1 more GPU is in no figure: its node or pod was not read.".to_owned(),
+            1.0 => " 1 more GPU is not included in any figure because its node or pod was not \
+                 read."
+                .to_owned(),
             gpus => format!(
-                " {} more are in no figure: their nodes or pods were not read.",
+                " {} more are not included in any figure because their nodes or pods were not \
+                 read.",
                 gpu_count(gpus)
             ),
         };

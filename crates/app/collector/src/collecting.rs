@@ -54,8 +54,8 @@ const MOST_NOTES: usize = 1_000;
 /// Flags as written: what is read, and what it costs.
 #[derive(Debug, Args)]
 pub struct CollectFlags {
-    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for one
-    /// in the cluster
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` searches the
+    /// cluster for a server
     #[arg(long, value_name = "URL", default_value = "auto")]
     prometheus: ServerChoice,
     #[command(flatten)]
@@ -67,10 +67,10 @@ pub struct CollectFlags {
     /// Namespace whose GPU exporters to scrape, through the API server of the cluster; repeatable
     #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporters_in: Vec<String>,
-    /// How far back to fill gaps in the ledger, such as after downtime or when it is new
+    /// How far back to fill gaps in the ledger, for example after downtime or in a new ledger
     #[arg(long, value_name = "DURATION", default_value = "14d")]
     back: DurationFlag,
-    /// Time between two samples of a GPU, such as 30s; each is the mean over that time
+    /// Time between two samples of a GPU, such as 30s; each sample is the mean over that time
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     step: DurationFlag,
     /// Name of the cluster [default: UID of the kube-system namespace]
@@ -173,22 +173,28 @@ impl CollectFlags {
     fn check(&self, app: &App, connection: Option<&ConnectionFlags>) -> Result<()> {
         let refused = match (&self.prometheus, connection) {
             (ServerChoice::None, None) if !self.asks_exporters() => Some(
-                "--prometheus none records allocation from the objects of a cluster: name it with --kubeconfig or \
+                "--prometheus none records allocation from the objects of a cluster: name the \
+                 cluster with --kubeconfig or \
                  --in-cluster",
             ),
             (_, None) if !self.exporters_in.is_empty() => Some(
-                "--exporters-in asks through the API server of a cluster: name it with --kubeconfig or --in-cluster",
+                "--exporters-in reads exporters through the API server of a cluster: name the \
+                 cluster with --kubeconfig or --in-cluster",
             ),
             (ServerChoice::Auto, None) if !self.asks_exporters() => Some(
-                "--prometheus auto looks for one in a cluster: name the cluster with --kubeconfig or --in-cluster, \
-                 or the server's address",
+                "--prometheus auto looks for a Prometheus server in a cluster: name the cluster \
+                 with --kubeconfig or --in-cluster, or pass the server's address",
             ),
             _ if !(1_000..=HOUR_MS).contains(&self.step.ms) => Some(
-                "--step: from 1s to 1h: exporters are not read more often, and the ledger keeps hours",
+                "--step: must be 1s to 1h: exporters are read at most once a second, and the \
+                 ledger stores whole hours",
             ),
-            _ if self.back.ms < HOUR_MS => Some("--back: at least 1h: the ledger keeps hours"),
+            _ if self.back.ms < HOUR_MS => {
+                Some("--back: must be at least 1h: the ledger stores whole hours")
+            }
             _ if connection.is_none() && self.named(app).is_none() => Some(
-                "a ledger keeps several clusters apart: name this one with --cluster NAME, or read its objects with \
+                "a ledger can store several clusters: name this one with --cluster NAME, or read \
+                 its objects with \
                  --kubeconfig or --in-cluster",
             ),
             _ => None,
@@ -297,7 +303,7 @@ impl Collector {
         if let Some(gathered) = &gathered
             && let Err(error) = self.look_at_moment(&cluster, gathered)
         {
-            self.tell(&format!("why GPUs are free is not known: {error:#}"));
+            self.tell(&format!("the causes of free GPUs are unknown: {error:#}"));
         }
         let whole = self.period();
         let source = self.source(&cluster, gathered.is_some(), whole);
@@ -324,13 +330,13 @@ impl Collector {
         if let (Some(gathered), Some(until_ms)) = (&gathered, until_ms)
             && let Err(error) = self.notice(&cluster, gathered, until_ms)
         {
-            tracing::warn!("owners are not told: {error:#}");
+            tracing::warn!("cannot notify owners: {error:#}");
         }
         if let (Some(digests), Some(until_ms)) = (&mut self.digests, until_ms) {
             let how = (&self.given.teams, self.given.flags.method(&self.given.app));
             let sent = digests.send_due(&mut self.ledger, &cluster, how, (now_ms(), until_ms));
             if let Err(error) = sent {
-                tracing::warn!("no digests are sent: {error:#}");
+                tracing::warn!("cannot send digests: {error:#}");
             }
         }
         if self.exporters.is_some() {
@@ -370,7 +376,7 @@ impl Collector {
                     tracing::info!("{}: {}", notice.name, notice.text);
                     told.push(notice.subject);
                 }
-                Err(error) => tracing::warn!("{} was not told: {error:#}", notice.name),
+                Err(error) => tracing::warn!("cannot notify {}: {error:#}", notice.name),
             }
         }
         told
@@ -385,7 +391,7 @@ impl Collector {
         if !lists.refused.is_empty() {
             let kinds = lists.refused.join(", ");
             self.tell(&format!(
-                "the credentials may not list {kinds}: reports lack what they show"
+                "the credentials may not list {kinds}, so reports lack the data of these kinds"
             ));
         }
         let labels = names::wanted(&self.given.teams);
@@ -452,7 +458,10 @@ impl Collector {
         let told = exporters.keep(&mut self.ledger, &sources, cluster, (from_ms, to_ms))?;
         let Some(told) = told else { return Ok(0) };
         for gap in &told.gaps {
-            tracing::warn!("no GPU exporter answered {}: a gap", span_in_words(*gap));
+            tracing::warn!(
+                "no GPU exporter answered {}, which leaves a gap in the ledger",
+                span_in_words(*gap)
+            );
         }
         let is_silent = told.is_silent;
         let mut told_of = PartsTold::default();
@@ -605,7 +614,11 @@ impl Collector {
 
 /// Time without a series, for the log.
 fn gap_in_words(gap: Span) -> String {
-    format!("no series of a GPU exporter {}: a gap, which is asked for again", span_in_words(gap))
+    format!(
+        "no series of a GPU exporter {}, which leaves a gap in the ledger; dovetail requests it \
+         again",
+        span_in_words(gap)
+    )
 }
 
 fn span_in_words(span: Span) -> String {

@@ -50,7 +50,7 @@ impl OwnerEvents {
         match written.context("the API server does not answer")? {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(error).context("the API server does not take the event"),
+            Err(error) => Err(error).context("the API server rejected the event"),
         }
     }
 }

@@ -130,7 +130,7 @@ impl Only {
         match self {
             Self::Named(name) => {
                 let name = plain(name);
-                format!("rows and total are of pods of namespace {name} alone; {LEFT_OUT}")
+                format!("rows and total include only pods of namespace {name}; {LEFT_OUT}")
             }
             Self::Own(names) => {
                 const MOST: usize = 10;

@@ -59,8 +59,8 @@ impl BillFlags {
             return Ok(());
         }
         let text = format!(
-            "--focus prints a dataset of FOCUS, which is CSV: leave out --output {}, or leave out --focus for the bill \
-             in that form",
+            "--focus prints a FOCUS dataset, which is CSV; omit --output {}, or omit --focus to \
+             get the bill in that format",
             output.name()
         );
         Err(UsageError(text).into())
@@ -71,8 +71,8 @@ impl BillFlags {
         if !self.mine || self.account.objects.server().is_some() {
             return Ok(());
         }
-        let text = "--mine needs a cluster, which knows which namespaces are yours: leave out --from and --example, \
-                    or leave out --mine";
+        let text = "--mine asks a cluster which namespaces are yours; omit --from and --example, \
+             or omit --mine";
         Err(UsageError(text.to_owned()).into())
     }
 

@@ -11,19 +11,19 @@ use dovetail_account::device_time::DeviceState;
 pub enum Dimension {
     /// Namespace of the pod
     Namespace,
-    /// Team, by the mapping of dovetail.toml or labels
+    /// Team, from the mapping in dovetail.toml or from labels
     Team,
-    /// Queue that the pod names
+    /// Queue of the pod
     Queue,
-    /// Top owner of the pod
+    /// Top-level owner of the pod
     Job,
-    /// Model that the pod names
+    /// Model that the labels of the pod name
     Model,
     /// The pod
     Pod,
     /// Model of the node's GPUs
     GpuType,
-    /// Pool or group of the node
+    /// Node pool or node group
     NodePool,
     /// The node
     Node,

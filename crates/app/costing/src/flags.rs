@@ -36,8 +36,8 @@ pub struct AccountFlags {
     pub objects: ObjectFlags,
     #[command(flatten)]
     pub measured: UsageFileFlags,
-    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, for the bill of a
-    /// period; `auto` looks for one in the cluster, `none` uses none
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, used to bill a
+    /// --period; `auto` searches the cluster for a server, `none` uses no server
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     pub prometheus: ServerChoice,
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub struct AccountFlags {
     /// Name of the cluster [default: UID of the kube-system namespace]
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// Bill of the provider as CSV, FOCUS or AWS CUR: its nodes cost what was billed
+    /// Provider's bill: a FOCUS or AWS CUR file in CSV; nodes in the bill cost what was billed
     #[arg(long, value_name = "FILE", help_heading = "Prices")]
     pub bill: Option<PathBuf>,
     #[command(flatten)]
@@ -64,7 +64,7 @@ pub struct AccountFlags {
 /// Who pays for what no pod uses.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum UnusedFlag {
-    /// In rows of their own
+    /// In separate rows
     Shown,
     /// To the pods of the node, in proportion to their share of the same resource
     Distributed,
@@ -110,8 +110,8 @@ impl AccountFlags {
         let method = self.split.method(app);
         let method = method.unwrap_or_else(|| SplitMethod::default_with(list_prices.as_ref()));
         if method == SplitMethod::Residual && list_prices.is_none() {
-            let text = "the method residual needs list prices of CPU and memory: give --vcpu-price and \
-                        --gib-price, or use --method all-in";
+            let text = "the method residual needs list prices of CPU and memory: pass --vcpu-price \
+                 and --gib-price, or use --method all-in";
             return Err(UsageError(text.to_owned()).into());
         }
         Ok(Terms { teams: self.split.teams(app), list_prices, method, unused: self.unused() })
@@ -191,7 +191,8 @@ impl AccountFlags {
         if let Some(first) = gathered.skipped.first() {
             let objects = counted(usize::try_from(gathered.skipped_count).unwrap_or(0), "object");
             told.push(plain(&format!(
-                "what could not be read is in no figure: {objects}, {first} first"
+                "objects that could not be read are not included in any figure: {objects}, {first} \
+                 first"
             )));
         }
         Ok(AtMoment { gathered, uses, sources, told })

@@ -74,14 +74,15 @@ pub fn filled(
     }
     if partly > 0 {
         account.notes.push(format!(
-            "{}: without a price for some hours, whose time is in these amounts and whose cost is not",
+            "{}: some hours have no price; the amounts include their time but not their cost",
             counted(partly, "node-day")
         ));
     }
     if !nameless.is_empty() {
         account.notes.push(format!(
-            "{}: read by an earlier dovetail, which did not keep provider, CPU and memory: in no bill, and the GPUs \
-             carry the whole price; reading the period again adds them",
+            "{}: recorded by an earlier version of dovetail, without provider, CPU and memory: \
+             bills do not include them, and the GPUs carry the whole price; read the period again \
+             to add them",
             counted(nameless.len(), "node")
         ));
     }

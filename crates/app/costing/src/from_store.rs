@@ -259,7 +259,7 @@ impl Ledger {
         let (gathered, of_objects) = read.map(|read| (read.gathered, read.sources)).unzip();
         let free = gathered.as_ref().map(|objects| free_looks(objects, &asker)).transpose();
         let free = free.unwrap_or_else(|error| {
-            account.notes.push(format!("why GPUs are free is not known: {error:#}"));
+            account.notes.push(format!("the causes of free GPUs are unknown: {error:#}"));
             None
         });
         let free = free.unwrap_or_default();
@@ -275,7 +275,7 @@ impl Ledger {
         let by_objects = || gathered.as_ref().map(|objects| objects.cluster_uid.clone());
         let cluster = named.or_else(by_objects).filter(|name| !name.is_empty());
         let Some(cluster) = cluster else {
-            let text = "--store keeps several clusters apart: name this one with --cluster NAME";
+            let text = "--store: a ledger can store several clusters: pass --cluster NAME";
             return Err(UsageError(text.to_owned()).into());
         };
         let source = asker.client.server().to_owned();
@@ -397,7 +397,8 @@ impl Ledger {
         if from_ms < floor_ms.min(day_ms) && day_ms < to_ms && !detail.pod && !detail.node {
             account.span.from_ms = day_ms;
             account.notes.push(format!(
-                "the period begins at {}: hours before {} are kept as whole days (UTC) only",
+                "the period starts at {}, but the ledger stores hours before {} only as whole days \
+                 (UTC)",
                 time(day_ms),
                 time(floor_ms)
             ));
@@ -449,15 +450,16 @@ fn gaps_in_words(cluster: &str, missing: &[Span], floor_ms: u64) -> Option<Strin
     let time_of = duration(ms);
     let parts = counted(missing.len(), "part");
     let again = match missing.iter().any(|span| span.from_ms < floor_ms) {
-        false => "are asked for again".to_owned(),
+        false => "dovetail requests it again".to_owned(),
         true => format!(
-            "those before {} can be added no more (a ledger reads what is older in its first run alone); others are asked \
-             for again",
+            "parts before {} can no longer be added (a ledger reads older data only in its first \
+             run); dovetail requests the other parts again",
             time(floor_ms)
         ),
     };
     Some(format!(
-        "{cluster}: of {time_of} of the period, in {parts}, no GPU exporter was read: they are in no amount, and {again}"
+        "{cluster}: no GPU exporter was read for {time_of} of the period, in {parts}: no amount \
+         includes this time, and {again}"
     ))
 }
 
@@ -472,11 +474,13 @@ fn free_looks(objects: &Gathered, asker: &Asker) -> Result<Vec<(String, FreeLook
 fn refuse_what_does_nothing(flags: &AccountFlags, is_read: bool) -> Result<()> {
     let refused = match () {
         () if !is_read && flags.objects.is_given() => Some(
-            "--store alone reads nothing else: leave out --from, --kubeconfig and --context, or give --prometheus",
+            "--store without --prometheus reads only the ledger: omit --from, --kubeconfig and \
+             --context, or pass --prometheus",
         ),
-        () if !is_read && (flags.prices.is_given() || flags.list_prices.is_given()) => {
-            Some("--store alone answers with the prices of the time it was read: leave out prices")
-        }
+        () if !is_read && (flags.prices.is_given() || flags.list_prices.is_given()) => Some(
+            "--store without --prometheus uses the prices in force when the usage was recorded: \
+             omit the price flags",
+        ),
         () => None,
     };
     refused.map_or(Ok(()), |text| Err(UsageError(text.to_owned()).into()))

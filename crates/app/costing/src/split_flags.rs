@@ -13,8 +13,8 @@ use super::teams::Teams;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct SplitFlags {
-    /// How a node's price is split over CPU, memory and GPUs: all-in, residual, aws-split,
-    /// opencost, datadog [default: residual where CPU and memory have list prices, else all-in]
+    /// How to split a node's price among CPU, memory and GPUs: all-in, residual, aws-split,
+    /// opencost or datadog [default: residual if CPU and memory have list prices, else all-in]
     #[arg(long, value_name = "NAME")]
     pub method: Option<SplitMethod>,
     /// Label that names the team, on the namespace, then on the pod; repeatable [default: team,

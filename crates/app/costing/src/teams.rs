@@ -30,8 +30,8 @@ impl Teams {
     /// That the past is told by the mapping of now, where there is one.
     pub fn restated(&self) -> Option<&'static str> {
         (!self.mapping.is_empty()).then_some(
-            "teams are those of [cost.teams] in dovetail.toml as it is now, for all of the period: answers from before it \
-             was changed may name others",
+            "teams follow the current [cost.teams] in dovetail.toml for the whole period; if the \
+             setting has changed, earlier answers may name other teams",
         )
     }
 

@@ -39,7 +39,8 @@ pub fn unpriced(account: &Account) -> Vec<String> {
     }
     if plain_nodes > 0 {
         notes.push(format!(
-            "{} without GPUs: no price, in no amount; give list prices of CPU and memory with --vcpu-price and \
+            "{} without GPUs: no price, so not included in any amount; pass list prices of CPU and \
+             memory with --vcpu-price and \
              --gib-price",
             counted(plain_nodes, "node")
         ));
@@ -65,7 +66,8 @@ pub(crate) fn unpriced_rows(rows: &[SumRow]) -> Vec<String> {
     let mut notes: Vec<String> = models.into_iter().map(of_model).collect();
     if has_plain_nodes {
         notes.push(format!(
-            "nodes without GPUs: no price, in no amount; give list prices of CPU and memory with --vcpu-price and \
+            "nodes without GPUs: no price, so not included in any amount; pass list prices of CPU \
+             and memory with --vcpu-price and \
              --gib-price{WHEN}"
         ));
     }
@@ -83,6 +85,7 @@ fn of_model(amount: &str, model: &str, when: &str) -> String {
         false => (format!("of model {}", plain(model)), plain(model)),
     };
     format!(
-        "{amount} {of_model}: no price, in no amount; give one with --gpu-price {flag}=USD_PER_HOUR{when}"
+        "{amount} {of_model}: no price, so not included in any amount; pass one with --gpu-price \
+         {flag}=USD_PER_HOUR{when}"
     )
 }

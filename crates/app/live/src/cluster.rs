@@ -46,7 +46,7 @@ impl Seen {
     /// Notes beside an answer with expected starts what these do without.
     pub(crate) fn note_unlearned(&self, app: &App) {
         if let Some(problem) = &self.unlearned {
-            let starts = "expected starts are without the run times that the scheduler has learned";
+            let starts = "expected starts do not use the run times that the scheduler has learned";
             app.note(&harmless(&format!("{starts}: {problem}")));
         }
     }

@@ -29,7 +29,7 @@ pub fn answer(
 ) -> Result<()> {
     let output = app.output("queue")?;
     if with_starts && output == Output::Csv {
-        let text = "--start has no CSV: leave it out, or use -o json";
+        let text = "--start does not support -o csv; omit --start, or use -o json";
         return Err(UsageError(text.to_owned()).into());
     }
     let Queues { queues, mut waiting, not_in_line: mut others, reservations, gpu_resource } =

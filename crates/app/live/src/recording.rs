@@ -33,7 +33,7 @@ impl LiveRecording {
     /// When the file is there already, or its folder is not.
     pub fn into(path: &Path, build: &'static str) -> Result<Self> {
         if path.exists() {
-            let text = format!("--record {}: this file is there already", path.display());
+            let text = format!("--record {}: the file already exists", path.display());
             return Err(UsageError(text).into());
         }
         // Whether it can be written is known now, not when the scheduler has become the leader.
@@ -74,7 +74,8 @@ impl LiveRecording {
 
     fn is_missing(&self, problem: String) {
         error!(
-            "the recording is not whole: {problem}: later decisions are missing; free disk space, then restart with another --record"
+            "the recording is incomplete: {problem}: later decisions are missing; free disk space, \
+             then restart with another --record file"
         );
         // The first one is told again at the end.
         _ = self.problem.set(problem);

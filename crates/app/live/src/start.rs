@@ -13,7 +13,7 @@ pub(crate) fn when(start: &StartLine) -> String {
                 .to_owned()
         }
         (Some(p50_ms), Some(p90_ms)) if p50_ms == p90_ms => {
-            format!("in {}, by the run times that pods state", duration(p50_ms))
+            format!("in {}, from the run times that pods state", duration(p50_ms))
         }
         (Some(p50_ms), Some(p90_ms)) => {
             format!("in {} (50%), within {} (90%)", duration(p50_ms), duration(p90_ms))
@@ -57,8 +57,8 @@ pub(crate) fn table(waiting: &[InLine]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let note = "expected starts, if no job arrives that goes first; unknown where the run time of \
-                what is in the way is not known (annotation dovetail.dev/runtime)";
+    let note = "expected starts, if no new job goes first; unknown if the run time of a blocking \
+         pod is unknown (annotation dovetail.dev/runtime)";
     let header = ["job", "in (50%)", "in (90%)", "starts"];
     format!("{}\n{}", narrow_table(&header, rows), wrapped(note, 0))
 }

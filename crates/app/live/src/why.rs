@@ -24,8 +24,9 @@ pub fn answer(app: &App, seen: &mut Seen, name: &str, namespace: Option<&str>) -
     let Some(why) = seen.why(name, namespace)? else {
         let namespace = namespace.unwrap_or(&seen.namespace);
         let name = name.rsplit_once('/').map_or(name, |(_, name)| name);
-        let text =
-            format!("no pod and no gang {name} in namespace {namespace}: name another with -n");
+        let text = format!(
+            "no pod or gang {name} in namespace {namespace}: pass another namespace with -n"
+        );
         return Err(UsageError(text).into());
     };
     if why.in_line.as_ref().is_some_and(|job| job.expected_start.is_some()) {
@@ -67,7 +68,7 @@ fn text(app: &App, why: &Why) -> String {
     let several = why.obstacles.len() > 1;
     for (at, obstacles) in why.obstacles.iter().enumerate().filter(|(_, all)| !all.is_empty()) {
         let of = if several { format!(" (pod set {})", at + 1) } else { String::new() };
-        text += &format!("\nkept off the nodes by{of}\n");
+        text += &format!("\nreasons why nodes do not fit{of}\n");
         for Obstacle { nodes, reason } in obstacles {
             text += &format!("  {nodes:>6}  {reason}\n");
         }
@@ -92,14 +93,14 @@ fn text(app: &App, why: &Why) -> String {
 /// What helps a job that giving up constraints does not help.
 fn without_relaxation(reason: &str, fits_when_all_is_free: Option<bool>) -> &'static str {
     match (reason, fits_when_all_is_free) {
-        ("WaitingForReservation" | "WaitingForMembers", _) => "nothing else keeps it waiting",
+        ("WaitingForReservation" | "WaitingForMembers", _) => "nothing else blocks it",
         (_, Some(false)) => {
-            "no single constraint and no pair of them keeps it waiting, and it would not start if all nodes were empty: \
-             ask for less, or add nodes that have what it asks for"
+            "lifting any one or two constraints would not help, and it would not start even if all \
+             nodes were empty: request less, or add nodes that have what it requests"
         }
         // Whose turn comes gets its room from those who go.
-        ("WaitingForTurn", _) => "nothing else keeps it waiting",
-        _ => "no single constraint and no pair of them keeps it waiting: it needs more room",
+        ("WaitingForTurn", _) => "nothing else blocks it",
+        _ => "lifting any one or two constraints would not help: it needs more room",
     }
 }
 
@@ -111,22 +112,24 @@ fn members(why: &Why) -> String {
 /// A constraint in words.
 fn words(relaxation: Relaxation) -> &'static str {
     match relaxation {
-        Relaxation::Quota => "what its queue is guaranteed and limited to",
+        Relaxation::Quota => "the guarantee and limit of its queue",
         Relaxation::GpuModel => "its choice of GPU models and memory",
         Relaxation::Level => "its required topology level",
         Relaxation::Cpu => "its CPU request",
         Relaxation::Memory => "its memory request",
-        Relaxation::Ephemeral => "its request of ephemeral storage",
-        Relaxation::Extended => "its requests of extended resources",
+        Relaxation::Ephemeral => "its request for ephemeral storage",
+        Relaxation::Extended => "its requests for extended resources",
         Relaxation::Taint => "the nodes' taints",
         Relaxation::Selector => "its node selector and node affinity",
-        Relaxation::DeviceClaims => "the devices its claims ask for",
-        Relaxation::Features => "the node features it needs",
-        Relaxation::Rule => "its spread and affinity rules, and those of others about it",
+        Relaxation::DeviceClaims => "the devices that its claims request",
+        Relaxation::Features => "the node features that it requires",
+        Relaxation::Rule => {
+            "its spread and affinity rules, and those of other pods that apply to it"
+        }
         Relaxation::HostPort => "its host ports",
         Relaxation::Volume => "its volumes",
-        Relaxation::Reservation => "what is kept for others",
-        Relaxation::Island => "all its GPUs in one island",
+        Relaxation::Reservation => "capacity that is reserved for others",
+        Relaxation::Island => "its requirement that all GPUs are in one island",
     }
 }
 
@@ -142,6 +145,6 @@ mod tests {
         }
         assert!(asks("Unschedulable", Some(true)) && asks("WaitingForQuota", None));
         let never = without_relaxation("WaitingForTurn", Some(false));
-        assert!(never.ends_with("add nodes that have what it asks for"), "{never}");
+        assert!(never.ends_with("add nodes that have what it requests"), "{never}");
     }
 }

@@ -358,7 +358,7 @@ impl<'a> Apply<'a> {
         // Rights that are missing show before the node is tainted.
         self.write_layouts(&write.record).await?;
         if !self.sender().write(node, &write).await? {
-            let why = "the node changed while it was read: the next call tries again";
+            let why = "the node changed while it was read: the next run retries";
             return Ok(NodeRow { is_conflict: true, ..NodeRow::refused(change, why) });
         }
         self.sender().told(node, &write.record);

@@ -137,7 +137,7 @@ impl Reader<'_> {
             let Some(place) = table.profile(&units.resource[NVIDIA_MIG.len()..]) else {
                 return self.leave(
                     name,
-                    "an instance is of no profile of the model",
+                    "an instance has no profile of the model",
                     gpus.count.gpus,
                 );
             };
@@ -294,11 +294,13 @@ impl Reader<'_> {
         let asked = asked.filter(|(name, count)| name.starts_with(NVIDIA_MIG) && **count > 0);
         let asked: Vec<(&String, &i64)> = asked.collect();
         let [(resource, count)] = asked[..] else {
-            let why = "asks for instances of several profiles: not planned yet";
+            let why = "requests instances of several profiles, which dovetail does not plan yet";
             return (!asked.is_empty()).then(|| Err(why.to_owned()));
         };
         if *count != 1 {
-            return Some(Err("asks for several instances: not planned yet".to_owned()));
+            return Some(Err(
+                "requests several instances, which dovetail does not plan yet".to_owned()
+            ));
         }
         if pod.gated {
             return Some(Err("has scheduling gates".to_owned()));

@@ -74,8 +74,8 @@ fn mover(
         of_owner.count()
     };
     let movable = facts.movable(pod, ready(&|_| true))?;
-    let owner = facts.owner.clone().ok_or("no owner starts it again")?;
-    let (resource, count) = asked(pod).ok_or("it has GPUs by several names")?;
+    let owner = facts.owner.clone().ok_or("no controller would recreate it")?;
+    let (resource, count) = asked(pod).ok_or("it uses GPUs under several resource names")?;
     let is_replica = movable == Movable::Replica;
     let may_wait = !is_replica || ready(&|other| other.node != pod.node) > 0;
     let gpus = node_gpus(&seen.node, seen.hami()).ok_or("its node has no GPUs")?;

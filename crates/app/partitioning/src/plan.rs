@@ -274,7 +274,7 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
         document.unavailable_gpu_s
     );
     text += &match asked {
-        0 => "no pending pod asks for a MIG instance that these GPUs can have\n".to_owned(),
+        0 => "no pending pod requests a MIG instance that these GPUs can provide\n".to_owned(),
         _ => facts(vec![
             ("pods served", format!("{} of {}", whole(served), whole(asked))),
             ("compute slices", format!("{} ({proof})", document.accepted_compute_slices)),

@@ -39,7 +39,7 @@ struct Metadata {
 pub fn read(path: &Path, tables: &[MigTable]) -> Result<SharingPolicy> {
     let policy = read_any(path, tables)?;
     if policy.name.is_empty() {
-        let problem = "field `metadata.name`: it is missing: name the policy, as in \
+        let problem = "field `metadata.name`: missing: name the policy, as in \
                        {\"metadata\": {\"name\": \"shared\"}}; nodes record it with each change";
         return Err(BadInput(format!("{}: {problem}", plain(&path.display().to_string()))).into());
     }
@@ -121,7 +121,7 @@ mod tests {
         };
         std::fs::write(&file, object("{}")).expect("a file");
         let refused = read(&file, &[]).expect_err("no name").to_string();
-        assert!(refused.contains("field `metadata.name`: it is missing"), "{refused}");
+        assert!(refused.contains("field `metadata.name`: missing"), "{refused}");
         assert!(read_mig(&file, &[]).is_ok());
         std::fs::write(&file, object("{\"name\": \"shared\"}")).expect("a file");
         assert_eq!(read(&file, &[]).expect("a policy").name, "shared");

@@ -62,7 +62,7 @@ pub(crate) fn offered(seen: &SeenNode) -> Option<Offered> {
         },
         resource => {
             return other(&format!(
-                "{resource} is not of NVIDIA's device plugin: nothing else is changed"
+                "{resource} is not a resource of NVIDIA's device plugin: dovetail changes no other"
             ));
         }
     };

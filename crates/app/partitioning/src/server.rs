@@ -179,7 +179,7 @@ impl Server {
     ) -> Result<Seen> {
         // The pods are read after the node: a pod that is missed was bound after the node was read.
         let object = self.get(format!("/api/v1/nodes/{node}")).await?;
-        let object = object.with_context(|| format!("node {node} does not exist any more"))?;
+        let object = object.with_context(|| format!("node {node} no longer exists"))?;
         let pods = self.pods_of(node).await?.into_iter();
         let pods: Vec<Pod> = pods
             .map(serde_json::from_value)
@@ -268,7 +268,7 @@ fn refused(what: &str, code: u16, bytes: &[u8]) -> anyhow::Error {
     let message = message(bytes);
     match code {
         403 => anyhow!(
-            "{}: see the ClusterRole in deploy/sharing/rbac.yaml for the rights that this takes",
+            "{}: see the ClusterRole in deploy/sharing/rbac.yaml for the required permissions",
             plain(&message)
         ),
         _ => anyhow!("{what}: {code}: {}", plain(&message)),

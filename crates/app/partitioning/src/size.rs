@@ -95,10 +95,10 @@ pub fn text(document: &Document) -> String {
     });
     let dollars = |amount: Option<f64>| match amount {
         Some(amount) => format!("{} a month", usd(Some((amount * 1e6).round() as i64))),
-        None => "price unknown: name it with --gpu-price".to_owned(),
+        None => "price unknown: set it with --gpu-price".to_owned(),
     };
     let proof = match document.gpus == document.lower_bound {
-        true => "no fewer can hold it".to_owned(),
+        true => "proven minimum".to_owned(),
         false => format!("at least {} are needed", document.lower_bound),
     };
     let mut text = table(&["GPUs", "layout"], rows.collect());

@@ -8,7 +8,7 @@ use dovetail_sharing::{PolicySpec, Record, uses_gpus};
 use crate::objects::{Objects, SeenNode};
 
 /// Why a node on which pods use GPUs stays as it is.
-pub(crate) const IN_USE: &str = "pods use GPUs of the node, and the API does not say which";
+pub(crate) const IN_USE: &str = "pods use GPUs of the node, and the API does not show which";
 
 /// Why the GPUs of a node stay as they are now, if they do. `pods`: those on the node.
 pub(crate) fn stays(
@@ -49,7 +49,7 @@ pub(crate) fn stays_without_pods(
         return Some(master);
     }
     if objects.dra_nodes.contains(name) {
-        return Some(format!("the DRA driver {NVIDIA_DRIVER} gives its GPUs away"));
+        return Some(format!("the DRA driver {NVIDIA_DRIVER} allocates its GPUs"));
     }
     if !policy.selects(label) {
         return Some("the policy's nodeSelector does not select the node".to_owned());

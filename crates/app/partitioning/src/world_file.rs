@@ -67,7 +67,7 @@ fn once<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<String, u32>, D:
                     return Err(A::Error::custom(told));
                 }
                 if counts.contains_key(&profile) {
-                    return Err(A::Error::custom(format!("{profile} is there twice")));
+                    return Err(A::Error::custom(format!("{profile} is listed twice")));
                 }
                 counts.insert(profile, count);
             }
@@ -101,7 +101,7 @@ pub fn read(path: &Path, tables: &[MigTable]) -> Result<Fleet> {
     let name = path.display().to_string();
     let wrong = |problem: String| BadInput(format!("{name}: {}", plain(&problem)));
     if text.trim_start().starts_with('[') {
-        let problem = "a list: write one of its worlds into a file of its own".to_owned();
+        let problem = "a list: write each world to a separate file".to_owned();
         return Err(wrong(problem).into());
     }
     let mut json = serde_json::Deserializer::from_str(&text);
@@ -123,7 +123,7 @@ fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
     let has_all = |table: &&MigTable| names.iter().all(|name| table.profile(name).is_some());
     let (model, table) = match &world.model {
         Some(model) => model_of(tables, model)
-            .ok_or_else(|| format!("field `model`: `{model}` is no GPU that MIG can cut"))?,
+            .ok_or_else(|| format!("field `model`: `{model}` does not support MIG"))?,
         None => tables.iter().find(has_all).map(|table| (table.name.clone(), table)).ok_or_else(
             || "field `model`: no GPU has all of these profiles: name the model".to_owned(),
         )?,

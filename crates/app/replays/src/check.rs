@@ -17,9 +17,9 @@ pub enum Check {
     /// Every 1,000 steps and at the end
     #[default]
     Sampled,
-    /// After every step: slow
+    /// After every step (slow)
     EveryStep,
-    /// Nothing is checked: for measuring speed alone
+    /// No checks; use it only to measure speed
     Off,
 }
 

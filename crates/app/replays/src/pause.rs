@@ -22,7 +22,7 @@ use crate::timed_replay::hexadecimal;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct PauseFlags {
-    /// timed: pause after everything up to this second of the trace's clock
+    /// timed: pause once all events up to this second of the trace have been simulated
     #[arg(long, value_name = "SECONDS", requires = "checkpoint")]
     pub pause_at: Option<u64>,
     /// timed: file for the paused simulation; gzip if its name ends in .gz

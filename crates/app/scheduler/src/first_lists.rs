@@ -74,8 +74,9 @@ impl FirstLists {
         let message = self.refused.values().next()?;
         let kinds: Vec<&str> = self.refused.keys().map(String::as_str).collect();
         let text = format!(
-            "the user may not list and watch {}: give it that right, as the ClusterRole of deploy/rbac.yaml does; it \
-             is tried again; of the first of them the server says: {message}",
+            "the user may not list and watch {}: grant this permission, as the ClusterRole of \
+             deploy/rbac.yaml does; dovetail retries; the server's message about the first kind: \
+             {message}",
             kinds.join(", ")
         );
         self.repeats.is_due("refused".to_owned(), &text, now_ms).then_some(text)
@@ -127,7 +128,8 @@ mod tests {
         assert_eq!(lists.refusals(1_999), None, "others may follow");
         lists.refused(Kind::Node, "no nodes".to_owned(), 1_999);
         let told = lists.refusals(2_000).expect("a line");
-        let begin = "the user may not list and watch nodes, pods: give it that right, as the ClusterRole of \
+        let begin = "the user may not list and watch nodes, pods: grant this permission, as the \
+             ClusterRole of \
                      deploy/rbac.yaml does; ";
         assert!(told.starts_with(begin) && told.ends_with(" says: no nodes"), "{told}");
         lists.refused(Kind::Pod, "no pods".to_owned(), 10_000);

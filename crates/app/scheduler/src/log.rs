@@ -78,8 +78,8 @@ fn log_step(step: &StepNews) {
         Went::Again { problem } => info!(%namespace, name, %problem, "tried again: {what}"),
         Went::WithoutRight { right, code, message } => warn!(
             %namespace, name, code,
-            "cannot {what}: the scheduler's account has not the right to {right} (deploy/rbac.yaml \
-             has it): {message}"
+            "cannot {what}: the scheduler's account lacks the permission `{right}` (see \
+             deploy/rbac.yaml): {message}"
         ),
         Went::Refused { code, message } => {
             warn!(%namespace, name, code, "cannot {what}: the server refuses it: {message}");
@@ -168,8 +168,8 @@ fn log_receipt(news: &News) {
         }
         News::NoReceipt { pod } => info!(
             %pod,
-            "no group and no workload that dovetail reads owns the preempted pod: its preemptions \
-             are not counted, nor those of other such pods"
+            "no group or workload that dovetail reads owns the preempted pod, so preemptions of \
+             this pod and of other such pods are not counted"
         ),
         _ => {}
     }

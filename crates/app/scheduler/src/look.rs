@@ -36,8 +36,9 @@ pub enum LookError {
     Kinds(#[source] kube::Error),
     /// Kinds may not be listed.
     #[error(
-        "your user may not list and watch {}: give it that right, as the ClusterRole of deploy/viewer.yaml does; of the \
-         first of them the server says: {message}", .kinds.join(", ")
+        "your user may not list and watch {}: grant this permission, as the ClusterRole of \
+         deploy/viewer.yaml does; the server's message about the first kind: {message}",
+        .kinds.join(", ")
     )]
     Refused {
         /// The resources as roles name them, in their order.
@@ -46,7 +47,11 @@ pub enum LookError {
         message: String,
     },
     /// It takes too long.
-    #[error("the API server has not sent all objects within {} s: name a nearer server, or wait longer", .limit.as_secs())]
+    #[error(
+        "the API server has not sent all objects within {} s: use a longer timeout or a closer \
+         server",
+        .limit.as_secs()
+    )]
     Late {
         /// How long was waited.
         limit: Duration,

@@ -130,7 +130,10 @@ impl Reading {
                 self.tell_failure(is_due, &resource(kind), &told);
             }
             Notice::Absent { kind } => {
-                info!(kind = kind.name(), "the server has no such kind: it counts as empty");
+                info!(
+                    kind = kind.name(),
+                    "the server does not have this kind: dovetail treats it as empty"
+                );
             }
         }
         None

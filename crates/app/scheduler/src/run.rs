@@ -155,7 +155,7 @@ async fn elected(
     mut stop: watch::Receiver<bool>,
 ) -> Result<(), TermsError> {
     let Election { lease, identity, terms } = election;
-    info!(identity, namespace = lease.namespace, lease = lease.name, "running for the leadership");
+    info!(identity, namespace = lease.namespace, lease = lease.name, "trying to become the leader");
     let client = shared.clients.lease.clone();
     let (server, clock) = (shared.server.clone(), Clock);
     let keeper = Arc::new(Keeper::new(client, server, lease, identity, terms, clock)?);
@@ -168,13 +168,13 @@ async fn elected(
         };
         match lead(&shared, &keeper, options, epoch, &mut stop).await {
             End::Stopped => break,
-            End::Over => warn!(epoch, "the leadership is over"),
+            End::Over => warn!(epoch, "no longer the leader"),
             End::Unlisted(problem) => {
                 let pause = Duration::from_millis(options.lists.pause_ms);
                 warn!(
                     epoch,
                     pause_s = pause.as_secs(),
-                    "the leadership is given up for others to take it: {problem}"
+                    "giving up the leadership so that another process can take it: {problem}"
                 );
                 give_up(&keeper, running).await;
                 shared.status.set_with(Standing::Starting, Some(problem));
@@ -226,7 +226,7 @@ async fn lead(
     epoch: u64,
     stop: &mut watch::Receiver<bool>,
 ) -> End {
-    info!(epoch, "leading: reading the world");
+    info!(epoch, "leading: reading all objects");
     let mut term = Term::new(shared.clone(), keeper.clone(), options, epoch);
     let listed = tokio::select! {
         listed = term.begin(Some(options.lists)) => listed,

@@ -85,7 +85,7 @@ impl Term {
 
     /// Decides until it is cancelled.
     pub(super) async fn run(&mut self) {
-        info!(epoch = self.epoch, "everything is listed: deciding");
+        info!(epoch = self.epoch, "all objects are listed: scheduling starts");
         self.shared.metrics.lead(Some(self.epoch));
         loop {
             self.shared.status.set(Standing::Deciding);

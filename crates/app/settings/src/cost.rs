@@ -107,7 +107,13 @@ impl Hardware {
             watts: self.watts,
             pue_millionths: parse_usd_micros(&self.pue).map_err(|_| {
                 let text = &self.pue;
-                ("pue", format!("`{text}` is no PUE: write a number from 1 on with at most six decimals, such as 1.4"))
+                (
+                    "pue",
+                    format!(
+                        "`{text}` is not a PUE: write a number from 1 on with at most six \
+                         decimals, such as 1.4"
+                    ),
+                )
             })?,
             usd_micros_per_kwh: amount("usd_per_kwh", &self.usd_per_kwh)?,
         };
@@ -128,7 +134,7 @@ pub fn place(number: usize) -> String {
 
 fn budget(text: &str) -> Result<Money, String> {
     match parse_usd_micros(text)? {
-        0 => Err("a budget of nothing: leave it out".to_owned()),
+        0 => Err("a budget cannot be 0; omit it".to_owned()),
         usd_micros => Ok(Money::micros(usd_micros)),
     }
 }

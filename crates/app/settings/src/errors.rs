@@ -16,7 +16,7 @@ pub fn refuse_twice<'n>(
     match names.into_iter().find(|name| !seen.insert(*name)) {
         None => Ok(()),
         Some(name) => {
-            let text = format!("{flag}: {name} is there twice: leave one out");
+            let text = format!("{flag}: {name} is listed twice; remove one");
             Err(UsageError(text).into())
         }
     }

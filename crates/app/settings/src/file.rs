@@ -149,7 +149,8 @@ mod tests {
             ),
             (
                 ("pue = \"1\"", "pue = \"-1\""),
-                "d.toml:17: cost.hardware, number 2: pue: `-1` is no PUE: write a number from 1 on",
+                "d.toml:17: cost.hardware, number 2: pue: `-1` is not a PUE: write a number from 1 \
+                 on",
             ),
             (
                 ("280000", "280k"),
@@ -263,7 +264,7 @@ mod tests {
         let good = section("[cost.teams]\n\"ml-*\" = \"vision\"").unwrap();
         assert_eq!(good.cost.unwrap().teams.unwrap()["ml-*"], "vision");
         for (text, told) in [
-            ("method = \"best\"", "d.toml: cost.method = \"best\": `best` is no split method"),
+            ("method = \"best\"", "d.toml: cost.method = \"best\": `best` is not a split method"),
             (
                 "usd_per_vcpu_hour = \"0.04\"",
                 "d.toml: cost: usd_per_vcpu_hour and usd_per_gib_hour",

@@ -17,7 +17,7 @@ pub enum Output {
     Yaml,
     /// Rows with a header, where the result has rows
     Csv,
-    /// One file with plots that needs nothing else
+    /// Self-contained page with plots
     Html,
     /// For a pull request or a wiki page
     Markdown,
@@ -47,7 +47,7 @@ pub enum Color {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
-    /// Also into files and pipes
+    /// Also in files and pipes
     Always,
     /// Not at all
     Never,

@@ -56,7 +56,7 @@ pub struct SettingFlags {
     /// When to color messages and headings [default: auto]
     #[arg(long, global = true, value_enum, value_name = "WHEN", alias = "colour")]
     pub color: Option<Color>,
-    /// Settings file [default: dovetail.toml of the current folder, if it exists]
+    /// Settings file [default: dovetail.toml in the current folder, if it exists]
     #[arg(long, global = true, value_name = "FILE", env = "DOVETAIL_CONFIG", hide_env = true)]
     pub config: Option<PathBuf>,
 }

@@ -62,7 +62,7 @@ pub(crate) fn tables(path: &Path, text: &str) -> Result<Vec<MigTable>, BadInput>
         }
         if tables.iter().any(|known| known.name.eq_ignore_ascii_case(&table.name)) {
             let what =
-                format!("mig.table, number {}: name: `{}` is there twice", number + 1, table.name);
+                format!("mig.table, number {}: name: `{}` is listed twice", number + 1, table.name);
             return Err(at(whole, what));
         }
         tables.push(table);
@@ -152,6 +152,6 @@ mod tests {
             assert!(error.starts_with(told), "{error}");
         }
         let twice = read(&format!("{GOOD}{GOOD}")).unwrap_err();
-        assert!(twice.ends_with("number 2: name: `X1` is there twice"), "{twice}");
+        assert!(twice.ends_with("number 2: name: `X1` is listed twice"), "{twice}");
     }
 }

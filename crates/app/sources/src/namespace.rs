@@ -5,7 +5,7 @@ use clap::Args;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct NamespaceFlags {
-    /// Show only rows of this namespace; totals and capacity cover the whole cluster
+    /// Show only rows of this namespace; totals cover all namespaces
     #[arg(long, short = 'n', value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// Show rows of all namespaces (the default)

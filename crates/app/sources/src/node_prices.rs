@@ -293,7 +293,8 @@ impl OwnPriceFlags {
         let strangers = book.unknown_providers();
         notes.extend(strangers.into_iter().map(|(provider, place)| {
             plain_sentence(&format!(
-                "{place}: `{provider}` is no provider that labels of nodes lead to: these are aws, gcp and azure"
+                "{place}: `{provider}` is not a provider that node labels identify: use aws, gcp \
+                 or azure"
             ))
         }));
         notes

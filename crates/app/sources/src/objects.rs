@@ -57,8 +57,8 @@ impl Read {
     pub fn noting_its_only_namespace(self, app: &App) -> Self {
         if let Some(namespace) = self.inventory.only_namespace().filter(|_| self.is_file) {
             app.note(&format!(
-                "all pods of the input are in namespace {namespace}: if others have pods (kubectl get pods -A), GPUs \
-                 that those have look free here",
+                "all pods of the input are in namespace {namespace}: if other namespaces have pods \
+                 (kubectl get pods -A), their GPUs appear free here",
                 namespace = plain(namespace)
             ));
         }
@@ -111,20 +111,22 @@ impl ObjectFlags {
             app.note(&format!("left out {}", plain(&skipped.to_string())));
         }
         if count > 10 {
-            app.note(&format!("{count} objects left out; -o json lists them"));
+            app.note(&format!("{count} objects ignored; -o json lists them"));
         }
         let is_file = self.server().is_none();
         if let (Some(first), true) = (inventory.left_out().0.first(), inventory.is_empty()) {
             let objects = counted(usize::try_from(count).unwrap_or(0), "object");
             return Err(BadInput(plain(&format!(
-                "no Kubernetes object could be read, {objects} left out: {first}: write the file with `kubectl get \
+                "no Kubernetes object could be read, {objects} ignored: {first}: create the file \
+                 with `kubectl get \
                  nodes,pods -A -o json`"
             )))
             .into());
         }
         if is_file && !inventory.was_read("Node") && inventory.left_out().1 == 0 {
             let text = format!(
-                "{} has no nodes, so which GPUs there are is unknown: add what `kubectl get nodes -o json` prints",
+                "{} has no nodes, so which GPUs there are is unknown: add the output of `kubectl \
+                 get nodes -o json`",
                 self.sources().join(", ")
             );
             return Err(BadInput(text).into());
@@ -165,7 +167,8 @@ impl ObjectFlags {
         }
         let objects = read_paths(&self.from, sink).map_err(told)?;
         if objects == 0 {
-            let text = "--from: it has no Kubernetes objects: write it with `kubectl get nodes,pods -A -o json`";
+            let text = "--from: the files contain no Kubernetes objects; create them with `kubectl \
+                 get nodes,pods -A -o json`";
             return Err(BadInput(text.to_owned()).into());
         }
         Ok(Vec::new())

@@ -26,13 +26,14 @@ pub fn own_namespaces(connection: &ConnectionFlags) -> Result<BTreeSet<String>> 
     runtime.block_on(async {
         let config = connection.connect().await?;
         let current = config.default_namespace.clone();
-        let client = dovetail_apiserver::client::client(config).with_context(|| connection.name())?;
+        let client =
+            dovetail_apiserver::client::client(config).with_context(|| connection.name())?;
         let asked = found(&client, &current).await;
         let own = asked.with_context(|| format!("--mine: {}", connection.name()))?;
         if own.is_empty() {
             let text = format!(
-                "--mine: these credentials may list pods in no namespace that they can name (the kubeconfig's own \
-                 is `{}`): name another kubeconfig, or leave out --mine",
+                "--mine: these credentials may not list pods in any namespace that they can name \
+                 (the kubeconfig's own is `{}`): use another kubeconfig, or omit --mine",
                 plain(&current)
             );
             return Err(UsageError(text).into());

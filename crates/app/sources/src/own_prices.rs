@@ -18,8 +18,8 @@ pub struct OwnPriceFlags {
     /// optionally provider, region, purchase, instance_type, source, as_of
     #[arg(long, value_name = "FILE", alias = "price-file", help_heading = "Prices")]
     pub(crate) prices: Option<PathBuf>,
-    /// Price of a GPU-hour in USD of a GPU model or a resource, such as H100=2.50 or
-    /// amd.com/gpu=2.10, or * for nodes of unknown model; repeatable
+    /// Price in USD per GPU-hour of a GPU model or resource, such as H100=2.50 or amd.com/gpu=2.10;
+    /// * stands for nodes of unknown model; repeatable
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append, help_heading = "Prices")]
     pub(crate) gpu_price: Vec<String>,
     /// Exchange rate of another currency to USD, in prices and bills, such as EUR=1.08 or
@@ -89,7 +89,7 @@ fn price_book(
         let pair = text.rsplit_once('=');
         let (model, usd) = pair.ok_or_else(|| wrong("expected MODEL=USD_PER_HOUR".to_owned()))?;
         if model.contains('=') {
-            return Err(wrong("two times `=`: expected MODEL=USD_PER_HOUR".to_owned()).into());
+            return Err(wrong("more than one `=`: expected MODEL=USD_PER_HOUR".to_owned()).into());
         }
         book = book.with_assumed(model, usd).map_err(|error| wrong(error.to_string()))?;
     }

@@ -83,14 +83,14 @@ impl<'g> OwnTime<'g> {
     ) -> Vec<String> {
         let before = before.pods_in_words().map(|pods| {
             format!(
-                "{source}: left out {what_before} of {pods}, from before the pod of that name was made: another one had \
-                 the name then"
+                "{source}: ignored {what_before} of {pods}, from before the pod was created: \
+                 another pod had the name then"
             )
         });
         let later = later.pods_in_words().map(|pods| {
             format!(
-                "{source}: left out {what_later} of {pods}, from more than 5 minutes after {}, the moment of the objects: \
-                 read the objects again, or name the time of a dump with --at",
+                "{source}: ignored {what_later} of {pods}, from more than 5 minutes after {}, the \
+                 time of the objects: read the objects again, or pass the time of a dump with --at",
                 at_second(self.now_ms)
             )
         });

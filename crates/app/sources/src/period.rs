@@ -51,7 +51,7 @@ impl PeriodFlag {
         };
         if span.from_ms >= until_ms {
             let text = format!(
-                "--period: it begins at {}, which is still to come",
+                "--period: it starts at {}, which is in the future",
                 exact_time(span.from_ms)
             );
             return Err(UsageError(text));
@@ -61,8 +61,8 @@ impl PeriodFlag {
         match within {
             None => Ok(Span { to_ms, ..span }),
             Some(at_ms) => Err(UsageError(format!(
-                "--period: {} lies within a step, and steps of {} s are looked at: give another --step, or moments \
-                 between two steps",
+                "--period: {} is not a multiple of the step of {} s: use another --step, or times \
+                 that are multiples of the step",
                 exact_time(at_ms),
                 step_ms as f64 / 1e3
             ))),

@@ -91,7 +91,8 @@ pub fn misplaced_in_words(misplaced: &[Misplaced]) -> Vec<String> {
         let gpus: BTreeSet<(&str, &str)> =
             of_reason().map(|one| (one.node.as_str(), one.device.as_str())).collect();
         Some(plain(&format!(
-            "series name pods on {} {reason} (such as {}/{} on {}): who had them is unknown",
+            "series name pods on {} {reason} (such as {}/{} on {}): which pods used these GPUs is \
+             unknown",
             counted(gpus.len(), "GPU"),
             first.holder.namespace,
             first.holder.pod,

@@ -22,7 +22,8 @@ pub type Prices = BTreeMap<Option<String>, Priced>;
 pub struct PriceFlags {
     #[command(flatten)]
     own: OwnPriceFlags,
-    /// Provider whose prices to use: aws, gcp, azure [default: aws, gcp, azure, else the cheapest]
+    /// Provider whose prices to use: aws, gcp or azure [default: the first of these that has a
+    /// price, else the cheapest]
     #[arg(long, value_name = "NAME", help_heading = "Prices")]
     provider: Option<String>,
     /// Region whose prices to use, such as us-east-1
@@ -108,7 +109,7 @@ impl PriceFlags {
             let there: Vec<&str> = models.iter().flatten().map(String::as_str).collect();
             let there = if there.is_empty() { "none is named".into() } else { there.join(", ") };
             let text = format!(
-                "--gpu-price {text}: no machine of {} has this model; models there: {there}",
+                "--gpu-price {text}: no node of {} has this model; models there: {there}",
                 cluster.source
             );
             return Err(UsageError(text).into());

@@ -55,8 +55,8 @@ pub struct ServerFlags {
     /// 24h]
     #[arg(long, value_name = "PERIOD")]
     period: Option<PeriodFlag>,
-    /// Time between two samples of a GPU, such as 30s; each is the mean over that time [default:
-    /// 1m, or 5m for a --period of more than 3d]
+    /// Time between two samples of a GPU, such as 30s; each sample is the mean over that time
+    /// [default: 1m, or 5m for a --period of more than 3d]
     #[arg(long, value_name = "DURATION")]
     step: Option<DurationFlag>,
 }
@@ -153,8 +153,8 @@ impl ServerFlags {
         let flags = [("--period", self.period.is_some()), ("--step", self.step.is_some())];
         let (flag, _) = flags.into_iter().find(|(_, is_given)| *is_given)?;
         Some(format!(
-            "{flag} has no effect: without --prometheus there is one moment and no past, and figures are its run \
-             rate"
+            "{flag} has no effect: without --prometheus there is one snapshot and no history, and \
+             figures are its run rate"
         ))
     }
 
@@ -186,11 +186,11 @@ impl ServerFlags {
         let step_ms = self.step.map_or(default_ms.min(period_ms.max(1_000)), |step| step.ms);
         match step_ms {
             _ if period_ms < 1_000 && !self.is_between() => {
-                let text = "--period: at least 1s: there is nothing to see in less, give a time such as 24h";
+                let text = "--period: must be at least 1s: use a duration such as 24h";
                 Err(UsageError(text.into()).into())
             }
             step_ms if step_ms < 1_000 => {
-                let text = "--step: at least 1s: exporters are not read more often";
+                let text = "--step: must be at least 1s: exporters are read at most once a second";
                 Err(UsageError(text.into()).into())
             }
             // A period of which nothing is over says so itself.
@@ -287,7 +287,8 @@ impl Asker {
         let to_ms = self.period.to_ms.min((at_ms / self.step_ms).max(1) * self.step_ms);
         let from_ms = self.begins_ms.unwrap_or(to_ms.saturating_sub(length_ms));
         if from_ms >= to_ms {
-            let text = "--period: it begins after the objects were read: choose an earlier one, or later objects";
+            let text = "--period: it starts after the objects were read: use an earlier period, or \
+                 later objects";
             return Err(UsageError(text.to_owned()).into());
         }
         self.period = Span { from_ms, to_ms };

@@ -86,12 +86,15 @@ pub fn apply(gathered: &mut Gathered, uses: &Uses) -> Vec<String> {
     let mut notes = uses.left_out.clone();
     if matched.others > 0 {
         let pods = counted(matched.others, "measured pod");
-        notes.push(format!("{source}: left out {pods} without a GPU now"));
+        notes.push(format!("{source}: ignored {pods} without a GPU now"));
     }
     let apart_ms = facts.now_ms.abs_diff(uses.period.span.to_ms);
     if apart_ms > APART_MS {
         let apart = duration_of_seconds((apart_ms / 60_000 * 60) as f64);
-        notes.push(format!("{source}: its last sample and the objects are {apart} apart"));
+        notes.push(format!(
+            "{source}: the last sample and the objects of the cluster are {apart} apart, so \
+             activity may not match the pods"
+        ));
     }
     notes
 }
@@ -163,7 +166,7 @@ fn known_step_ms(samples: &UsageSamples, source: &str) -> Result<u64> {
         let (file, apart) = (plain(source), duration_of_seconds((step_ms / 1_000) as f64));
         let problem = "the time between is unknown: check `timestamp_s`, or give more samples";
         return Err(
-            BadInput(format!("{file}: samples of a GPU lie {apart} apart: {problem}")).into()
+            BadInput(format!("{file}: samples of a GPU are {apart} apart: {problem}")).into()
         );
     }
     Ok(step_ms)

@@ -53,10 +53,10 @@ pub struct LedgerFlags {
     #[arg(long, value_name = "TIME", requires = "from_ledger", conflicts_with = "jobs")]
     #[arg(value_parser = timestamp)]
     until: Option<jiff::Timestamp>,
-    /// With --from-ledger: which cluster of the ledger [default: the only one]
+    /// With --from-ledger: cluster in the ledger [default: the only one]
     #[arg(long, value_name = "NAME", requires = "from_ledger", conflicts_with = "jobs")]
     cluster: Option<String>,
-    /// With --from-ledger: a file to write the nodes to
+    /// With --from-ledger: file for the nodes
     #[arg(long, value_name = "FILE", requires = "from_ledger", conflicts_with = "jobs")]
     to_nodes: Option<PathBuf>,
 }
@@ -177,9 +177,14 @@ fn cluster(ledger: &mut Ledger, address: &Address, named: Option<&str>) -> Resul
                  `dovetail cost --store {store} --prometheus URL --cluster NAME`"
             )
         }
-        (Some(name), _) => format!("--cluster {}: the ledger has {}", plain(name), list()),
+        (Some(name), _) => {
+            format!("--cluster {}: not in the ledger, which has {}", plain(name), list())
+        }
         (None, _) => {
-            format!("--from-ledger: several clusters, name one with --cluster: {}", list())
+            format!(
+                "--from-ledger: the ledger has several clusters; select one with --cluster: {}",
+                list()
+            )
         }
     };
     Err(UsageError(text).into())

@@ -35,7 +35,7 @@ impl MigTable {
             let of_profile = |(field, rule)| MigTableError { profile: Some(number), field, rule };
             self.check_profile(profile).map_err(of_profile)?;
             if !names.insert(profile.name.as_str()) {
-                let rule = format!("`{}` is there twice: leave one out", profile.name);
+                let rule = format!("`{}` is listed twice; remove one", profile.name);
                 return Err(of_profile(("name", rule)));
             }
         }
@@ -105,7 +105,7 @@ mod tests {
             (|table| table.compute_slices = 0, "compute_slices: 0: expected 1 to 15"),
             (|table| table.profiles.clear(), "profiles: expected at least one"),
             (|table| table.profiles[0].name = "small".into(), "name: `small`: expected a name"),
-            (|table| table.profiles[1].name = "1g.5gb".into(), "name: `1g.5gb` is there twice"),
+            (|table| table.profiles[1].name = "1g.5gb".into(), "name: `1g.5gb` is listed twice"),
             (|table| table.profiles[0].compute_slices = 8, "compute_slices: 8: expected 1 to 7"),
             (|table| table.profiles[0].compute_slices = 2, "compute_slices: 2: expected those of"),
             (|table| table.profiles[0].memory_slices = 9, "memory_slices: 9: expected 1 to 8"),

@@ -92,12 +92,12 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
     ),
     (
         "throughput",
-        "Least expected GPU time first; running jobs are not preempted",
+        "Smallest expected GPU time first; running jobs are not preempted",
         Turns { size: 1_000, age: 10, ..Turns::LINE },
     ),
     (
         "latency",
-        "Least expected GPU time first; running jobs are preempted for much shorter ones",
+        "Smallest expected GPU time first; running jobs are preempted for much shorter ones",
         Turns { size: 1_000, age: 10, preempts: true, ..Turns::LINE },
     ),
     (
@@ -107,8 +107,8 @@ pub const PRESETS: [(&str, &str, Turns); 5] = [
     ),
     (
         "kai",
-        "Queues in the order of NVIDIA's KAI-Scheduler, which divides the cluster over them; within \
-         one, priority and submission order",
+        "Queues in the order of NVIDIA's KAI-Scheduler, which divides the cluster among them; \
+         within a queue, priority, then submission order",
         Turns {
             size: 0,
             queues: QueueTurns::Kai,

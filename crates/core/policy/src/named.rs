@@ -24,14 +24,14 @@ use dovetail_state::State;
 pub const POLICIES: [(&str, &str); 11] = [
     (
         "dovetail",
-        "Least expected fragmentation, scarcity and stranding for the pod mix learned so far",
+        "Lowest expected fragmentation, scarcity and stranding, for the pod mix learned so far",
     ),
-    ("fgd", "Least growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
+    ("fgd", "Smallest growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
     ("fgd-learnt", "FGD with the pod mix that dovetail learns"),
     ("best-fit", "Least CPU and GPU left on the node"),
-    ("dot-product", "Least alignment of free and requested resources"),
+    ("dot-product", "Smallest dot product of free and requested resources"),
     ("gpu-packing", "Used devices, then used nodes, then idle nodes"),
-    ("gpu-clustering", "Pods of one GPU size together"),
+    ("gpu-clustering", "Nodes that run pods of the same GPU size"),
     ("random", "Any node with room, chosen at random (--seed)"),
     ("first-fit", "The first node with room"),
     ("kube-default", "LeastAllocated and balanced allocation of kube-scheduler"),

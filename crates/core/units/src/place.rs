@@ -61,7 +61,11 @@ pub fn without_position(error: &str) -> (&str, Option<(u64, u64)>) {
         let (line, column) = position.split_once(" column ")?;
         Some((problem, Some((line.parse().ok()?, column.parse().ok()?))))
     });
-    parsed.unwrap_or((error, None))
+    match parsed.unwrap_or((error, None)) {
+        // The parser's word for a text that starts like true, false or null.
+        ("expected ident", position) => ("expected value", position),
+        other => other,
+    }
 }
 
 /// What is wrong with JSON that begins on a line of a file, after its place; `what` says what it

@@ -63,7 +63,8 @@ pub(crate) fn print() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("world.json");
     println!(
-        "| GPUs, half in use | pods | seconds, start and file included | target | compute slices | bound | gap |"
+        "| GPUs, half in use | pods | seconds, including startup and reading the file | target | \
+         compute slices | bound | gap |"
     );
     println!("|---|---|---|---|---|---|---|");
     for (gpus, pods, target_s) in FLEETS {

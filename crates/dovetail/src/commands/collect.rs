@@ -21,17 +21,18 @@ use serde_json::{Value, json};
 pub(crate) struct CollectFlags {
     #[command(flatten)]
     objects: ObjectFlags,
-    /// File to write (an object per line; `.gz` is compressed) [required without --translate]
+    /// File to write, one object per line; gzip if its name ends in .gz [required without
+    /// --translate]
     #[arg(long, value_name = "FILE", required_unless_present = "translate")]
     to: Option<PathBuf>,
     /// Replace names with hashes; --names saves the table that restores them
     #[arg(long, requires = "names", alias = "anonymise")]
     anonymize: bool,
     /// File with the names and the key of their hashes; written by --anonymize, reused if it exists
-    /// [required with --anonymize and --translate]
+    /// [required with --anonymize or --translate]
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
-    /// Print a report about an anonymized collection with the names of --names restored
+    /// Print this report with the original names, restored from --names
     #[arg(long, value_name = "REPORT", requires = "names", conflicts_with_all = ["to", "anonymize"])]
     translate: Option<PathBuf>,
 }

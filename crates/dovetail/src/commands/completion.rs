@@ -10,7 +10,7 @@ use crate::cli::Cli;
 /// For which shell.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionFlags {
-    /// Shell, for example `source <(dovetail completion bash)`
+    /// Shell; to load the script in bash: `source <(dovetail completion bash)`
     #[arg(value_enum, value_name = "SHELL")]
     shell: Shell,
 }

@@ -34,13 +34,13 @@ const CAUSE_PERIOD_MS: u64 = 600_000;
 /// What to show, and where to put the report.
 #[derive(Debug, Args)]
 pub(crate) struct DemoFlags {
-    /// Nodes of the synthetic cluster
+    /// Number of nodes in the synthetic cluster
     #[arg(long, value_name = "N", default_value_t = 1_200)]
     nodes: u32,
-    /// Days of its trace
+    /// Length of the trace, in days
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: u32,
-    /// Demand of the jobs within these days, as a share of the GPU time of the cluster
+    /// GPU time that the jobs can use within --days, as a ratio to the cluster's GPU time
     #[arg(long, value_name = "RATIO", default_value_t = 0.9)]
     load: f64,
     /// Folder of real traces to replay instead of a synthetic one

@@ -16,10 +16,10 @@ use crate::commands::scheduler;
 pub(crate) struct LookFlags {
     #[command(flatten)]
     connection: ConnectionFlags,
-    /// Scheduler of the pods, as in `spec.schedulerName` [default: dovetail]
+    /// Read the pods that have this `spec.schedulerName` [default: dovetail]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
-    /// Seconds to wait for all objects
+    /// Seconds to wait until all objects have been read
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
     timeout: u64,

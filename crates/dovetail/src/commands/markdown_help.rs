@@ -56,7 +56,7 @@ fn write_command(text: &mut String, command: &Command, parents: &str) {
     let forms = path.split_once(' ').and_then(|(_, command)| forms(command)).unwrap_or_default();
     if !forms.is_empty() {
         let names: Vec<String> = forms.iter().map(|form| format!("`{}`", form.name())).collect();
-        let _ = write!(text, "\nForms of `--output`: {}.\n", names.join(", "));
+        let _ = write!(text, "\nOutput formats: {}.\n", names.join(", "));
     }
     if let Some(after) = command.get_after_help().filter(|_| !parents.is_empty()) {
         let _ = write!(text, "\n```text\n{after}\n```\n");

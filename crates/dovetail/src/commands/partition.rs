@@ -27,15 +27,15 @@ const POLL_MS: u64 = 1_000;
 /// Commands for GPUs that several pods share.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Plan MIG layouts for pending pods: what each GPU would become, which pods would fit
+    /// Plan MIG layouts for pending pods: the new layout of each GPU, and the pods that would fit
     Plan(Box<PlanFlags>),
-    /// Show the layout of every GPU, and the pods of its node that use GPUs
+    /// Show the layout of every GPU, and the pods on its node that use GPUs
     Show(ShowFlags),
     /// Apply SharingPolicies, one node at a time; pods move only where a policy allows it
     Apply(Box<ApplyFlags>),
     /// Return nodes to the layout before their last change
     Rollback(Box<RollbackFlags>),
-    /// Compute the fewest GPUs of a model that hold a list of MIG instances
+    /// Compute the fewest GPUs of a model that can provide the given MIG instances
     Size(Box<SizeFlags>),
     /// Print the objects and the patch that let NVIDIA's GPU Operator read planned layouts
     Setup(SetupFlags),
@@ -70,10 +70,11 @@ struct ChangeFlags {
     connection: ConnectionFlags,
     #[command(flatten)]
     operator: OperatorFlags,
-    /// How long schedulers may take to see the taint of a node, before it is checked again for pods
+    /// How long to wait after tainting a node, so that schedulers see the taint, before checking
+    /// the node for pods again
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     settle: u64,
-    /// How long kubelets may take to show the GPU Operator a changed ConfigMap
+    /// How long kubelets may take to update a changed ConfigMap in the GPU Operator's pods
     #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = parse_duration)]
     config_delay: u64,
     /// Print what would change without changing it
@@ -85,17 +86,18 @@ struct ChangeFlags {
 pub(crate) struct ApplyFlags {
     #[command(flatten)]
     change: ChangeFlags,
-    /// A SharingPolicy as JSON [default: those of the cluster]
+    /// JSON file with a SharingPolicy [default: the SharingPolicies of the cluster]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
     /// Plan only for pods that have been pending at least this long
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pending_for: u64,
-    /// How long to wait for a pod that may not be evicted yet, before the next run goes on
+    /// How long to wait for a pod whose eviction is not allowed yet; after that, the next run
+    /// continues
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     move_wait: u64,
-    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, for policies with a
-    /// guard; `auto` looks for one in the cluster, `none` uses none
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, for policies that have
+    /// a guard; `auto` searches the cluster for a server, `none` uses no server
     #[arg(long, value_name = "URL", default_value = "auto")]
     prometheus: ServerChoice,
     #[command(flatten)]
@@ -106,7 +108,7 @@ pub(crate) struct ApplyFlags {
 pub(crate) struct RollbackFlags {
     #[command(flatten)]
     change: ChangeFlags,
-    /// Node to return to its former layout; repeatable
+    /// Node to roll back; repeatable
     #[arg(long, value_name = "NAME", required = true, num_args = 1..)]
     node: Vec<String>,
 }
@@ -119,7 +121,8 @@ pub(crate) struct PlanFlags {
     /// profile
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "example", "kubeconfig"])]
     world: Option<PathBuf>,
-    /// A SharingPolicy of mode mig as JSON: nodes and profiles to plan with, GPUs that stay whole
+    /// JSON file with a SharingPolicy of mode mig: nodes and profiles to plan with, and GPUs that
+    /// stay whole
     #[arg(long, value_name = "FILE", conflicts_with = "world")]
     policy: Option<PathBuf>,
     #[command(flatten)]
@@ -132,7 +135,7 @@ pub(crate) struct SizeFlags {
     /// GPU model, such as A100-80GB
     #[arg(long, value_name = "MODEL")]
     gpu: String,
-    /// Instances to hold, such as 1g.10gb=50; repeatable
+    /// Instances to provide, such as 1g.10gb=50; repeatable
     #[arg(long, value_name = "PROFILE=COUNT", required = true, num_args = 1..)]
     demand: Vec<String>,
     #[command(flatten)]
@@ -275,7 +278,7 @@ fn told(app: &App, output: Output, document: &apply::Document) -> Result<()> {
         _ => app.print(&apply::text(document))?,
     }
     let stuck = document.stuck();
-    ensure!(stuck.is_empty(), "the layout of {} could not be changed back", stuck.join(", "));
+    ensure!(stuck.is_empty(), "the layout of {} could not be rolled back", stuck.join(", "));
     Ok(())
 }
 
@@ -285,21 +288,15 @@ impl SizeFlags {
         let tables = tables(app);
         if let [one, .., other] = &sizes_of(&tables, &self.gpu)[..] {
             let gpu = &self.gpu;
-            let text = format!("--gpu {gpu}: name its memory, too: {one} or {other}");
+            let text = format!("--gpu {gpu}: add its memory size, such as {one} or {other}");
             return Err(UsageError(text).into());
         }
         let (model, table) = model_of(&tables, &self.gpu).ok_or_else(|| {
-            let book = PriceBook::built_in();
-            let alike = book.gpu_models();
-            let alike = alike.iter().filter(|model| MigTable::of_model(model).is_some());
-            let named = tables.iter().map(|table| table.name.as_str());
-            let known: BTreeSet<&str> = named.chain(alike.copied()).collect();
-            let known: Vec<&str> = known.into_iter().collect();
             UsageError(format!(
                 "--gpu {}: its MIG profiles are unknown; use one of {}, or describe it under \
                  `[[mig.table]]` in dovetail.toml",
                 self.gpu,
-                known.join(", ")
+                models_with_mig(&tables)
             ))
         })?;
         let demand = self.demand.iter().map(|text| asked(text)).collect::<Result<Vec<_>>>()?;
@@ -329,6 +326,16 @@ pub(crate) fn sizes_of(tables: &[MigTable], gpu: &str) -> Vec<String> {
         })
     };
     known.into_iter().filter(is_size).collect()
+}
+
+/// The GPU models whose MIG profiles are known, for messages.
+pub(crate) fn models_with_mig(tables: &[MigTable]) -> String {
+    let book = PriceBook::built_in();
+    let alike = book.gpu_models();
+    let alike = alike.iter().filter(|model| MigTable::of_model(model).is_some());
+    let named = tables.iter().map(|table| table.name.as_str());
+    let known: BTreeSet<&str> = named.chain(alike.copied()).collect();
+    known.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 fn asked(text: &str) -> Result<(String, u64)> {

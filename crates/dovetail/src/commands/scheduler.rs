@@ -58,7 +58,7 @@ pub(crate) struct SchedulerFlags {
     /// Write every decision into a new file, for `dovetail sim replay`.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Place the pods whose `spec.schedulerName` is this [default: dovetail]
+    /// Schedule the pods that have this `spec.schedulerName` [default: dovetail]
     #[arg(long, value_name = "NAME")]
     scheduler_name: Option<String>,
     /// Address of probes (`/livez`, `/readyz`) and `/metrics` [default: 127.0.0.1:10251]
@@ -88,7 +88,7 @@ pub(crate) fn command(app: &App, flags: SchedulerFlags) -> Result<()> {
     let section = app.settings.scheduler.0.clone();
     let output = app.output("scheduler")?;
     if let Some(flag) = flags.prices.given().filter(|_| flags.of.is_none()) {
-        let text = format!("{flag}: prices are for --dry-run --of SCHEDULER");
+        let text = format!("{flag}: prices apply only with --dry-run --of SCHEDULER");
         return Err(UsageError(text).into());
     }
     let name = flags.scheduler_name.as_deref().or(section.scheduler_name.as_deref());
@@ -111,8 +111,9 @@ fn of_its_own(name: Option<&str>, is_dry_run: bool) -> Result<()> {
         return Ok(());
     }
     let text = format!(
-        "scheduler_name `{OF_KUBE_SCHEDULER}` is kube-scheduler's, and both would bind the same pods: name another, in \
-         dovetail.toml or by --scheduler-name, or look on with --dry-run --of {OF_KUBE_SCHEDULER}"
+        "scheduler_name `{OF_KUBE_SCHEDULER}` is kube-scheduler's, and both would bind the same \
+         pods: use another name in dovetail.toml or --scheduler-name, or compare with --dry-run \
+         --of {OF_KUBE_SCHEDULER}"
     );
     Err(UsageError(text).into())
 }
@@ -152,7 +153,7 @@ async fn schedule(
     }
     match unrecorded.get() {
         Some(problem) => {
-            bail!("the recording is not whole: {problem}: free disk space, and record again")
+            bail!("the recording is incomplete: {problem}: free disk space, then record again")
         }
         None => Ok(()),
     }
@@ -178,10 +179,13 @@ fn policies(app: &App) -> watch::Receiver<String> {
                     });
                     before.policy.clone_from(&now.policy);
                     if before != now {
-                        warn!("settings changed beside the policy: restart the scheduler for them");
+                        warn!(
+                            "settings other than the policy changed: restart the scheduler to \
+                             apply them"
+                        );
                     }
                 }
-                Err(problem) => warn!("the settings stay as they were: {problem}"),
+                Err(problem) => warn!("the previous settings stay in use: {problem}"),
             }
         }
     });

@@ -167,7 +167,7 @@ fn a_file_that_cannot_be_resumed_is_left_as_it_is() {
     held.lock().unwrap();
     let done = folder.call(&resumed);
     assert_eq!(done.code, Some(1), "{}", done.err);
-    assert!(done.err.contains("another process adds its runs"), "{}", done.err);
+    assert!(done.err.contains("another process is writing to this file"), "{}", done.err);
     held.unlock().unwrap();
     assert_eq!(folder.call(&resumed).code, Some(0));
 }

@@ -356,10 +356,10 @@ fn a_baseline_tells_what_is_new_and_what_is_fixed() {
     assert!(document["findings"].as_array().unwrap().iter().all(|f| f["is_new"].is_boolean()));
     // The dollars are those of the earlier audit, and every form says so.
     let why = document["unconfirmed_because"].as_str().expect("a reason");
-    assert!(why.contains("need not have saved anything") && why.contains("--store"), "{why}");
+    assert!(why.contains("may have saved nothing") && why.contains("--store"), "{why}");
     for form in ["table --all-findings", "markdown", "html", "sarif"] {
         let told = audit(&folder, &format!("--baseline old.json --output {form}")).out;
-        assert!(told.contains("need not have saved anything"), "{form}: {told}");
+        assert!(told.contains("may have saved nothing"), "{form}: {told}");
     }
     folder.write("old.json", "{}");
     let done = audit(&folder, "--baseline old.json");
@@ -419,14 +419,14 @@ fn what_cannot_be_audited_is_told() {
     folder.write("cut.json", &folder.read("dump.json")[..500]);
     told("audit --from cut.json", 3, "cut.json:1:500: invalid JSON (EOF while parsing");
     folder.write("empty.json", r#"{"kind": "List", "items": []}"#);
-    told("audit --from empty.json", 3, "it has no Kubernetes objects");
+    told("audit --from empty.json", 3, "--from: the files contain no Kubernetes objects");
     folder.write("spoilt.json", r#"{"kind": "List", "items": [{"kind": "Node", "metadata": {}}]}"#);
     let spoilt = folder.call("audit --from spoilt.json");
-    let why = "no Kubernetes object could be read, 1 object left out: ";
+    let why = "no Kubernetes object could be read, 1 object ignored: ";
     assert!(spoilt.code == Some(3) && spoilt.err.contains(why), "{}", spoilt.err);
     folder.write("nothing.json", "{}");
     assert!(folder.call("audit --from nothing.json").err.contains(why));
-    told("audit --explain REQ-99", 2, "no such check");
+    told("audit --explain REQ-99", 2, "unknown check");
     told(
         "audit --from dump.json --output csv",
         2,
@@ -443,7 +443,7 @@ fn what_cannot_be_audited_is_told() {
         "AUT-06",
         "confirms the fix by less GPU time on its nodes in state free draining or cordoned",
     );
-    confirms("VIS-01", "cannot confirm the fix: no particular wasted time ends with it");
+    confirms("VIS-01", "cannot confirm the fix: it ends no specific state of wasted GPU time");
     // With a cluster, its findings follow.
     let found = audit(&folder, "--explain aut-06").out;
     let exact = "3,600.0 GPU-hours a month × $6.88 per GPU-hour";

@@ -245,7 +245,7 @@ fn what_the_ledger_does_not_have_is_unknown() {
     folder.write("old.json", &folder.read("old.json").replace(THEN, "2026-11-20T11:30:00Z"));
     let document = folder.json(&call());
     let why = of(&document, "REQ-05")["why"].as_str().expect("why");
-    assert!(why.contains("not one whole hour"), "{why}");
+    assert!(why.contains("less than one whole hour apart"), "{why}");
     // A name that the ledger does not have is refused there, too.
     let done = folder.call(&format!("{} --cluster east", call()));
     assert_eq!(done.code, Some(2), "{}", done.err);

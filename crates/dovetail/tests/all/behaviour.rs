@@ -362,7 +362,7 @@ fn a_setting_of_a_generator_is_refused_by_the_flag_that_was_written() {
     for (call, told) in [
         ("demo --nodes 0", "--nodes 0: out of range; expected 1 to 100000"),
         ("trace synth --to-jobs j --to-nodes n --load 11", "--load 11: out of range; expected a"),
-        ("trace synth --dump d --nodes 1", "--nodes 1: out of range for objects; expected 12"),
+        ("trace synth --dump d --nodes 1", "--nodes 1: out of range with --dump; expected 12"),
     ] {
         let done = folder.call(call);
         assert_eq!(done.code, Some(2), "{call}: {}", done.err);

@@ -107,7 +107,7 @@ fn idle_jobs_of_one_name_in_two_clusters_are_two() {
 #[test]
 fn a_new_mapping_restates_the_past_and_says_so() {
     let (folder, _) = folder();
-    let told = "in dovetail.toml as it is now, for all of the period";
+    let told = "in dovetail.toml for the whole period";
     let asked = |by: &str| {
         let bill = "cost --store ledger.db --period 2024-10-04..2024-10-10 --by";
         folder.json(&format!("{bill} {by}"))["notes"].to_string()

@@ -72,13 +72,13 @@ fn samples_that_were_left_out_of_a_job_are_told() {
     folder.write("dump.json", &dump.to_string());
     let call = |usage: &str| folder.call(&format!("cost job vision/train {SOURCE} {usage}"));
     let done = call("--usage usage.csv");
-    let told = "no samples of its pods are left; usage.csv: left out 400 samples of pod vision/train-0, from before the pod of that \
-                name was made";
+    let told = "no samples of its pods are left; usage.csv: ignored 400 samples of pod \
+         vision/train-0, from before the pod was created";
     assert!(done.code == Some(3) && done.err.contains(told), "{:?} {}", done.code, done.err);
     folder.write("ghost.csv", &folder.read("usage.csv").replace("train-0", "ghost-0"));
     let done = call("--usage ghost.csv");
     let told =
-        "no samples of its pods are left; ghost.csv: left out 1 measured pod without a GPU now";
+        "no samples of its pods are left; ghost.csv: ignored 1 measured pod without a GPU now";
     assert!(done.err.contains(told), "{}", done.err);
     assert!(call("").err.contains("--usage FILE.csv has samples of pods"), "{}", call("").err);
 }
@@ -105,7 +105,7 @@ fn a_month_is_split_as_its_samples_were() {
         let busy = part(&found, "busy_not_separable").expect("something busy");
         assert!((number(&busy["share"]) - 0.6).abs() < 0.03, "{found:#}");
         assert!(part(&found, "compute").is_none() && part(&found, "synchronisation").is_none());
-        assert!(found["notes"].to_string().contains("activity alone"), "{found:#}");
+        assert!(found["notes"].to_string().contains("only activity was measured"), "{found:#}");
     }
     let table = folder.call(&format!("cost job train -n vision {SOURCE} --usage usage.csv"));
     assert!(table.out.lines().all(|line| line.chars().count() <= 100), "{}", table.out);
@@ -145,13 +145,13 @@ fn what_is_too_recent_is_no_month_of_a_job() {
 fn what_cannot_be_told_is_said() {
     let folder = folder();
     for (name, code, said) in [
-        ("train", 2, "2 jobs are called `train`: `Job nlp/train`, `Job vision/train`"),
+        ("train", 2, "2 jobs are named `train`: `Job nlp/train`, `Job vision/train`"),
         (
             "tarin",
             2,
-            "no job called `tarin` had a GPU: most GPU-hours were used by `Job vision/train`",
+            "no job named `tarin` had a GPU: most GPU-hours were used by `Job vision/train`",
         ),
-        ("tune -n vision", 2, "no job called `tune` in namespace `vision`"),
+        ("tune -n vision", 2, "no job named `tune` in namespace `vision`"),
         // The others were not measured.
         ("tune", 3, "Job nlp/tune: GPU use was not measured in its 720.0 GPU-hours"),
     ] {

@@ -50,8 +50,7 @@ fn a_dataset_of_focus_has_one_form() {
     assert!(csv.code == Some(0) && csv.out == call("").out, "{}", csv.err);
     for form in ["json", "table"] {
         let done = call(&format!("--output {form}"));
-        let told =
-            format!("--focus prints a dataset of FOCUS, which is CSV: leave out --output {form}");
+        let told = format!("--focus prints a FOCUS dataset, which is CSV; omit --output {form}");
         assert!(done.code == Some(2) && done.err.contains(&told), "{}", done.err);
     }
     folder.write("dovetail.toml", "output = \"json\"\n");

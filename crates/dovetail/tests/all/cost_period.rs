@@ -161,5 +161,5 @@ fn without_objects_what_is_not_known_is_told() {
     }
     let blind = FakePrometheus::start(|_| Vec::new());
     let found = folder.json(&format!("cost --prometheus {} --period 2h", blind.url));
-    assert!(found["notes"].to_string().contains("no GPU was seen"), "{found:#}");
+    assert!(found["notes"].to_string().contains("no GPU was found"), "{found:#}");
 }

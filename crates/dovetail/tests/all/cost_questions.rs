@@ -161,7 +161,7 @@ fn where_there_is_nothing_it_is_said_what_was_looked_for() {
         ("beside", "only pods with GPUs and pods of DaemonSets run on 1 node with GPUs"),
         ("spot", "no training had a GPU in this snapshot"),
         ("runs", "no training had a GPU in this snapshot"),
-        ("wait", "no existing pod asked for GPUs"),
+        ("wait", "no existing pod requested GPUs"),
     ] {
         assert_eq!(sentence(&none, name, "none_because"), said);
         assert_eq!(answer(&none, name)["unknown_because"], Value::Null, "{name}");
@@ -206,8 +206,8 @@ fn of_one_thing_it_is_said_in_the_singular() {
     let one = folder.json(&format!("cost questions {SOURCE}"));
     assert_eq!(
         sentence(&one, "top", "uncertainty"),
-        "these are all workloads with waste; for 0 % of the allocated GPU time it is unknown \
-         whether it is waste, and it is not counted"
+        "these are all workloads with waste; whether 0 % of the allocated GPU time is waste is \
+         unknown, so it is not counted"
     );
     assert_eq!(
         sentence(&one, "low", "uncertainty"),

@@ -57,7 +57,7 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
     // Its GPU computed for it or for its neighbour.
     let notes = job["notes"].to_string();
     assert!(notes.contains("1 GPU that it shares with other pods computed"), "{notes}");
-    assert!(!notes.contains("never worked"), "{notes}");
+    assert!(!notes.contains("never active"), "{notes}");
     let phases: Vec<(&str, f64)> = job["parts"]
         .as_array()
         .expect("parts")
@@ -81,9 +81,9 @@ fn samples_of_a_pod_that_had_the_name_before_or_later_say_nothing_of_it() {
     let folder = folder();
     let objects = [node("g1", 4, "h100"), pod("vision", "a-0", 1, "g1")];
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
-    let before =
-        "left out 600 samples of pod vision/a-0, from before the pod of that name was made";
-    let later = "left out 54 samples of pod vision/a-0, from more than 5 minutes after 2026-11-20T12:00:00Z";
+    let before = "ignored 600 samples of pod vision/a-0, from before the pod was created";
+    let later =
+        "ignored 54 samples of pod vision/a-0, from more than 5 minutes after 2026-11-20T12:00:00Z";
     // Minutes from when the pod was made on; hours of the month that are idle, active and unknown;
     // what is left out.
     let month = |idle: f64, active: f64, unknown: f64| [idle, active, unknown];
@@ -142,7 +142,7 @@ fn samples_that_lie_days_apart_are_no_measurement() {
     assert_eq!(call(1_795_104_000 - 86_400).code, Some(0));
     let done = call(0);
     assert_eq!(done.code, Some(3), "{}", done.err);
-    assert!(done.err.contains("usage.csv: samples of a GPU lie 20,777 d apart"), "{}", done.err);
+    assert!(done.err.contains("usage.csv: samples of a GPU are 20,777 d apart"), "{}", done.err);
 }
 
 /// Two pods have one GPU, which computes in even hours.
@@ -169,7 +169,7 @@ fn over_a_period_too_what_several_pods_computed_on_one_gpu_is_unknown() {
     let job = folder.json(&format!("cost job train-0 {ask}"));
     let notes = job["notes"].to_string();
     assert!(notes.contains("1 GPU that it shares with other pods computed"), "{notes}");
-    assert!(!notes.contains("never worked"), "{notes}");
+    assert!(!notes.contains("never active"), "{notes}");
     let of_job = |work: &[&str]| -> f64 {
         let parts = job["parts"].as_array().expect("parts").iter();
         let of = parts.filter(|part| work.contains(&part["phase"].as_str().expect("a phase")));

@@ -138,16 +138,19 @@ fn what_a_server_had_no_series_of_is_a_gap_and_read_later() {
     assert!(rows(&nothing).is_empty(), "{nothing:#}");
     let notes = nothing["notes"].to_string();
     // Of the hour that the period begins in all is asked for: 27 to 28 h, 27 when an hour begins.
-    let is_whole = ["of 27 h", "of 27.", "of 28 h"].iter().any(|hours| notes.contains(hours));
-    assert!(notes.contains("no GPU was seen") && is_whole, "{notes}");
+    let is_whole = ["for 27 h", "for 27.", "for 28 h"].iter().any(|hours| notes.contains(hours));
+    assert!(notes.contains("no GPU was found") && is_whole, "{notes}");
     assert_eq!(nothing["resolution_by_day"], json!([]));
 
     let late = call(&server.url, store);
     let hours_of = |found: &Value| found["total"]["gpu_hours"].as_f64().expect("hours");
     assert!((2.9..=4.1).contains(&hours_of(&late)), "{late:#}");
     let notes = late["notes"].to_string();
-    assert!(notes.contains("of 24 h of the period, in 1 part, no GPU exporter"), "{notes}");
-    assert!(!notes.contains("no GPU was seen"), "{notes}");
+    assert!(
+        notes.contains("no GPU exporter was read for 24 h of the period, in 1 part: "),
+        "{notes}"
+    );
+    assert!(!notes.contains("no GPU was found"), "{notes}");
     // Without a ledger the same is said.
     let direct = call(&server.url, "");
     let notes = direct["notes"].to_string();

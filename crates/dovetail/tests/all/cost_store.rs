@@ -231,7 +231,7 @@ fn a_period_that_is_longer_than_hours_are_kept_begins_with_a_whole_day() {
         let found = folder.json(&format!("{ask} {flags}"));
         let notes = found["notes"].to_string();
         // From midnight on it begins with a day by itself.
-        let is_told = notes.contains("are kept as whole days (UTC) only");
+        let is_told = notes.contains("only as whole days (UTC)");
         assert_eq!(time_ms(&found, "from") % 86.4e6, 0.0, "{found:#}");
         assert!(is_told || found["days"].as_f64() > Some(119.99), "{notes}");
     }
@@ -259,7 +259,9 @@ fn what_has_no_price_is_told_out_of_a_ledger() {
             assert_eq!(found["headline"]["priced_share"], 0.0, "{found:#}");
             let notes = found["notes"].to_string();
             assert!(
-                notes.contains(" GPU-hours of model UNHEARD-7: no price, in no amount"),
+                notes.contains(
+                    " GPU-hours of model UNHEARD-7: no price, so not included in any amount"
+                ),
                 "{notes}"
             );
             assert!(
@@ -308,7 +310,7 @@ fn a_ledger_that_cannot_answer_says_why() {
         (format!("cost --store l.db --prometheus {url} --period 2h"), 2, "--cluster NAME"),
         (format!("cost --store l.db --prometheus {url} --usage usage.csv"), 2, "--usage"),
         ("cost --store l.db --gpu-price H100=6".to_owned(), 2, "prices"),
-        ("cost --store l.db --cluster west".to_owned(), 1, "nothing of a cluster `west`"),
+        ("cost --store l.db --cluster west".to_owned(), 1, "no data of cluster `west`"),
     ] {
         let done = folder.call(&call);
         assert_eq!(done.code, Some(code), "{call}: {}", done.err);

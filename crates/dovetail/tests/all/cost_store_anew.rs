@@ -108,7 +108,7 @@ fn a_ledger_is_billed_anew_to_the_micro_dollar() {
             let last = rows.iter().map(|row| &*row["ChargePeriodEnd"]).max();
             assert_eq!(last, Some("2024-10-05T06:00:00Z"));
             assert_eq!(sum as i64, price);
-            assert!(dataset.err.contains("not in the FOCUS file"), "{}", dataset.err);
+            assert!(dataset.err.contains("omitted from the FOCUS file"), "{}", dataset.err);
         }
     }
 }
@@ -150,5 +150,5 @@ fn what_cannot_be_billed_anew_is_said() {
     let call = format!("cost --store ledger.db {PERIOD} --cluster west --focus 1.4");
     let done = folder.call(&call);
     assert_eq!(done.code, Some(1), "{}", done.err);
-    assert!(done.err.contains("states of single GPUs are stored from"), "{}", done.err);
+    assert!(done.err.contains("states of single GPUs are available only from"), "{}", done.err);
 }

@@ -209,7 +209,7 @@ fn what_cannot_be_generated_or_measured_is_told() {
     // Samples of others say nothing of this cluster, and are told.
     folder.write("other.csv", "timestamp_s,pod,gpu,activity_percent\n0,a,0,1\n60,a,0,1\n");
     let done = folder.call("audit --example --usage other.csv --output json");
-    let told = "other.csv: left out 1 measured pod without a GPU now";
+    let told = "other.csv: ignored 1 measured pod without a GPU now";
     let notes = parsed(&done)["notes"].to_string();
     assert!(notes.contains(told), "{notes}");
     assert_eq!(

@@ -80,7 +80,8 @@ fn what_exporters_say_long_after_the_objects_were_read_is_left_out() {
     );
     let call = call.replace("--all-findings", "--by cause");
     let bill = folder.json(&format!("cost {call} --at {hour_ago}"));
-    let told = "1 exporter: left out what was measured of 2 pods, vision/debug-0 first, from more than 5 minutes after";
+    let told = "1 exporter: ignored what was measured of 2 pods, vision/debug-0 first, from more \
+         than 5 minutes after";
     for document in [audit, bill] {
         assert!(document["notes"].to_string().contains(told), "{:#}", document["notes"]);
     }
@@ -151,7 +152,7 @@ fn where_none_answers_it_is_an_error_and_not_an_idle_cluster() {
             "the response contains no series of a known GPU exporter; check --exporter",
         ),
         ("http://127.0.0.1:1".to_owned(), "error: no answer from http://127.0.0.1:1"),
-        ("ftp://a".to_owned(), "--exporter: `ftp://a` is not the address of a server"),
+        ("ftp://a".to_owned(), "--exporter: `ftp://a` is not a server address"),
     ] {
         let done = folder.call(&format!("audit --from dump.json --exporter {url} {LOOK}"));
         assert!(done.code != Some(0) && done.err.contains(told), "{}", done.err);

@@ -112,7 +112,7 @@ fn why_says_what_each_pod_waits_for_and_what_would_start_it() {
     assert_eq!(elsewhere["name"], "team/picky");
     let none = folder.call("why nobody -n elsewhere --kubeconfig kubeconfig");
     assert_eq!(none.code, Some(2));
-    assert!(none.err.contains("no pod and no gang nobody in namespace elsewhere"), "{}", none.err);
+    assert!(none.err.contains("no pod or gang nobody in namespace elsewhere"), "{}", none.err);
     assert_eq!(api.revision(), before, "questions write nothing");
 }
 
@@ -127,7 +127,8 @@ fn why_says_what_kept_a_pod_that_fits_from_starting() {
         pod
     };
     let api = cluster(&[pod("single", 1), member("one"), member("two"), pod("free", 1)]);
-    let message = "the server does not bind it to node n0 (422): a policy; it is tried again";
+    let message =
+        "the API server refuses to bind the pod to node n0 (422): a policy; dovetail retries";
     for name in ["single", "two"] {
         let condition = json!({"type": "PodScheduled", "status": "False",
             "reason": "SchedulerError", "message": message});
@@ -140,7 +141,7 @@ fn why_says_what_kept_a_pod_that_fits_from_starting() {
         [&why["state"], &why["message"]].map(|text| text.as_str().unwrap_or_default().to_owned())
     };
     let of = |which: &str| {
-        ["not_started".to_owned(), format!("it fits, and {which} could not start: {message}")]
+        ["not_started".to_owned(), format!("it fits, but {which} could not start: {message}")]
     };
     assert_eq!(why("single"), of("it"));
     assert_eq!(why("two"), of("it"));
@@ -266,9 +267,9 @@ fn why_tells_room_that_is_kept_from_a_request_that_no_node_has() {
     api.create("pods", "team", &pod("giant", 9)).expect("a new pod");
     let folder = connected(&api);
     let first = folder.call("why first --kubeconfig kubeconfig").out;
-    assert!(first.ends_with("\nnothing else keeps it waiting\n"), "{first}");
+    assert!(first.ends_with("\nnothing else blocks it\n"), "{first}");
     let giant = folder.call("why giant --kubeconfig kubeconfig").out;
-    assert!(giant.contains("it would not start if all nodes"), "{giant}");
+    assert!(giant.contains("it would not start even if"), "{giant}");
     let fits = |name: &str| {
         folder.json(&format!("why {name} --kubeconfig kubeconfig"))["fits_when_all_is_free"].clone()
     };
@@ -388,9 +389,9 @@ fn a_queue_that_is_deleted_is_listed_as_long_as_pods_run_in_it() {
         "{told}"
     );
     let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    let sentence = "queue vision does not exist, and 2 pods run in it or below it, with 4 nvidia.com/gpu: what it was \
-                    given, and which queue was above it, is not known here; a scheduler that saw it counts them as \
-                    before; create it again, or name another queue in label dovetail.dev/queue";
+    let sentence = "queue vision does not exist, and 2 pods run in it or below it, with 4 \
+         nvidia.com/gpu: its quota and its parent are unknown here; a scheduler that saw the queue \
+         still applies both; create it again, or name another queue in label dovetail.dev/queue";
     assert!(words.contains(sentence), "{told}");
     let all = folder.json("queue --kubeconfig kubeconfig");
     let of = |key: &str| json!([all["queues"][1][key], all["queues"][2][key]]);
@@ -474,7 +475,8 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
     };
     let api = cluster(&[member("one"), member("two"), pod("refused", 1), pod("new", 1)]);
     let room = "room is reserved for it on n0 until claim c of its gang has its volume";
-    let refused = "the server does not bind it to node n0 (422): a policy; it is tried again";
+    let refused =
+        "the API server refuses to bind the pod to node n0 (422): a policy; dovetail retries";
     let said = [
         ("one", "WaitingForVolumes", room),
         ("two", "WaitingForVolumes", room),
@@ -617,7 +619,8 @@ fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
     let mut command = folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0");
     let mut scheduler = Running::start(&mut command);
     let (address, mut rest) = scheduler.listening();
-    let advice = "give the user the verbs get, create and update on leases of coordination.k8s.io in namespace \
+    let advice = "grant the user the verbs get, create and update on leases of coordination.k8s.io \
+         in namespace \
                   kube-system";
     let is_told = |text: String| text.starts_with("HTTP/1.1 503") && text.contains(advice);
     until(|| http(&address, "GET", "/readyz", "").is_ok_and(is_told));
@@ -642,7 +645,8 @@ fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
     let mut log = scheduler.log();
     let mut lines = log.by_ref().lines().map_while(Result::ok);
     let warning = lines.find(|line| line.contains("WARN")).expect("a warning");
-    let kinds = "the user may not list and watch nodes, pods, storageclasses.storage.k8s.io: give it that right";
+    let kinds = "the user may not list and watch nodes, pods, storageclasses.storage.k8s.io: grant \
+         this permission";
     assert!(warning.contains(kinds), "{warning}");
     assert!(!warning.contains("ApiError") && !warning.contains("Status {"), "{warning}");
     scheduler.stop();
@@ -707,7 +711,7 @@ fn a_recorded_scheduler_replays_bit_for_bit() {
     assert_eq!(folder.call("sim replay changed").code, Some(4));
     let again = folder.call("scheduler --kubeconfig kubeconfig --record log");
     assert_eq!(again.code, Some(2));
-    assert!(again.err.contains("--record log: this file is there already"), "{}", again.err);
+    assert!(again.err.contains("--record log: the file already exists"), "{}", again.err);
 }
 
 /// The file may have no more than a block of 512 or 1,024 bytes: less than the first line of a

@@ -39,7 +39,7 @@ fn the_table_of_a_gang_says_of_each_pod_what_the_answer_says() {
     };
     let text = str::to_owned;
     let has_enough =
-        "2 of the 3 pods of gang team/held have a node, and scheduling gates hold the other one";
+        "2 of the 3 pods of gang team/held have a node, and scheduling gates block the other one";
     assert_eq!(told("held"), (text("placed"), text(has_enough), text("waits")));
     for name in ["full", "full-2"] {
         let (state, message, of_pod) = told(name);
@@ -65,7 +65,7 @@ fn a_running_gang_that_is_short_says_by_how_many() {
     let api = cluster(&[of_four("wait"), of_four("restart")].concat());
     let folder = connected(&api);
     for (name, then) in [
-        ("wait", "the gang waits on"),
+        ("wait", "the gang keeps waiting"),
         ("restart", "its pods are deleted when it has been short for 60 s"),
     ] {
         let why = folder.json(&format!("why {name} --kubeconfig kubeconfig"));

@@ -161,7 +161,7 @@ fn an_empty_file_says_what_it_lacks() {
             "sim run --protocol fgd --nodes nodes.csv --pods pods.csv --arrivals a.csv --seed 8",
             "a.csv:1: the file is empty; expected lines seed,row row",
         ),
-        ("usage idle --usage u.csv", "u.csv:1: the file is empty: begin it with a header"),
+        ("usage idle --usage u.csv", "u.csv:1: the file is empty: start it with a header"),
         (
             "sim run --protocol timed --order fifo --nodes 1x8 --jobs jobs.csv --cluster-events e.csv",
             "e.csv:1: the file is empty; expected the columns at_s,action,node",

@@ -19,7 +19,7 @@ fn fifty_tenants_need_eight_gpus() {
         (380_160.0, 2_376_000.0)
     );
     let text = folder.call(call).out;
-    assert!(text.contains("8 × A100-80GB (no fewer can hold it): $3,801.60 a month"), "{text}");
+    assert!(text.contains("8 × A100-80GB (proven minimum): $3,801.60 a month"), "{text}");
 }
 
 #[test]
@@ -72,8 +72,11 @@ fn flags_of_slices_are_refused_with_what_to_do() {
     let folder = Folder::new();
     let call = "sim run --protocol slices --nodes 5x8 --gpu A100-40GB --mix big --load 0.9";
     for (more, told) in [
-        ("--order fifo", "--order belongs to --protocol timed: leave it out"),
-        ("--policy dot-product", "--policy dot-product chooses no slices: try dovetail, kube-"),
+        ("--order fifo", "--order belongs to --protocol timed; omit it"),
+        (
+            "--policy dot-product",
+            "--policy dot-product does not support slices; use dovetail, kube-",
+        ),
         ("--moves 101", "--moves 101: expected 0 to 100 percent"),
         ("--requests 0", "--requests 0: expected 1 to 10000000"),
     ] {
@@ -81,7 +84,7 @@ fn flags_of_slices_are_refused_with_what_to_do() {
         assert!(called.code == Some(2) && called.err.contains(told), "{more}: {}", called.err);
     }
     let unknown = folder.call(&call.replace("A100-40GB", "V100"));
-    assert!(unknown.err.contains("--gpu: V100 is not in the MIG tables"), "{}", unknown.err);
+    assert!(unknown.err.contains("--gpu V100: its MIG profiles are unknown"), "{}", unknown.err);
 }
 
 fn node(name: &str, offers: &Value, labels: &Value) -> Value {
@@ -228,7 +231,7 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
             "--world w.json",
             "w.json: field `model`: no GPU has",
         ),
-        ("w.json", "[{}]", "--world w.json", "w.json: a list: write one"),
+        ("w.json", "[{}]", "--world w.json", "w.json: a list: write each"),
         (
             "w.json",
             r#"{"model": "A30", "gpus": [], "demand": {}} more"#,
@@ -245,7 +248,7 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
             "w.json",
             r#"{"gpus": [[]], "demand": {"1g.5gb": 1, "1g.5gb": 2}}"#,
             "--world w.json",
-            ": field `demand`: 1g.5gb is there twice",
+            ": field `demand`: 1g.5gb is listed twice",
         ),
         (
             "w.json",
@@ -298,7 +301,7 @@ fn sizes_of_unknown_gpus_and_profiles_are_refused() {
     for (call, told) in [
         (
             "partition size --gpu A100 --demand 1g.10gb=1",
-            "--gpu A100: name its memory, too: A100-40GB or A100-80GB",
+            "--gpu A100: add its memory size, such as A100-40GB or A100-80GB",
         ),
         (
             "partition size --gpu T4 --demand 1g.5gb=1",

@@ -234,7 +234,7 @@ fn a_refused_query_is_reported(setting: &Setting, flag: &str) {
     ask(wrong, wrong);
     let refused = setting.apply(flag);
     assert_eq!(refused["verdicts"][0]["verdict"], "waiting", "{refused}");
-    let told = "spec.guard.query: Prometheus refuses it: ";
+    let told = "spec.guard.query: Prometheus rejected the query: ";
     let problem = refused["policies"][0]["problem"].as_str().unwrap_or_default();
     assert!(problem.starts_with(told) && problem.contains("increases"), "{refused}");
     let shared = setting.get(&["sharingpolicy", "shared"]);

@@ -50,7 +50,8 @@ impl OwnedMachine {
         }
         let pue = format_usd_micros(self.pue_millionths);
         Err(format!(
-            "{pue} is below 1: a building takes at least what its machines take; 1.00 counts the machine alone"
+            "{pue} is below 1: a data center uses at least the power of its machines; 1.00 counts \
+             only the machine"
         ))
     }
 

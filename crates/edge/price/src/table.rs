@@ -146,7 +146,7 @@ fn usd_micros<'t>(
         }
     };
     if text(IN_USD).is_some() {
-        return Err((IN_ANY, format!("`{IN_USD}` says it too: keep one of them")));
+        return Err((IN_ANY, format!("`{IN_USD}` sets it too: keep one of them")));
     }
     if text("currency").is_none() {
         return Err(("currency", format!("empty: name the currency of `{IN_ANY}`, such as EUR")));
@@ -195,7 +195,7 @@ impl Columns {
                 return Err(format!("unknown column `{name}`: the columns are {known}"));
             };
             if places[column].replace(place).is_some() {
-                return Err(format!("column `{name}`: is there twice: keep one"));
+                return Err(format!("column `{name}`: duplicate; keep one"));
             }
         }
         let is_there = |name: &str| {

@@ -375,7 +375,7 @@ fn rows_in_another_currency_are_converted_at_the_users_rate() {
         ),
         (
             "gpu_model,usd_per_gpu_hour,price_per_gpu_hour,currency\nT4,1,1,EUR\n",
-            "says it too: keep one",
+            "sets it too: keep one",
         ),
         (
             "gpu_model,price_per_gpu_hour,currency\nT4,\"1,5\",EUR\n",
@@ -426,7 +426,7 @@ fn errors_of_a_price_file_name_file_line_and_column() {
         ("gpu_model,usd_per_gpu_hour,as_of\nT4,1,2026-02-29\n", "column `as_of`: `2026-02-29`"),
         ("gpu_model,price\nT4,1\n", "mine.csv:1: unknown column `price`"),
         ("gpu_model\nT4\n", "mine.csv:1: column `usd_per_gpu_hour` is missing"),
-        ("gpu_model,gpu_model,usd_per_gpu_hour\nT4,T4,1\n", "column `gpu_model`: is there twice"),
+        ("gpu_model,gpu_model,usd_per_gpu_hour\nT4,T4,1\n", "column `gpu_model`: duplicate"),
         ("gpu_model,usd_per_gpu_hour\nT4,1,2\n", "mine.csv:2: "),
         ("", "mine.csv:1: column `gpu_model` is missing"),
     ];

@@ -175,7 +175,9 @@ fn token_of(path: &Path) -> Result<[u8; 32], GuardError> {
             Err(wrong("its token has fewer than 16 characters and can be guessed"))
         }
         length if length > LONGEST_TOKEN => Err(wrong("its token has more than 8192 characters")),
-        _ if !is_token => Err(wrong("its token has spaces or letters that no header can carry")),
+        _ if !is_token => {
+            Err(wrong("its token has spaces or characters that are invalid in a header"))
+        }
         _ => Ok(digest(token.as_bytes())),
     }
 }

@@ -40,7 +40,7 @@ pub enum BooksError {
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// Others are asking, or the answer takes too long.
-    #[error("too many questions at once, or too large ones: ask for less, or again in a moment")]
+    #[error("too many or too large requests at once: request less, or retry in a moment")]
     Busy,
 }
 

@@ -20,7 +20,7 @@ pub struct Place {
 #[derive(Debug, Error)]
 pub enum PlaceError {
     /// No address.
-    #[error("`{text}` is no address to listen on: write one such as 127.0.0.1:9003 ({why})")]
+    #[error("`{text}` is not a listen address: use one such as 127.0.0.1:9003 ({why})")]
     Address {
         /// As it was written.
         text: String,

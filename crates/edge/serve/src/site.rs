@@ -71,10 +71,11 @@ impl Site {
 async fn bounded(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let path = known_path(request.uri().path());
     let answer = if has_body(request.headers()) {
-        told(StatusCode::PAYLOAD_TOO_LARGE, "questions have no body: leave it out")
+        told(StatusCode::PAYLOAD_TOO_LARGE, "requests must not have a body; omit it")
     } else {
         let answer = tokio::time::timeout(ANSWER_WITHIN, next.run(request)).await;
-        let late = || told(StatusCode::SERVICE_UNAVAILABLE, "it took too long: ask for less");
+        let late =
+            || told(StatusCode::SERVICE_UNAVAILABLE, "the request took too long: request less");
         answer.unwrap_or_else(|_| late())
     };
     site.metrics.asked(path, answer.status().as_u16());
@@ -97,7 +98,8 @@ async fn admitted(State(site): State<Arc<Site>>, request: Request, next: Next) -
     let taken =
         site.rates.lock().unwrap_or_else(PoisonError::into_inner).take(address, Instant::now());
     if let Err(wait) = taken {
-        let mut answer = told(StatusCode::TOO_MANY_REQUESTS, "too many questions: ask more slowly");
+        let mut answer =
+            told(StatusCode::TOO_MANY_REQUESTS, "too many requests: send them more slowly");
         let seconds = HeaderValue::from(wait.as_millis().div_ceil(1000) as u64);
         answer.headers_mut().insert(header::RETRY_AFTER, seconds);
         return answer;
@@ -118,7 +120,7 @@ async fn admitted(State(site): State<Arc<Site>>, request: Request, next: Next) -
         }
         Err(problem) => told(
             StatusCode::SERVICE_UNAVAILABLE,
-            &format!("the cluster does not say whose token it is: {problem}"),
+            &format!("the cluster cannot authenticate the token: {problem}"),
         ),
     }
 }
@@ -163,10 +165,7 @@ async fn allocation(State(site): State<Arc<Site>>, request: Request) -> Response
 }
 
 async fn nowhere() -> Response {
-    told(
-        StatusCode::NOT_FOUND,
-        "there is nothing here: ask for /allocation, /metrics, /healthz or /readyz",
-    )
+    told(StatusCode::NOT_FOUND, "not found: use /allocation, /metrics, /healthz or /readyz")
 }
 
 /// The permit is given back when the last piece is on its way: however slowly people read, only so

@@ -41,22 +41,22 @@ impl Default for Patience {
 #[derive(Debug, Error)]
 pub enum WebhookError {
     /// Not an address to send to.
-    #[error("`{shown}` is no address to send to: write https://HOST/PATH")]
+    #[error("`{shown}` is not a webhook address: use https://HOST/PATH")]
     Address {
         /// Its beginning.
         shown: String,
     },
     /// Nobody vouches for anybody.
-    #[error("no certificates of the system are found, so no https address can be trusted")]
+    #[error("no system certificates were found, so no https address can be trusted")]
     Certificates,
-    #[error("{host} answers {status}: the message is not taken; see what it expects")]
+    #[error("{host} rejected the message with status {status}: check which format it expects")]
     Refused {
         /// Who.
         host: String,
         status: u16,
     },
     /// Nobody took it.
-    #[error("{host} did not take the message in {tries} tries: {problem}")]
+    #[error("{host} did not accept the message in {tries} tries: {problem}")]
     NotTaken {
         /// Who.
         host: String,

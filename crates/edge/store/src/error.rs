@@ -21,8 +21,8 @@ pub enum StoreError {
     },
     /// A later version of dovetail has written it.
     #[error(
-        "ledger {address} has version {found} of its tables and this dovetail knows {known}: use a newer \
-         dovetail"
+        "ledger {address} has table version {found}, but this version of dovetail supports \
+         {known}: use a newer dovetail"
     )]
     Newer {
         address: String,
@@ -33,7 +33,8 @@ pub enum StoreError {
     },
     /// No room is left.
     #[error(
-        "ledger {address}: the disk is full ({why}); what was written before is whole: make room and go on"
+        "ledger {address}: the disk is full ({why}); earlier data is intact: free disk space, then \
+         retry"
     )]
     Full {
         address: String,
@@ -41,7 +42,7 @@ pub enum StoreError {
         why: String,
     },
     /// Somebody else writes and does not end.
-    #[error("ledger {address}: another program is writing ({why}): try again when it is done")]
+    #[error("ledger {address}: another program is writing ({why}): retry when it has finished")]
     Busy {
         address: String,
         /// In the database's words.
@@ -49,8 +50,8 @@ pub enum StoreError {
     },
     /// The connection is gone, or never came.
     #[error(
-        "ledger {address}: no connection ({why}); what was written before is whole: try again when the \
-         server is back"
+        "ledger {address}: no connection ({why}); earlier data is intact: retry when the server is \
+         back"
     )]
     Lost {
         address: String,
@@ -72,7 +73,7 @@ pub enum StoreError {
         what: String,
     },
     /// What was handed in cannot be.
-    #[error("a reading of cluster `{cluster}` cannot be: {what}")]
+    #[error("a reading of cluster `{cluster}` is invalid: {what}")]
     Reading {
         cluster: String,
         /// What cannot be, of which object.
@@ -92,8 +93,8 @@ pub enum StoreError {
     },
     /// The devices of that time are no longer kept, so it cannot be added up anew.
     #[error(
-        "cluster `{cluster}`: device-time before {floor} is no longer kept one by one, so what was read of \
-         {from} cannot be added; begin at {floor}"
+        "cluster `{cluster}`: GPU time before {floor} is no longer stored per GPU, so data for \
+         {from} cannot be added; use a --period that starts at {floor} or later"
     )]
     TooOld {
         cluster: String,
@@ -104,8 +105,8 @@ pub enum StoreError {
     },
     /// The answer needs hours that are no longer kept.
     #[error(
-        "cluster `{cluster}`: hours before {floor} are kept as whole days only: begin at {floor}, or ask for \
-         whole days (UTC) and neither by pod nor by node"
+        "cluster `{cluster}`: hours before {floor} are stored only as whole days; start at \
+         {floor}, or request whole days (UTC), grouped neither by pod nor by node"
     )]
     NoLongerKept {
         cluster: String,
@@ -114,7 +115,8 @@ pub enum StoreError {
     },
     /// Devices so far back were forgotten.
     #[error(
-        "cluster `{cluster}`: states of single GPUs are stored from {floor} on: shorten --period so that it starts there or later"
+        "cluster `{cluster}`: states of single GPUs are available only from {floor} on; use a \
+         --period that starts at or after that time"
     )]
     DevicesForgotten {
         cluster: String,
@@ -122,7 +124,7 @@ pub enum StoreError {
         floor: String,
     },
     /// Nobody wrote anything of it.
-    #[error("ledger {address} has nothing of a cluster `{cluster}`; it has {known}")]
+    #[error("ledger {address} has no data of cluster `{cluster}`; it has {known}")]
     UnknownCluster { address: String, cluster: String, known: String },
 }
 

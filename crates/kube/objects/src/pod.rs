@@ -35,7 +35,7 @@ pub struct Pod {
     pub priority: i32,
     /// The name of its priority class; empty if it names none.
     pub priority_class: Box<str>,
-    /// Whether scheduling gates keep it from being placed.
+    /// Whether scheduling gates block it.
     pub gated: bool,
     /// What it asks for: over all containers, at any time, with overhead, and one pod slot.
     pub requests: Resources,

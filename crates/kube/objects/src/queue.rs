@@ -59,7 +59,7 @@ struct QueueJson {
              !(name in self.limit) || !isQuantity(string(self.guaranteed[name])) || \
              !isQuantity(string(self.limit[name])) || \
              quantity(string(self.guaranteed[name])).compareTo(quantity(string(self.limit[name]))) <= 0)",
-    "message": "spec.guaranteed: of no resource may more be guaranteed than spec.limit allows",
+    "message": "spec.guaranteed: must not exceed spec.limit for any resource",
 }]))]
 struct SpecJson {
     /// The queue above it. Without one it hangs below the root.
@@ -112,7 +112,7 @@ fn not_negative(field: &str) -> Value {
     json!([{
         "rule": "self.all(name, !isQuantity(string(self[name])) || \
                  !quantity(string(self[name])).isLessThan(quantity(\"0\")))",
-        "message": format!("spec.{field}: amounts are not negative"),
+        "message": format!("spec.{field}: amounts must not be negative"),
     }])
 }
 

@@ -10,7 +10,7 @@ pub fn definition() -> Definition {
     Definition {
         kind: "SharingPolicy",
         plural: "sharingpolicies",
-        description: "How pods may share the GPUs of some nodes.",
+        description: "How pods may share the GPUs of the selected nodes.",
         columns: &[
             ("Mode", ".spec.mode", "string"),
             ("Apply", ".spec.apply", "boolean"),

@@ -22,20 +22,20 @@ pub fn other_master<'l>(
 ) -> Option<String> {
     let is_set = |key: &str| annotations.get(key).is_some_and(|text| !text.is_empty());
     if is_set(HAMI_REGISTER) {
-        return Some(format!("HAMi parts the GPUs of the node ({HAMI_REGISTER})"));
+        return Some(format!("HAMi shares the GPUs of the node ({HAMI_REGISTER})"));
     }
     if is_set(VOLCANO_VGPU) {
-        return Some(format!("Volcano parts the GPUs of the node ({VOLCANO_VGPU})"));
+        return Some(format!("Volcano shares the GPUs of the node ({VOLCANO_VGPU})"));
     }
     if label(NOS).is_some() {
-        return Some(format!("nos parts the GPUs of the node ({NOS})"));
+        return Some(format!("nos shares the GPUs of the node ({NOS})"));
     }
     let record = record.filter(|record| record.step != Step::Abandoned)?;
     let key = record.by.label();
     let label = label(key);
     (label != record.asked.as_deref()).then(|| {
         let now = label.unwrap_or("nothing");
-        format!("{key} was changed by others, to `{now}`")
+        format!("another client changed {key} to `{now}`")
     })
 }
 

@@ -96,7 +96,7 @@ fn balance(query: &str) -> Option<String> {
                     (opened, letter),
                     (Some('('), ')') | (Some('['), ']') | (Some('{'), '}')
                 ) {
-                    return Some(format!("its `{letter}` closes nothing that is open"));
+                    return Some(format!("its `{letter}` has no opening bracket"));
                 }
             }
             _ => {}
@@ -144,7 +144,7 @@ mod tests {
         says("increase(a_bucket{job=\"$job\"}[$window])", "unknown placeholder $job: use $window");
         says("sum(increase(a_bucket[$window])", "its `(` is not closed");
         says("increase(a_bucket{job=\"x}[$window])", "a quote is not closed");
-        says("increase(a_bucket[$window)]", "its `)` closes nothing");
+        says("increase(a_bucket[$window)]", "its `)` has no opening bracket");
         assert_eq!(problem("increase(a_bucket{path=\"/(\\\"\"}[$window])"), None);
         assert_eq!(exactly("chat-1.2\"}"), "chat-1[.]2");
     }

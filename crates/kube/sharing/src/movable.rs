@@ -115,7 +115,7 @@ impl MoveFacts {
     /// Why it stays, in words that follow “a pod may not be moved:”.
     pub fn movable(&self, pod: &Pod, ready: usize) -> Result<Movable, String> {
         let Some(owner) = &self.owner else {
-            return Err("no owner starts it again".to_owned());
+            return Err("no controller would recreate it".to_owned());
         };
         if self.is_leaving {
             return Err("it is ending".to_owned());
@@ -214,7 +214,7 @@ mod tests {
         let mut ganged = owned("Job", saves.clone());
         ganged["labels"] = json!({"dovetail.dev/gang": "g"});
         for (metadata, why) in [
-            (json!({"name": "p"}), "no owner starts it again"),
+            (json!({"name": "p"}), "no controller would recreate it"),
             (owned("ReplicaSet", json!({})), "its owner has no second ready replica"),
             (owned("StatefulSet", json!({})), "it belongs to a StatefulSet and has no annotation"),
             (owned("DaemonSet", saves.clone()), "it belongs to a DaemonSet"),

@@ -71,7 +71,7 @@ pub(crate) fn next(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -
     let limit_ms = record.since_ms + timing.limit_ms;
     if now_ms >= limit_ms {
         let problem = match &*record.problem {
-            "" => format!("{} did not end", seen.pod_names()),
+            "" => format!("{} did not terminate", seen.pod_names()),
             problem => problem.to_owned(),
         };
         let problem = format!("{problem} for {} s", timing.limit_ms / 1_000);
@@ -80,14 +80,14 @@ pub(crate) fn next(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -
     let wait = |until_ms: u64, why: String| Next::Wait { until_ms, why };
     let settled_ms = record.since_ms + timing.settle_ms;
     if now_ms < settled_ms {
-        return wait(settled_ms, "until schedulers know of the taint".to_owned());
+        return wait(settled_ms, "until schedulers see the taint".to_owned());
     }
     let stays = seen.gpu_pods.iter().filter(|pod| !pod.is_leaving).filter_map(of);
     let stays: Vec<&PodMove> = stays.collect();
     // A pod that was asked for before is: the process may have died in between.
     match stays.iter().find(|one| one.evicted_ms.is_some()).or(stays.first()) {
         Some(one) => Next::Evict(Box::new((*one).clone())),
-        None => wait(limit_ms, format!("for {} to end", seen.pod_names())),
+        None => wait(limit_ms, format!("for {} to terminate", seen.pod_names())),
     }
 }
 

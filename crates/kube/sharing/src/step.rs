@@ -84,7 +84,7 @@ pub enum Refused {
     #[error("node {node}: it offers {offers}, not {planned}: plan again")]
     Changed { node: String, offers: String, planned: String },
     /// There is nothing to go back to.
-    #[error("node {node}: no change by dovetail is recorded that can be rolled back")]
+    #[error("node {node}: dovetail has recorded no change that can be rolled back")]
     NothingToRevert { node: String },
 }
 
@@ -163,7 +163,7 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
     }
 }
 
-const CALLED_OFF: &str = "its return was called off on request";
+const CALLED_OFF: &str = "its rollback was canceled on request";
 
 /// # Errors
 /// The pods that use the GPUs of a node.
@@ -299,7 +299,7 @@ fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     }
     let settled_ms = record.since_ms + timing.settle_ms;
     if now_ms < settled_ms {
-        return wait(settled_ms, "until schedulers know of the taint");
+        return wait(settled_ms, "until schedulers see the taint");
     }
     match seen.ready_ms {
         None => Next::WriteConfig,
@@ -320,7 +320,7 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     let why = match answer(seen, record, side, timing, now_ms) {
         Answer::Made if record.by == Component::DevicePlugin && !seen.gpu_pods.is_empty() => {
             // They got whole GPUs, or replicas of another kind, before the plugin started again.
-            return in_the_way(seen, record, "the layout is there", timing, now_ms);
+            return in_the_way(seen, record, "the layout is in place", timing, now_ms);
         }
         Answer::Made => {
             let step = if is_new { Step::Done } else { Step::Undone };
@@ -441,8 +441,8 @@ pub(crate) fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_m
                 "{}: {problem}. The node stays tainted: repair it, \
                  then run `dovetail partition rollback --node {}`",
                 match failed {
-                    MOST_RETURNS.. => format!("the return failed {failed} times"),
-                    _ => "neither the new nor the old layout came".to_owned(),
+                    MOST_RETURNS.. => format!("the rollback failed {failed} times"),
+                    _ => "neither the new nor the old layout was applied".to_owned(),
                 },
                 seen.node
             ),

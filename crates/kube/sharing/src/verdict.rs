@@ -24,7 +24,7 @@ pub enum Problem {
     #[error("policies {first} and {second} both select node {node}: change one nodeSelector")]
     Overlap { first: String, second: String, node: String },
     /// No GPU model has the profile.
-    #[error("spec.profiles[{place}]: no GPU has a profile {profile}")]
+    #[error("spec.profiles[{place}]: unknown profile {profile}: no supported GPU model has it")]
     UnknownProfile { place: usize, profile: String },
     /// The GPUs of a selected node have none of the profiles.
     #[error(
@@ -93,23 +93,23 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
             return wrong("replicas", format!("mode {mode} needs the number of pods on a GPU"));
         }
         Some(2..=48) | None => {}
-        Some(count) => return wrong("replicas", format!("{count} is not within 2 to 48")),
+        Some(count) => return wrong("replicas", format!("{count}: must be 2 to 48")),
     }
     if !is_shared && (spec.replicas.is_some() || !spec.classes.is_empty()) {
         let field = if spec.replicas.is_some() { "replicas" } else { "classes" };
-        return wrong(field, format!("mode {mode} has no replicas: remove it"));
+        return wrong(field, format!("mode {mode} does not use replicas: remove the field"));
     }
     if spec.mode != Mode::Mig && !spec.profiles.is_empty() {
-        return wrong("profiles", format!("mode {mode} has no profiles: remove it"));
+        return wrong("profiles", format!("mode {mode} does not use profiles: remove the field"));
     }
     let moved = spec.budget.moved_gpu_seconds_per_hour;
     if !(1..=1_000_000).contains(&moved) {
-        let why = format!("{moved} is not within 1 to 1000000");
+        let why = format!("{moved}: must be 1 to 1000000");
         return wrong("budget.movedGpuSecondsPerHour", why);
     }
     if let Some(guard) = &spec.guard {
         if !(2..=24).contains(&guard.hours) {
-            return wrong("guard.hours", format!("{} is not within 2 to 24", guard.hours));
+            return wrong("guard.hours", format!("{}: must be 2 to 24", guard.hours));
         }
         if let Some(problem) = latency_query::problem(&guard.query) {
             return wrong("guard.query", problem);
@@ -183,7 +183,7 @@ mod tests {
         let with = |profile: &str| json!({"mode": "mig", "profiles": [profile]});
         assert_eq!(
             told(&[("x", with("9g.99gb"))]),
-            ["spec.profiles[0]: no GPU has a profile 9g.99gb"]
+            ["spec.profiles[0]: unknown profile 9g.99gb: no supported GPU model has it"]
         );
         let impossible = &told(&[("x", with("1g.5gb"))])[0];
         assert!(impossible.starts_with("node n-a: A100-80GB has none of the profiles 1g.5gb"));
@@ -201,10 +201,10 @@ mod tests {
         let none = json!({"movedGpuSecondsPerHour": 0});
         wrong(
             json!({"mode": "mig", "moves": "restartable", "budget": none}),
-            "spec.budget.movedGpuSecondsPerHour: 0 is not within 1 to 1000000",
+            "spec.budget.movedGpuSecondsPerHour: 0: must be 1 to 1000000",
         );
         let guarded = |guard: Value| json!({"mode": "mig", "guard": guard});
-        wrong(guarded(json!({"hours": 48})), "spec.guard.hours: 48 is not within 2 to 24");
+        wrong(guarded(json!({"hours": 48})), "spec.guard.hours: 48: must be 2 to 24");
         wrong(guarded(json!({"query": "up"})), "spec.guard.query: it has no $window");
         assert_eq!(told(&[("x", guarded(json!({})))]), [""]);
         let twice = json!({"mode": "mig", "profiles": ["1g.10gb", "1g.10gb"]});

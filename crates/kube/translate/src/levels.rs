@@ -124,7 +124,7 @@ impl Levels {
     /// are more than [`MOST_LEVELS`].
     pub fn new(levels: Vec<LevelLabels>) -> Result<Self, String> {
         if levels.len() > MOST_LEVELS {
-            return Err(format!("{} levels: at most {MOST_LEVELS} are possible", levels.len()));
+            return Err(format!("{} levels: at most {MOST_LEVELS} are supported", levels.len()));
         }
         for (at, level) in levels.iter().enumerate() {
             let name = &level.name;
@@ -135,20 +135,21 @@ impl Levels {
                 return Err(format!("level `{name}`: {text}; `{NODE_LEVEL}` is the node itself"));
             }
             if before.iter().any(|other| other.name == *name) {
-                return Err(format!("level `{name}` stands there twice: give each one entry"));
+                return Err(format!("level `{name}` is listed twice; give each level one entry"));
             }
             if level.labels.is_empty() {
                 return Err(format!("level `{name}` has no labels: name those of your nodes"));
             }
             if level.labels.iter().any(|label| label == HOST) {
                 return Err(format!(
-                    "level `{name}` has label {HOST}, which is the node itself: leave it out, and ask for level \
+                    "level `{name}` has label {HOST}, which is the node itself; remove it, and \
+                     request level \
                      `{NODE_LEVEL}` or for that label, which every cluster has below its narrowest level"
                 ));
             }
             let taken = |label: &&String| before.iter().any(|other| other.labels.contains(label));
             if let Some(label) = level.labels.iter().find(taken) {
-                return Err(format!("label {label} is of two levels: leave it in one of them"));
+                return Err(format!("label {label} is in two levels: remove it from one of them"));
             }
         }
         Ok(Self(levels))
@@ -284,8 +285,8 @@ impl KnownLevels<'_> {
             return Ok(level.name.clone());
         }
         Err(format!(
-            "it asks for topology level `{}`, and no node has one of its labels ({}): label the nodes, \
-             or ask for another level",
+            "it requests topology level `{}`, but no node has one of its labels ({}): label the \
+             nodes, or request another level",
             level.name,
             level.labels.join(", ")
         ))
@@ -357,10 +358,10 @@ mod tests {
         assert!(known.labelled("row").unwrap_err().contains("is the label of no topology level"));
         assert_eq!(
             known.labelled("nvidia.com/gpu.clique").unwrap_err(),
-            "it asks for topology level `clique`, and no node has one of its labels \
+            "it requests topology level `clique`, but no node has one of its labels \
              (nvidia.com/gpu.clique, accelerator.topograph.run/domain, \
              network.topology.nvidia.com/accelerator, topology.k8s.aws/ultraserver-id): label the \
-             nodes, or ask for another level"
+             nodes, or request another level"
         );
     }
 
@@ -390,11 +391,12 @@ mod tests {
         let refused = |levels: Vec<LevelLabels>| Levels::new(levels).unwrap_err();
         assert!(refused(vec![level("node", &["a"])]).contains("is the node itself"));
         assert!(refused(vec![level("a", &["x"]), level("a", &["y"])]).contains("twice"));
-        assert!(refused(vec![level("a", &["x"]), level("b", &["x"])]).contains("of two levels"));
+        assert!(refused(vec![level("a", &["x"]), level("b", &["x"])]).contains("in two levels"));
         assert!(refused(vec![level("a", &[])]).contains("has no labels"));
         assert_eq!(
             refused(vec![level("rack", &["x"]), level("host", &["y", HOST])]),
-            "level `host` has label kubernetes.io/hostname, which is the node itself: leave it out, and ask for level \
+            "level `host` has label kubernetes.io/hostname, which is the node itself; remove it, \
+             and request level \
              `node` or for that label, which every cluster has below its narrowest level"
         );
         assert!(refused((0..17).map(|at| level(&at.to_string(), &["x"])).collect()).contains("17"));

@@ -30,12 +30,13 @@ pub enum NotYet {
     /// The volume of a claim is gone for good.
     #[error(
         "persistentvolumeclaim \"{claim}\" bound to non-existent persistentvolume \"{volume}\": \
-         make a new claim"
+         create a new claim"
     )]
     ClaimLost { claim: String, volume: String },
     /// A claim is being deleted.
     #[error(
-        "persistentvolumeclaim \"{claim}\" is being deleted: when it is gone, a new one of that name is waited for"
+        "persistentvolumeclaim \"{claim}\" is being deleted: the pod then waits for a new one with \
+         this name"
     )]
     ClaimDeleting { claim: String },
     /// A claim that must be bound before its pod is placed is not.
@@ -62,14 +63,14 @@ pub enum NotYet {
     },
     /// A volume of a plugin that a CSI driver took over, with a topology of its own.
     #[error(
-        "volume {volume} of claim {claim} is of the removed in-tree plugin {plugin} and bound to a \
-         zone: dovetail places only pods of its CSI form"
+        "volume {volume} of claim {claim} uses the removed in-tree plugin {plugin} and is bound to \
+         a zone; dovetail supports such volumes only through the CSI driver"
     )]
     InTreeVolume { claim: String, volume: String, plugin: &'static str },
     /// The provisioner gave up making the volume of a claim where its pod was to go.
     #[error(
-        "claim {claim} got no volume on node {node}: provisioner {provisioner} took back the choice of the node, and \
-         events of the claim say why; it is tried again"
+        "claim {claim} got no volume on node {node}: provisioner {provisioner} rejected the node, \
+         and events of the claim show why; dovetail retries"
     )]
     NotProvisioned {
         claim: String,
@@ -80,8 +81,8 @@ pub enum NotYet {
     },
     /// The volume of a claim did not come in time.
     #[error(
-        "claim {claim} got no volume on node {node} within {within_s} s: see whether provisioner {provisioner} runs and \
-         what events of the claim say; it is tried again"
+        "claim {claim} got no volume on node {node} within {within_s} s: check that provisioner \
+         {provisioner} runs, and check the events of the claim; dovetail retries"
     )]
     ProvisionedLate {
         claim: String,
@@ -93,7 +94,7 @@ pub enum NotYet {
         within_s: u64,
     },
     /// Somebody else chose a node for a claim.
-    #[error("claim {claim} is to get its volume on node {other}, not on {node}; it is tried again")]
+    #[error("claim {claim} is to get its volume on node {other}, not on {node}; dovetail retries")]
     ClaimElsewhere {
         claim: String,
         /// The node that was chosen for the pod.
@@ -102,7 +103,7 @@ pub enum NotYet {
         other: String,
     },
     /// The server does not take the choice of a node for a claim.
-    #[error("node {node} cannot be chosen for claim {claim}: {problem}; it is tried again")]
+    #[error("node {node} cannot be selected for claim {claim}: {problem}; dovetail retries")]
     ClaimNotWritten {
         claim: String,
         /// The node that was chosen.
@@ -111,7 +112,10 @@ pub enum NotYet {
         problem: String,
     },
     /// The server does not bind it.
-    #[error("the server does not bind it to node {node} ({code}): {message}; it is tried again")]
+    #[error(
+        "the API server refuses to bind the pod to node {node} ({code}): {message}; dovetail \
+         retries"
+    )]
     NotBound {
         /// The node that was chosen.
         node: String,
@@ -131,7 +135,8 @@ pub enum NotYet {
     },
     /// A resource claim is being deleted.
     #[error(
-        "resourceclaim \"{claim}\" is being deleted: when it is gone, a new one of that name is waited for"
+        "resourceclaim \"{claim}\" is being deleted: the pod then waits for a new one with this \
+         name"
     )]
     DeviceClaimDeleting { claim: String },
     /// The claim that is to be made from a template belongs to something else.
@@ -168,7 +173,8 @@ pub enum NotYet {
     DeviceClaimLeft { claim: String },
     /// A device of a claim says that it will not be ready.
     #[error(
-        "device {device} of resourceclaim \"{claim}\" is not ready ({condition}): see what its driver reports; dovetail \
+        "device {device} of resourceclaim \"{claim}\" is not ready ({condition}): check what its \
+         driver reports; dovetail \
          deallocates the claim and retries the pod"
     )]
     DeviceFailed {
@@ -180,8 +186,9 @@ pub enum NotYet {
     },
     /// A device of a claim was not ready in time.
     #[error(
-        "device {device} of resourceclaim \"{claim}\" was not ready on node {node} within {within_s} s: see whether its \
-         driver runs; dovetail deallocates the claim and retries the pod"
+        "device {device} of resourceclaim \"{claim}\" was not ready on node {node} within \
+         {within_s} s: check that its driver runs; dovetail deallocates the claim and retries the \
+         pod"
     )]
     DeviceNotReady {
         claim: String,
@@ -218,8 +225,8 @@ pub enum NotYet {
     },
     /// It asks another system for a part of a device.
     #[error(
-        "the pod asks for a part of a device by {by}, which dovetail does not share out yet: ask \
-         for whole devices"
+        "the pod requests a part of a device through {by}, which dovetail does not support yet: \
+         request whole devices"
     )]
     Fraction {
         /// The annotation or resource.
@@ -227,8 +234,8 @@ pub enum NotYet {
     },
     /// It asks for more devices than are counted on a node.
     #[error(
-        "the pod asks for {asked} {resource}, and no node can have so many (at most {most} are counted): ask for less \
-         in each pod, and have more pods"
+        "the pod requests {asked} {resource}, more than any node can have (at most {most} are \
+         counted): request less per pod, and use more pods"
     )]
     TooManyDevices {
         /// The resource of whole devices.
@@ -248,7 +255,7 @@ pub enum NotYet {
         problem: String,
     },
     /// Its queue does not take pods of its namespace.
-    #[error("queue {queue} takes no pods of namespace {namespace}: {rule}")]
+    #[error("queue {queue} accepts no pods of namespace {namespace}: {rule}")]
     QueueClosed {
         queue: String,
         namespace: String,
@@ -256,7 +263,7 @@ pub enum NotYet {
         rule: String,
     },
     /// It names two gangs.
-    #[error("the pod belongs to {one} and to {other}: leave it in one of them")]
+    #[error("the pod belongs to {one} and to {other}: remove it from one of them")]
     TwoGangs {
         /// The first.
         one: String,
@@ -265,7 +272,8 @@ pub enum NotYet {
     },
     /// It says on what terms a gang starts, and belongs to none.
     #[error(
-        "annotation {annotation} says how pods start together, and the pod belongs to no gang: name one in label \
+        "annotation {annotation} defines how pods start together, but the pod belongs to no gang: \
+         name one in label \
          dovetail.dev/gang, or remove the annotation"
     )]
     NoGang { annotation: &'static str },
@@ -274,15 +282,15 @@ pub enum NotYet {
     GroupMissing { group: String },
     /// The workload that its labels name is not there.
     #[error(
-        "{workload} does not exist, and it alone says how many pods start together: create it, or take \
-         its name from the pod's labels"
+        "{workload} does not exist, and only it defines how many pods start together: create it, \
+         or remove its name from the pod's labels"
     )]
     WorkloadMissing { workload: String },
     /// The workload it belongs to is suspended, by its owner or by a queueing system.
     #[error("{workload} is suspended: its pods wait until it is resumed")]
     WorkloadSuspended { workload: String },
     /// The pods of its gang do not fit together.
-    #[error("the pods of {gang} differ in {what}: {one}, {other}; give all the same")]
+    #[error("the pods of {gang} differ in {what}: {one}, {other}; give all of them the same value")]
     MembersDiffer {
         gang: String,
         what: String,
@@ -306,7 +314,7 @@ pub enum NotYet {
         max: u32,
     },
     /// A field that means nothing dovetail knows.
-    #[error("field {field} is not understood: {problem}")]
+    #[error("field {field} is not supported: {problem}")]
     Unreadable {
         field: &'static str,
         /// What is wrong.

@@ -35,7 +35,7 @@ pub enum TraceError {
     },
     /// Reading stopped with an error; for gzip files also damaged or cut data.
     #[error(
-        "{}: cannot read on: {source}; the file may be cut or damaged, fetch it again",
+        "{}: cannot read on: {source}; the file may be truncated or damaged; fetch it again",
         Place::line(.file, *.line)
     )]
     Read {

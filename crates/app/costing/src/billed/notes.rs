@@ -19,15 +19,16 @@ pub fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> 
     let Replaced { refused, unsaid, free, discounts, taken_off, .. } = replaced;
     let mut notes = Vec::new();
     if bill.currency.is_none() && bill.lines > 0 {
-        notes.push(format!("{name} does not say its currency: taken as USD"));
+        notes.push(format!("{name} does not state its currency; dovetail assumes USD"));
     }
     if !discounts.is_empty() {
         notes.push(match discounts.len() {
             1 => {
-                format!("{name}: a credit or discount of a node, {taken_off}, is in what that costs")
+                format!("{name}: the cost of a node includes a credit or discount of {taken_off}")
             }
             several => format!(
-                "{name}: {several} credits or discounts of nodes, {taken_off} in all, are in what these cost"
+                "{name}: the costs of nodes include {several} credits or discounts, {taken_off} in \
+                 total"
             ),
         });
     }
@@ -55,7 +56,8 @@ pub fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> 
     }
     if let Some(first) = refused.first() {
         notes.push(format!(
-            "{name}: credits of {} are more than what was billed, which is no price of it, {} first: {} in its place",
+            "{name}: credits of {} exceed the billed amount, which gives no price, {} first; \
+             instead, they count {}",
             counted(refused.len(), "node"),
             plain(&account.nodes[*first].name),
             at_list_prices(account, refused)
@@ -77,8 +79,8 @@ fn beyond_in_words(account: &Account, name: &str, replaced: &Replaced) -> Option
     let is_told = beyond * 6.0 >= replaced.beyond.len() as f64;
     is_told.then(|| {
         format!(
-            "{name}: {} node-hours of {}, {cost}, are in parts of the period without data of these nodes: they are \
-             in no amount, {} first",
+            "{name}: {} node-hours of {}, {cost}, are in parts of the period without data of these \
+             nodes and are not included in any amount, {} first",
             tenths(beyond),
             counted(replaced.beyond.len(), "node"),
             plain(&account.nodes[*first].name)

@@ -136,8 +136,7 @@ i-none,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,-7,Credit
             account.stretches.truncate(1);
         }
         apply_lines(&mut account, bill.as_bytes(), "bill.csv", &Exchange::default()).unwrap();
-        let told =
-            "bill.csv: 2 credits or discounts of nodes, -$72.00 in all, are in what these cost";
+        let told = "bill.csv: the costs of nodes include 2 credits or discounts, -$72.00 in total";
         assert!(account.notes.iter().any(|note| note == told), "{basis:?}: {:?}", account.notes);
         let whole: i64 = prices(&account, 0).into_iter().flatten().sum();
         let expected = if basis == Basis::RunRate { (480 - 72) / 2 } else { 480 - 72 };
@@ -146,7 +145,7 @@ i-none,2026-11-20T00:00:00Z,2026-11-20T06:00:00Z,-7,Credit
     let one: String = bill.lines().take(3).map(|line| format!("{line}\n")).collect();
     let mut account = account(true);
     apply_lines(&mut account, one.as_bytes(), "bill.csv", &Exchange::default()).unwrap();
-    let told = "bill.csv: a credit or discount of a node, -$48.00, is in what that costs";
+    let told = "bill.csv: the cost of a node includes a credit or discount of -$48.00";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
 }
 
@@ -191,8 +190,8 @@ i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,480,Usage
     assert_eq!(prices(&account, 0), [Some(190_000_000), Some(110_000_000)]);
     assert_eq!((out.billed_usd_micros, out.list_usd_micros), (300_000_000, 60_000_000));
     assert_eq!((out.hours_not_seen, out.not_seen_usd_micros), (18.0, 180_000_000));
-    let told = "bill.csv: 18.0 node-hours of 1 node, $180.00, are in parts of the period without data of these nodes: they \
-                are in no amount, whole first";
+    let told = "bill.csv: 18.0 node-hours of 1 node, $180.00, are in parts of the period without \
+         data of these nodes and are not included in any amount, whole first";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
     assert_eq!(out.hours_not_billed, 0.0);
 }

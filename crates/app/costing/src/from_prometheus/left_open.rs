@@ -185,12 +185,12 @@ impl LeftOpen {
         let names: BTreeSet<&String> = several.map(|(name, _)| name).chain(&self.reused).collect();
         let first = plain(names.first()?);
         let by_hour = match is_by_hour {
-            true => "; an hour in which it went on has the price of the machine that ended it",
+            true => "; an hour in which a name changed machines has the price of the last machine",
             false => "",
         };
         Some(format!(
-            "{} went to another machine within the period (such as {first}): each is priced by what it was, while \
-             it had the name{by_hour}",
+            "{} moved to another machine within the period (such as {first}): each machine is \
+             priced for the time in which it had the name{by_hour}",
             counted(names.len(), "node name")
         ))
     }
@@ -200,8 +200,8 @@ impl LeftOpen {
 fn too_fine((step_ms, apart_ms): (u64, u64)) -> String {
     let [step, apart] = [step_ms, apart_ms].map(|ms| ms.div_ceil(1000));
     format!(
-        "samples lie {apart} s apart, so with --step {step}s most use of allocated GPUs is unknown: ask with --step \
-         {apart}s or more"
+        "samples are {apart} s apart, so with --step {step}s most use of allocated GPUs is \
+         unknown: use --step {apart}s or more"
     )
 }
 

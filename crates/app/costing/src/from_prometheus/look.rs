@@ -25,8 +25,8 @@ use super::unmeasured;
 use crate::teams::Teams;
 
 /// Said where no exporter was.
-pub const NO_GPU_WAS_SEEN: &str = "no GPU was seen: the server has no series of a GPU exporter in this period; \
-     that says nothing about whether there are GPUs";
+pub const NO_GPU_WAS_SEEN: &str = "no GPU was found: the server has no series of a GPU exporter in \
+     this period; whether the cluster has GPUs is unknown";
 
 /// What a bill is made with.
 pub struct Sources<'s> {
@@ -128,8 +128,9 @@ impl Look {
         let mut notes = Vec::new();
         if observation.refused().samples > 0 {
             notes.push(
-                "exporters wrote numbers that are no readings (NaN, below zero, more than all, a driver's blank): that \
-                 time counts as held and unknown; usage gpus counts them"
+                "exporters wrote values that are not valid readings (NaN, negative, above the \
+                 maximum, a driver's blank): that time counts as allocated and unknown; `dovetail \
+                 usage gpus` counts such values"
                     .to_owned(),
             );
         }
@@ -142,13 +143,14 @@ impl Look {
         }
         if !time.devices.is_empty() {
             let causes = match sources.free.is_empty() {
-                true => "why free GPUs were free needs a moment: --from without --prometheus",
+                true => "the causes of free GPUs need a snapshot: use --from without --prometheus",
                 false => {
-                    "why free GPUs were free is known of the moments at which objects were read"
+                    "the causes of free GPUs are known only for the times at which objects were \
+                     read"
                 }
             };
             let counts =
-                "a GPU counts from its first sample to its last, nodes without GPUs do not";
+                "a GPU counts from its first sample to its last; nodes without GPUs do not count";
             notes.push(format!("{counts}; {causes}"));
         }
         notes
@@ -206,7 +208,7 @@ fn kube_state(asker: &mut Asker, from_ms: u64, notes: &mut Vec<String>) -> KubeS
     }
     match asker.instant(&asked_for_devices(window_ms), at_ms) {
         Ok(series) => state.take_askers(series),
-        Err(error) => notes.push(format!("what pods ask for could not be read: {error}")),
+        Err(error) => notes.push(format!("the requests of pods could not be read: {error}")),
     }
     machines_of_reused(asker, &mut state, notes);
     lives_of_pods(asker, window_ms, &mut state, notes);
@@ -229,7 +231,7 @@ fn lives_of_pods(
             match asker.instant(&query, at_ms) {
                 Ok(series) => begins.take(kind, series),
                 Err(error) => notes.push(format!(
-                    "{} had several pods, and from when on each was there could not be read: {error}",
+                    "{} had several pods, and their start times could not be read: {error}",
                     counted(names.len(), "pod name")
                 )),
             }
@@ -315,7 +317,7 @@ fn machines_of_reused(asker: &mut Asker, state: &mut KubeState, notes: &mut Vec<
                 Ok(series) => found.take(kind, series),
                 Err(error) => {
                     notes.push(format!(
-                        "{} had several machines, and which one was there when could not be read: {error}",
+                        "{} had several machines, and their times could not be read: {error}",
                         counted(names.len(), "node name")
                     ));
                     return;

@@ -37,8 +37,9 @@ pub fn add(
     let names = Names::of(time, kube);
     if let Some(address) = names.without_node.first() {
         notes.push(plain(&format!(
-            "exporters name nodes by addresses that kube-state-metrics does not know (such as {address}), so which nodes \
-             no exporter measures is unknown: those are in no amount"
+            "exporters name nodes by addresses that kube-state-metrics does not know (such as \
+             {address}), so which nodes no exporter measures is unknown, and no amount includes \
+             such nodes"
         )));
         return nothing;
     }
@@ -81,7 +82,9 @@ fn ask_pods(
                 amounts.take_pods(series);
             }
             Err(error) => {
-                notes.push(format!("who holds GPUs that no exporter measures: {error}"));
+                notes.push(format!(
+                    "which pods use the GPUs that no exporter measures could not be read: {error}"
+                ));
                 return false;
             }
         }

@@ -116,7 +116,7 @@ impl Document {
         notes.extend(for_any_holder(job));
         notes.extend(blind_notes(&signals, account.basis, &job.samples));
         if total.has_unpriced() {
-            notes.push("part of it has no price, and is in no amount".to_owned());
+            notes.push("part of it has no price and is not included in any amount".to_owned());
         }
         let range = job.range(terms)?.filter(Headline::differs);
         let Samples { step_ms, span_ms, ranks } = job.samples;
@@ -197,12 +197,16 @@ fn never_worked(job: &JobTime) -> Option<String> {
     let idle = read.iter().filter(|member| !worked(member)).count();
     match (idle, read.len()) {
         (0, _) => None,
-        (1, 1) => Some("its GPU never worked while it was read: it may need none".to_owned()),
+        (1, 1) => Some(
+            "its GPU was never active while it was sampled: the job may need no GPU".to_owned(),
+        ),
         (_, all) if idle == all => Some(format!(
-            "none of the {all} GPUs allocated to its pods worked while they were sampled: it may need none"
+            "none of the {all} GPUs allocated to its pods was active while they were sampled: the \
+             job may need no GPU"
         )),
         (_, all) => Some(format!(
-            "{idle} of the {all} GPUs allocated to its pods never worked while they were sampled: it may need fewer"
+            "{idle} of the {all} GPUs allocated to its pods were never active while they were \
+             sampled: the job may need fewer GPUs"
         )),
     }
 }
@@ -213,7 +217,8 @@ fn for_any_holder(job: &JobTime) -> Option<String> {
     let gpus = plural(count, "GPU that it shares", "GPUs that it shares");
     (count > 0).then(|| {
         format!(
-            "{gpus} with other pods computed, but it is unknown for which of them: that time is unknown, though it was read"
+            "{gpus} with other pods computed, but for which pod is unknown, so that time counts as \
+             unknown"
         )
     })
 }
@@ -242,29 +247,30 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
     let mut notes = Vec::new();
     if basis == Basis::RunRate && samples.span_ms > 0 {
         notes.push(format!(
-            "the hours are those of a month as this moment is; they are split as the {} of samples were",
+            "the hours extrapolate this snapshot to a month; they are split like the {} of samples",
             duration(samples.span_ms)
         ));
     }
     if signals.is_empty() {
         notes.push(
-            "nothing of its GPUs was read: its parts follow from the states of its pods alone"
+            "its GPUs were not measured: its parts follow only from the states of its pods"
                 .to_owned(),
         );
         return notes;
     }
     if !["tensor", "dram", "sm", "power"].into_iter().any(has) {
         notes.push(
-            "activity alone: working is not told from waiting for other members, which looks as busy; tensor cores, \
-             memory traffic or power would tell, over --prometheus"
+            "only activity was measured, which does not distinguish work from waiting for other \
+             members; tensor cores, memory traffic or power would, through --prometheus"
                 .to_owned(),
         );
     }
     if !["cpu", "inwards", "outwards"].into_iter().any(has) {
         notes.push(
-            "nothing of its hosts: what an idle GPU waited for (data, a checkpoint, a person) is not known; cAdvisor's \
-             CPU, disk and network of pods would tell, or those of its nodes (node_exporter) where it has their GPUs for \
-             itself, over --prometheus"
+            "its hosts were not measured, so what an idle GPU waited for (data, a checkpoint, a \
+             person) is unknown; through --prometheus, CPU, disk and network of its pods \
+             (cAdvisor) would show it, or those of its nodes (node_exporter) if no other job uses \
+             their GPUs"
                 .to_owned(),
         );
     }

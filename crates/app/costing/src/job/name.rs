@@ -66,7 +66,7 @@ impl Wanted<'_> {
                 let names = found.iter().map(|name| format!("`{}`", plain(name)));
                 let names: Vec<String> = names.take(MOST_NAMED).collect();
                 let text = format!(
-                    "{} jobs are called `{}`: {}{}: name one of them in full, or give --namespace",
+                    "{} jobs are named `{}`: {}{}: pass a full name, or --namespace",
                     found.len(),
                     plain(self.name),
                     names.join(", "),
@@ -107,11 +107,11 @@ impl Wanted<'_> {
             most.iter().take(MOST_NAMED).map(|(name, _)| format!("`{}`", plain(name))).collect();
         let place = self.namespace.map(|space| format!(" in namespace `{}`", plain(space)));
         let known = match names.is_empty() {
-            true => "no job did at all".to_owned(),
+            true => "no job had one".to_owned(),
             false => format!("most GPU-hours were used by {}", names.join(", ")),
         };
         let text = format!(
-            "no job called `{}`{} had a GPU: {known}; `dovetail cost --by job` lists all",
+            "no job named `{}`{} had a GPU: {known}; `dovetail cost --by job` lists all",
             plain(self.name),
             place.unwrap_or_default()
         );

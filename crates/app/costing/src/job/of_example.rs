@@ -110,7 +110,12 @@ fn account(
             ..CostNode::default()
         }],
         pods,
-        stretches: vec![Stretch { span, bills: vec![(0, bill)], billed: BTreeMap::new(), seen: BTreeMap::new() }],
+        stretches: vec![Stretch {
+            span,
+            bills: vec![(0, bill)],
+            billed: BTreeMap::new(),
+            seen: BTreeMap::new(),
+        }],
         span,
         basis: Basis::Sampled {
             step_ms: STEP_MS,
@@ -121,8 +126,8 @@ fn account(
         sources: vec![format!("{} (dovetail-signals)", example::NAME)],
         prices: prices.told,
         notes: vec![
-            "a generated job: what truly happened is known, and how often the method tells it is in \
-             docs/benchmarks.md"
+            "generated job: its true phases are known; docs/benchmarks.md shows how often the \
+             method identifies them"
                 .to_owned(),
         ],
         ..Account::default()

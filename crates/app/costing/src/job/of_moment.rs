@@ -104,7 +104,7 @@ fn way(account: &Account, uses: Option<&Uses>) -> String {
         return "--usage FILE.csv has samples of pods, --prometheus asks for them".to_owned();
     };
     let source = plain(&uses.source);
-    let begin = format!("{source}: left out ");
+    let begin = format!("{source}: ignored ");
     let told = account.notes.iter().filter(|note| note.starts_with(&begin));
     let told: Vec<&str> = told.map(String::as_str).collect();
     match told.is_empty() {

@@ -82,7 +82,7 @@ pub fn top(asked: &Asked) -> Answer {
               work, at the price of its node, most expensive first; percentages are of the GPU time allocated to the workload"
             .to_owned(),
         uncertainty: format!(
-            "{}for {} of the allocated GPU time it is unknown whether it is waste, and it is not counted",
+            "{}whether {} of the allocated GPU time is waste is unknown, so it is not counted",
             part_named(wasters.len(), share(named, all)),
             rounded_percent(share(blind, held))
         ),

@@ -131,7 +131,10 @@ pub fn low(asked: &Asked) -> Answer {
     let because = why_unknown(asked, pods, short, &rule);
     let none = match pods - short {
         0 => nobody_held(asked),
-        judged => format!("none of {} was below 30 % in any 6 hours", counted(judged, "pod")),
+        judged => format!(
+            "none of {} had less than 30 % utilization in any 6 hours",
+            counted(judged, "pod")
+        ),
     };
     let more = match count.saturating_sub(MOST_NAMED) {
         0 => String::new(),
@@ -140,8 +143,9 @@ pub fn low(asked: &Asked) -> Answer {
     Answer {
         name: Name::Low.text(),
         question: Name::Low.words(),
-        how: "any 6 hours, measured throughout, in which the mean over a pod's GPUs was below 30 %; hours are all \
-              in such a window within the sampled period, not a run rate"
+        how: "a pod is listed if the mean utilization of its GPUs was below 30 % in any 6 hours \
+             that were measured without a gap; hours are all hours in such windows within the \
+             sampled period, not a run rate"
             .to_owned(),
         uncertainty: judged(pods, short, shared) + &more,
         none_because: (found.is_empty() && because.is_none()).then_some(none),
@@ -160,7 +164,7 @@ fn why_unknown(asked: &Asked, pods: usize, short: usize, rule: &LowRule) -> Opti
         return Some(blind_reason(asked));
     };
     if to_ms - from_ms < rule.window_ms {
-        return Some("less than 6 hours were read: ask for a longer --period".to_owned());
+        return Some("fewer than 6 hours were measured: use a longer --period".to_owned());
     }
     (pods > 0 && short == pods)
         .then(|| format!("none of {} was measured for 6 hours without a gap", counted(pods, "pod")))

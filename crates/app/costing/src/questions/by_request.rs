@@ -38,8 +38,9 @@ pub fn answer(asked: &Asked) -> Answer {
     Answer {
         name: Name::Requests.text(),
         question: Name::Requests.words(),
-        how: "all that the pods of a workload cost over the period, idle time too, by what their servers counted in it \
-              (vLLM, SGLang, TGI, NIM, Triton); tokens are prompt and generated tokens together"
+        how: "the cost of all pods of a workload over the period, idle time included, divided by \
+             what their servers counted (vLLM, SGLang, TGI, NIM, Triton); tokens are prompt and \
+             generated tokens together"
             .to_owned(),
         uncertainty: format!(
             "counts are estimates (increase over the period); requests between failed scrapes are missing, so costs are upper bounds{}{}",

@@ -99,7 +99,7 @@ fn uncertainty(known: &RunPods, held: &[&Run]) -> String {
         told.push(format!("how {} ended is unknown", counted(of_unknown, "attempt")));
     }
     if !known.is_of_bill {
-        told.push("deleted pods are missing: --prometheus has them".to_owned());
+        told.push("deleted pods are missing: add --prometheus URL to include them".to_owned());
     }
     if known.left_out > 0 && !held.is_empty() {
         let left_out = plural(known.left_out, "pod is left out", "pods are left out");

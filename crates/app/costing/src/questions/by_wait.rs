@@ -68,7 +68,7 @@ pub fn answer(asked: &Asked) -> Answer {
         }
         .filter(|_| all.is_empty()),
         none_because: (all.is_empty() && waits.left_out == 0 && matches!(waits.free, Free::Now(_)))
-            .then(|| "no existing pod asked for GPUs".to_owned()),
+            .then(|| "no existing pod requested GPUs".to_owned()),
         rows,
     }
 }

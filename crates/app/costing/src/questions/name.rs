@@ -5,17 +5,17 @@ use clap::ValueEnum;
 /// A question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Name {
-    /// Which ten workloads waste most
+    /// Which ten workloads waste the most
     Top,
     /// How busy are each team's GPUs on average, and how much of their time is active
     Teams,
     /// How many allocated GPU-hours are idle, and whose
     Idle,
-    /// Which pods were below 30 % for more than 6 hours
+    /// Which pods had less than 30 % utilization for more than 6 hours
     Low,
     /// Which GPU nodes run pods that do not need a GPU
     Beside,
-    /// How much of training runs on spot capacity
+    /// How much training runs on spot capacity
     Spot,
     /// What does each training run cost, including failed attempts
     Runs,

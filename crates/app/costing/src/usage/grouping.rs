@@ -8,7 +8,7 @@ use dovetail_metrics::exporter::{Holder, ObservedDevice};
 pub enum Grouping {
     /// Namespace of the pod that has the GPU.
     Namespace,
-    /// Pods of one owner, by their names without the suffix that Kubernetes adds.
+    /// Pods of one owner, recognized by the pod name without its generated suffix.
     Workload,
     /// The pod that has the GPU.
     Pod,

@@ -132,7 +132,7 @@ impl Apply<'_> {
 
     /// Tells that the server refuses the query of a policy.
     async fn query_refused(&self, policy: &SharingPolicy, why: &str) -> Problem {
-        let why = format!("Prometheus refuses it: {}", plain(why));
+        let why = format!("Prometheus rejected the query: {}", plain(why));
         let problem = Problem::WrongField { field: "guard.query".to_owned(), why };
         if !self.options.is_dry_run {
             let message = problem.to_string();
@@ -166,7 +166,7 @@ impl Apply<'_> {
                 owner.uid = uid.unwrap_or_default();
             }
             let advice = match outcome {
-                Outcome::Worse => "; the node goes back: restart the pods there to move them",
+                Outcome::Worse => "; the node is rolled back: restart its pods to move them",
                 _ => "",
             };
             let message = format!("latency on node {node} since its layout changed: {why}{advice}");
@@ -249,8 +249,7 @@ pub(super) fn roll_out_of(policy: &SharingPolicy, objects: &Objects) -> Option<R
 
 /// Why no more nodes change in this step.
 pub(super) fn why_no_more(gate: &Gate) -> Option<String> {
-    const GO_ON: &str =
-        "to go on, change the layouts that the policy asks for, or remove its guard";
+    const GO_ON: &str = "to continue, change the layouts in the policy, or remove its guard";
     match gate {
         Gate::Open => None,
         Gate::Canary => {

@@ -61,7 +61,8 @@ impl Room {
         }
         // Another call may be about to change the one node that is to change first.
         let why = format!(
-            "planned: another call changes node {}, and one node changes first: the next call goes on",
+            "planned: another run is changing node {}, and one node changes first: the next run \
+             continues",
             row.node
         );
         Self { left: 0, why, is_guarded: true, ..self }
@@ -92,7 +93,7 @@ mod tests {
         assert_eq!((canary.left, canary.is_guarded), (1, true));
         assert!(canary.why.contains("one node changes first"));
         assert_eq!(canary.clone().after(&conflict).left, 0);
-        assert!(canary.clone().after(&conflict).why.contains("another call changes node n0"));
+        assert!(canary.clone().after(&conflict).why.contains("another run is changing node n0"));
         // A node in use is none that another call changes.
         assert_eq!(canary.clone().after(&refused), canary);
         let done = NodeRow { is_changed: true, ..refused };

@@ -25,7 +25,7 @@ pub struct FaultFlags {
     /// timed: mean time between random failures of a node
     #[arg(long, value_name = "HOURS", value_parser = hours, requires = "repair_time")]
     time_between_failures: Option<u64>,
-    /// timed: mean time of a repair
+    /// timed: mean time to repair a node
     #[arg(long, value_name = "HOURS", value_parser = hours, requires = "time_between_failures")]
     repair_time: Option<u64>,
 }

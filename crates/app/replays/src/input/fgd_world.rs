@@ -17,7 +17,7 @@ use crate::input::trace_file::{self, RowFlags};
 /// Files with published orders; without them the same orders follow from the seed.
 #[derive(Clone, Debug, Default, Args)]
 pub struct OrderFlags {
-    /// fgd: file with orders of arrival, one line per seed [default: computed from the seed]
+    /// fgd: file with arrival orders, one line per seed [default: computed from the seed]
     #[arg(long, value_name = "FILE")]
     pub arrivals: Option<PathBuf>,
     /// fgd: file with tie-break orders of the nodes, one line per trace and seed

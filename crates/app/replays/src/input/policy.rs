@@ -27,10 +27,11 @@ pub fn values() -> impl Iterator<Item = PossibleValue> {
 /// Files of learning policies.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LearningFlags {
-    /// Load what a policy learned from a file written by --save-learned [default: from nothing]
+    /// File written by --save-learned, with which a learning policy starts [default: nothing
+    /// learned]
     #[arg(long = "learned", alias = "learnt", value_name = "FILE")]
     learnt: Option<PathBuf>,
-    /// File for what a learning policy has learned at the end
+    /// File in which to save what a learning policy has learned by the end
     #[arg(long = "save-learned", alias = "save-learnt", value_name = "FILE")]
     save_learnt: Option<PathBuf>,
 }

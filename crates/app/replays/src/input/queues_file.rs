@@ -24,11 +24,11 @@ const MOST_LEVELS: usize = 64;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct QueueFlags {
-    /// timed: TOML with quota, limit, weight, parent and half-life of queues; queues that appear
-    /// only in the trace have weight 1
+    /// timed: TOML file with quota, limit, weight, parent and half-life of queues; queues that
+    /// appear only in the trace have weight 1
     #[arg(long, value_name = "FILE")]
     pub queues: Option<PathBuf>,
-    /// timed: TOML with the GPU-hours that queues have used before the first submission
+    /// timed: TOML file with the GPU-hours that queues used before the first submission
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
 }

@@ -16,7 +16,7 @@ impl FromStr for Seeds {
         let seed = |text: &str| {
             let seed = text.parse().ok().filter(|seed| i64::try_from(*seed).is_ok());
             seed.ok_or_else(|| {
-                format!("`{text}` is no seed: expected a list such as 42-46 or 1,2,7")
+                format!("`{text}` is not a seed: expected a list such as 42-46 or 1,2,7")
             })
         };
         let mut seeds: Vec<u64> = Vec::new();
@@ -37,7 +37,7 @@ impl FromStr for Seeds {
         if once.len() == seeds.len() {
             Ok(Self(seeds))
         } else {
-            Err("a seed is there twice".into())
+            Err("a seed is listed twice".into())
         }
     }
 }

@@ -7,18 +7,18 @@ use dovetail_units::duration::parse_duration;
 /// Flags as written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct StopCostFlags {
-    /// timed: work between two checkpoints of jobs whose trace states none, such as 10m
+    /// timed: work between two checkpoints, for jobs without a value in the trace, such as 10m
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     checkpoint_interval: Option<u64>,
-    /// timed: time to write a checkpoint, for jobs whose trace states none
+    /// timed: time to write a checkpoint, for jobs without a value in the trace
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     checkpoint_cost: Option<u64>,
-    /// timed: time that a preempted job needs before it works again, for jobs whose trace states
-    /// none
+    /// timed: time from the restart of a preempted job until it resumes work, for jobs without a
+    /// value in the trace
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     restart_cost: Option<u64>,
-    /// timed: charge las, srtf and srsf the checkpoint and restart costs too, unlike their
-    /// publications
+    /// timed: also charge las, srtf and srsf the checkpoint and restart costs, which their
+    /// publications omit
     #[arg(long)]
     charge_baselines: bool,
 }

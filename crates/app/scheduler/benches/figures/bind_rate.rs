@@ -47,12 +47,12 @@ fn compare(nodes: usize, pods: usize) {
         }
     }
     print_table("bound", bound.map(Spread::of));
-    print_table("until the event of each is written", told.map(Spread::of));
+    print_table("with event written", told.map(Spread::of));
 }
 
 fn print_table(what: &str, spreads: [Spread; 3]) {
     let limit = spreads[0].median();
-    println!("| who | pods/s {what}: median of {TURNS} (least to most) | of the bare client |");
+    println!("| client | pods/s {what}: median of {TURNS} (range) | of the bare client |");
     println!("|---|---|---|");
     for (contestant, spread) in Contestant::ALL.into_iter().zip(&spreads) {
         println!("| {} | {spread} | {:.2} |", contestant.name(), spread.median() / limit);

@@ -33,7 +33,8 @@ pub(crate) fn print() {
     let (rates, halves) = (rates.map(Spread::of), halves.map(Spread::of));
     let limit = rates[0].median();
     println!(
-        "| who | pods/s: median of {TURNS} (least to most) | of the bare client | first to last bind of a gang: p50 ms | p99 ms |"
+        "| client | pods/s: median of {TURNS} (range) | of the bare client | first to last bind of \
+         a gang: p50 ms | p99 ms |"
     );
     println!("|---|---|---|---|---|");
     for (at, contestant) in Contestant::ALL.into_iter().enumerate() {

@@ -114,7 +114,7 @@ impl Keeper {
         let (known, repeats) = &mut *self.troubles();
         let LeaseAnswer::Nothing(trouble) = answer else {
             if known.take().is_some() {
-                info!("the API server answers about the lease again");
+                info!("the API server responds to lease requests again");
             }
             return;
         };

@@ -70,8 +70,8 @@ fn sixteen_are_tried_in_a_row_for_one_pod_which_says_so() {
     let says = format!(
         "0/20 nodes are available: 20 Insufficient nvidia.com/gpu. It would start if pods of lower \
          priority were evicted, which the server refuses: blue/{}, blue/{}, blue/{} and 13 more; they \
-         are not tried again until 2030-03-17T17:56:40Z. Several evictions for it were refused in a \
-         row: others are tried from 2030-03-17T17:47:40Z on.",
+         are not tried again until 2030-03-17T17:56:40Z. Several evictions for this pod were \
+         refused in a row: dovetail tries others from 2030-03-17T17:47:40Z on.",
         first[0], first[1], first[2]
     );
     assert_eq!(cluster.says("high"), says);

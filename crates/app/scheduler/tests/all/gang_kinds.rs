@@ -278,8 +278,9 @@ fn pods_of_a_job_without_numbers_are_left_untouched_if_it_says_how_many_start_to
     assert_eq!(
         cluster.reports().first().map(String::as_str),
         Some(
-            "pod blue/p0 is left untouched: job blue/sweep: annotation dovetail.dev/min-members says how its pods \
-             start together, and they do not, because its spec.completionMode is not Indexed: name a gang in label \
+            "pod blue/p0 is left untouched: job blue/sweep: annotation dovetail.dev/min-members \
+             defines how its pods start together, but they do not, because its spec.completionMode \
+             is not Indexed: name a gang in label \
              dovetail.dev/gang of the pods, or remove the annotation"
         )
     );

@@ -269,8 +269,9 @@ fn a_refused_gang_tells_each_pod_once_whoever_else_comes_and_goes() {
     assert_eq!(
         cluster.scheduler.world().pods().refused().next().map(|(_, why)| why.to_string()),
         Some(
-            "podgroup blue/train: it has priority 0, and its pod p0 has 7: make the PodGroup with \
-             spec.priorityClassName high, that of its pods; without one a server gives it 0"
+            "podgroup blue/train: it has priority 0, and its pod p0 has 7: create the PodGroup \
+             with spec.priorityClassName high, the class of its pods; without one, the API server \
+             sets priority 0"
                 .to_owned()
         )
     );
@@ -306,7 +307,7 @@ fn what_describes_a_gang_and_cannot_be_read_is_named_with_its_field() {
     let of =
         |begin: &str| reports.iter().any(|text| text.starts_with(begin) && text.contains(field));
     assert!(of("pod blue/p0 is left untouched: podgroup blue/train: "), "{reports:?}");
-    assert!(of("PodGroup blue/train: no pod of it is placed: "), "{reports:?}");
+    assert!(of("PodGroup blue/train: none of its pods is placed: "), "{reports:?}");
     let spec = json!({"schedulingPolicy": {"gang": {"minCount": 1}}});
     cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
     assert_eq!(cluster.run(), names(&["p0"]));
@@ -323,7 +324,7 @@ fn terms_of_a_gang_without_a_gang_are_not_ignored() {
     assert_eq!(cluster.run(), names(&[]));
     let reports = cluster.reports();
     assert!(
-        reports[0].contains("annotation dovetail.dev/min-members says how pods"),
+        reports[0].contains("annotation dovetail.dev/min-members defines how pods"),
         "{reports:?}"
     );
     assert!(reports[1].contains("annotation dovetail.dev/topology-required says"), "{reports:?}");
@@ -529,7 +530,7 @@ fn members_that_differ_are_refused_by_name() {
     cluster.create("p1", other);
     assert_eq!(cluster.run(), names(&[]));
     let text = "the pods of gang blue/train differ in priority: p0 has `0`, p1 has `7`; give all \
-                the same";
+         of them the same value";
     let both = ["p0", "p1"].map(|pod| format!("pod blue/{pod} is left untouched: {text}"));
     assert_eq!(cluster.reports(), both);
     let change =
@@ -627,8 +628,8 @@ fn what_contradicts_its_pods_says_so_itself_once() {
     assert_eq!(cluster.run(), names(&[]));
     let of_group = |report: &String| report.starts_with("PodGroup blue/train");
     let said: Vec<String> = cluster.reports().into_iter().filter(of_group).collect();
-    let text = "PodGroup blue/train: no pod of it is placed: the pods of podgroup blue/train differ in priority: \
-                p0 has `0`, p1 has `7`; give all the same";
+    let text = "PodGroup blue/train: none of its pods is placed: the pods of podgroup blue/train \
+         differ in priority: p0 has `0`, p1 has `7`; give all of them the same value";
     assert_eq!(said, [text]);
 }
 

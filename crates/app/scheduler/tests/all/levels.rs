@@ -73,8 +73,8 @@ fn a_level_that_no_node_carries_is_named_and_the_pods_wait() {
     let report = cluster.reports().remove(0);
     assert!(
         report.starts_with(
-            "pod blue/p0 is left untouched: gang blue/train: it asks for topology level `clique`, \
-             and no node has one of its labels (nvidia.com/gpu.clique,"
+            "pod blue/p0 is left untouched: gang blue/train: it requests topology level `clique`, \
+             but no node has one of its labels (nvidia.com/gpu.clique,"
         ),
         "{report}"
     );
@@ -375,7 +375,7 @@ fn settings_that_ask_for_different_levels_are_both_named() {
     cluster.create("p0", pod);
     assert_eq!(cluster.run(), names(&[]));
     assert!(cluster.reports()[0].ends_with(
-        "annotation dovetail.dev/topology-required asks for topology level rack and \
-         spec.schedulingConstraints for node: leave one of them"
+        "annotation dovetail.dev/topology-required requests topology level rack and \
+         spec.schedulingConstraints requests node: keep only one"
     ));
 }

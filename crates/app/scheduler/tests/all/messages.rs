@@ -181,8 +181,8 @@ fn a_node_that_says_that_it_has_more_devices_than_are_counted_is_told() {
         (
             "99999",
             names(&[
-                "node n0 says that it has 99999 of nvidia.com/gpu: 4096 count; see to what its device plugin \
-                     reports",
+                "node n0 reports 99999 of nvidia.com/gpu; dovetail uses only 4096. Check what its \
+                 device plugin reports",
             ]),
         ),
     ] {

@@ -1,4 +1,4 @@
-//! Who is told that it starts when pods that are ending have gone.
+//! Who is told that it starts when terminating pods are gone.
 
 use dovetail_model::PendingReason;
 use dovetail_objects::Kind;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::gangs::{Cluster, pod};
 use crate::preempt_orders::high;
 
-const PROMISED: &str = "it starts when pods that are ending have gone";
+const PROMISED: &str = "it starts when terminating pods are gone";
 
 /// What a pod says.
 fn says(cluster: &mut Cluster, name: &str) -> (&'static str, String) {

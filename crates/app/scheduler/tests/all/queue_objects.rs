@@ -98,9 +98,9 @@ fn refusals(control_plane: &ControlPlane) {
         (
             "much",
             json!({"guaranteed": gpus(json!(9)), "limit": gpus(json!("8"))}),
-            "spec.guaranteed: of no resource may more be guaranteed than spec.limit allows",
+            "spec.guaranteed: must not exceed spec.limit for any resource",
         ),
-        ("minus", json!({"limit": gpus(json!(-1))}), "spec.limit: amounts are not negative"),
+        ("minus", json!({"limit": gpus(json!(-1))}), "spec.limit: amounts must not be negative"),
         ("text", json!({"guaranteed": gpus(json!("eight"))}), "spec.guaranteed.nvidia.com/gpu"),
         ("weightless", json!({"weight": 0}), "spec.weight: Invalid value: 0"),
         ("lender", json!({"borrowing": "Always"}), "supported values: \"Never\", \"WhenFree\""),
@@ -194,7 +194,7 @@ async fn queues_are_validated_counted_and_shown() {
         create(&control_plane, &member(name, 8, "train"));
     }
     let why = "queue vision is guaranteed 8 nvidia.com/gpu and does not borrow: it holds 0, and 16 more \
-               would be needed, more than it may ever hold: raise that, or ask for less";
+               would be needed, more than the queue may ever use: raise its quota, or request less";
     until("the condition of the group", async || {
         let says = group(&client).await;
         says["reason"] == "WaitingForQuota" && says["status"] == "False" && says["message"] == why

@@ -81,7 +81,7 @@ fn a_broken_tree_is_told_on_the_queue_and_on_its_pods() {
     set_queue(&mut cluster, "b", json!({"parent": "a", "namespaceSelector": {}}));
     cluster.create("p0", in_queue("a", 1));
     assert_eq!(cluster.run(), names(&[]));
-    let circle = "its parents form a circle (a → b → a): take spec.parent from one of them";
+    let circle = "its parents form a cycle (a → b → a): remove spec.parent from one of them";
     let told = format!("pod blue/p0 is left untouched: queue a is not ready: {circle}");
     assert_eq!(cluster.reports(), [told]);
     let status = |cluster: &mut Cluster, queue: &str| {
@@ -110,7 +110,8 @@ fn what_a_queue_is_guaranteed_bounds_it_and_what_waits_says_the_numbers() {
     assert_eq!(cluster.run(), names(&["p0"]));
     let bounded = "WaitingForQuota: queue team is guaranteed 6 nvidia.com/gpu and does not borrow: it holds \
                    4, and 4 more would be needed";
-    let turn = "WaitingForTurn: others that ask for the same go first; queue team holds 4 nvidia.com/gpu, \
+    let turn = "WaitingForTurn: others that request the same resources go first; queue team uses 4 \
+         nvidia.com/gpu, \
                 25.0% of the cluster";
     let said = says(&mut cluster);
     assert_eq!((&*said["p1"], &*said["p2"]), (bounded, turn));

@@ -107,7 +107,8 @@ fn who_is_not_bound_says_so_and_so_does_its_gang() {
     assert_eq!(
         said,
         [format!(
-            "pod blue/{name} could not start: the server does not bind it to node {node} (422): no; it is tried again"
+            "pod blue/{name} could not start: the API server refuses to bind the pod to node \
+             {node} (422): no; dovetail retries"
         )]
     );
     cluster.pass(700);
@@ -308,7 +309,8 @@ async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
     assert_names_one_node(&high);
     let events = Api::<Event>::default_namespaced(client);
     let refused = ListParams::default().fields("reason=FailedPreemption");
-    let begin = "pod default/v0 is not evicted for it: the API server refuses it (422): ";
+    let begin =
+        "pod default/v0 is not evicted to make room: the API server refuses the eviction (422): ";
     let is_told = |event: &Event| {
         let told = event.message.as_deref().unwrap_or_default();
         told.starts_with(begin) && told.contains("pods with label keep stay")
@@ -336,7 +338,9 @@ async fn a_pod_that_the_server_does_not_bind_says_so() {
     are_told(&scheduler, 1).await;
     let message = says().expect("a condition")["message"].clone();
     assert!(
-        message.as_str().is_some_and(|text| text.contains("does not bind it to node n0 (422)"))
+        message
+            .as_str()
+            .is_some_and(|text| text.contains("refuses to bind the pod to node n0 (422)"))
     );
     scheduler.stop().await;
 }

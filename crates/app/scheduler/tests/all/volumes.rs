@@ -177,7 +177,7 @@ fn all_of_a_gang_and_its_group_say_which_volumes_are_still_missing() {
     assert_eq!(cluster.run(), names(&[]));
     let told = said(&mut cluster);
     let expected = "podgroup blue/train waits for members: podgroup blue/train has 2 of the 3 pods that start together, \
-                    and one of its pods could not start and is tried again: its events say why";
+                    and one of its pods could not start and is retried: its events give the reason";
     assert!(told.iter().any(|text| text == expected), "{told:?}");
 }
 
@@ -234,10 +234,8 @@ fn what_the_provisioner_cannot_make_gives_the_room_back_and_is_tried_again() {
     assert_eq!(cluster.run(), names(&["other"]), "the room is free");
     assert_eq!(
         said(&mut cluster),
-        [
-            "pod blue/p0 could not start: claim c0 got no volume on node n0: provisioner disks took back the choice of \
-          the node, and events of the claim say why; it is tried again"
-        ]
+        ["pod blue/p0 could not start: claim c0 got no volume on node n0: provisioner disks \
+             rejected the node, and events of the claim show why; dovetail retries"]
     );
     cluster.delete(Kind::Pod, "blue", "other");
     assert_eq!(choices(&mut cluster), BTreeMap::new(), "not at once");
@@ -315,10 +313,8 @@ fn who_cannot_be_told_of_says_what_the_server_answers() {
     cluster.run();
     assert_eq!(
         said(&mut cluster),
-        [
-            "pod blue/p could not start: node n0 cannot be chosen for claim data: the server refuses it (403): no right; \
-          it is tried again"
-        ]
+        ["pod blue/p could not start: node n0 cannot be selected for claim data: the server \
+             refuses it (403): no right; dovetail retries"]
     );
 }
 
@@ -445,7 +441,7 @@ async fn a_provisioner_learns_the_nodes_and_pods_start_with_their_volumes() {
     let back = json!({"metadata": {"annotations": {SELECTED_NODE: null}}});
     storage.merge("single", back).await;
     let message = says(&pods, "single", "SchedulerError").await;
-    assert!(message.contains("provisioner disks took back the choice of the node"), "{message}");
+    assert!(message.contains("provisioner disks rejected the node"), "{message}");
     storage.provision("single").await;
     let single = nodes_of(&pods, &["single"]).await;
 

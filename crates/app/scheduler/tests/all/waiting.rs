@@ -142,14 +142,15 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
     cluster.engine.step(Event::QueueChanged(Box::new(limited)), 0).unwrap();
     let over = cluster.submit(1, 1, 2).unwrap();
     assert_eq!(over.word(), "WaitingForQuota");
-    let numbers = "queue default is limited to 1 nvidia.com/gpu: it holds 0, and 2 more would be needed, more than it may \
-         ever hold: raise that, or ask for less";
+    let numbers = "queue default is limited to 1 nvidia.com/gpu: it holds 0, and 2 more would be \
+         needed, more than the queue may ever use: raise its quota, or request less";
     assert_eq!(over.message, numbers);
     assert!(!autoscalers_act(&over));
     let behind = cluster.submit(2, 1, 2).unwrap();
     assert_eq!(
         behind.message,
-        "others that ask for the same go first; queue default holds 0 nvidia.com/gpu, 0.0% of the cluster"
+        "others that request the same resources go first; queue default uses 0 nvidia.com/gpu, \
+         0.0% of the cluster"
     );
     assert!(!autoscalers_act(&behind));
     for reason in [PendingReason::WaitingForReservation, PendingReason::WaitingForMembers] {

@@ -185,7 +185,7 @@ impl Looker {
         if seen.scrapes.samples() > MOST_SAMPLES {
             let kept_ms = self.step_ms * 10;
             seen.scrapes.forget_before(at_ms.saturating_sub(kept_ms) as i64);
-            tracing::warn!("what exporters said is not taken into the ledger: it is forgotten");
+            tracing::warn!("data of exporters cannot be written to the ledger and is lost");
         }
     }
 

@@ -100,8 +100,8 @@ impl ExporterFlags {
     pub fn read(&self, app: &App, cluster: Option<&ConnectionFlags>) -> Result<Looked> {
         let every_ms = self.scrape_every.ms;
         if every_ms < 1_000 {
-            let text =
-                "--scrape-every: at least 1s: exporters do not update their numbers more often";
+            let text = "--scrape-every: must be at least 1s: exporters do not update their values \
+                 more often";
             return Err(UsageError(text.into()).into());
         }
         let count = (self.scrape_for.ms / every_ms).max(1);

@@ -79,8 +79,8 @@ pub(crate) async fn running_in(
         found.told.extend(running.unread.iter().map(|text| plain(text)));
         if running.pods.is_empty() {
             found.told.push(format!(
-                "no GPU exporter runs in namespace {}: a pod is one by its label app or app.kubernetes.io/name \
-                 with `exporter` or `xpum` in it, and a port",
+                "no GPU exporter runs in namespace {}: dovetail reads pods that have a port and \
+                 whose label app or app.kubernetes.io/name contains `exporter` or `xpum`",
                 plain(namespace)
             ));
         }

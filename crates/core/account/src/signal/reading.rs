@@ -9,7 +9,7 @@ use super::kind::Scale;
 pub enum ReadingProblem {
     /// A driver's way to say that it has no value (DCGM's blanks of 32 and 64 bits and of
     /// fractions).
-    #[error("is what a driver writes where it has no value")]
+    #[error("is a placeholder that drivers write for a missing value")]
     Blank,
     /// NaN or infinite.
     #[error("is not a finite number")]

@@ -73,6 +73,6 @@ impl FromStr for SplitMethod {
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.map(Self::name);
         let found = Self::ALL.into_iter().find(|method| method.name() == text);
-        found.ok_or_else(|| format!("`{text}` is no split method: use {}", known.join(", ")))
+        found.ok_or_else(|| format!("`{text}` is not a split method: use {}", known.join(", ")))
     }
 }

@@ -36,8 +36,8 @@ pub(crate) struct AuditFlags {
     namespace: NamespaceFlags,
     #[command(flatten)]
     measured: UsageFileFlags,
-    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` looks for one
-    /// in the cluster, `none` uses none
+    /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1; `auto` searches the
+    /// cluster for a server, `none` uses no server
     #[arg(long, value_name = "URL", default_value = "auto", conflicts_with = "usage")]
     prometheus: ServerChoice,
     #[command(flatten)]

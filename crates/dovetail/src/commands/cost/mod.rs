@@ -37,8 +37,8 @@ pub(crate) struct CostFlags {
 enum Question {
     /// Show where the GPU-hours of a job went, what they cost, and what would help.
     Job(Box<job::JobFlags>),
-    /// Answer common questions: which teams and jobs waste most, how busy GPUs are, what is on
-    /// spot.
+    /// Answer common questions: which teams and jobs waste the most, how busy GPUs are, what runs
+    /// on spot capacity.
     Questions(Box<questions::QuestionsFlags>),
     /// Report what each team used in a week and in the week before, from a ledger.
     Digest(Box<digest::DigestFlags>),
@@ -86,9 +86,11 @@ fn print_focus(
     let Some(version) = version else { bail!("the command line names a version") };
     let (dataset, without_price) = focus::dataset(account, terms.method, terms.unused, version)?;
     if without_price > 0 {
-        let periods = counted(without_price, "node-period");
+        let periods = counted(without_price, "charge period");
         let (have, are) = if without_price == 1 { ("has", "is") } else { ("have", "are") };
-        app.note(&format!("{periods} {have} no price and {are} not in the FOCUS file"));
+        app.note(&format!(
+            "{periods} of nodes {have} no price and {are} omitted from the FOCUS file"
+        ));
     }
     account.notes.iter().for_each(|note| app.note(&shortened(note)));
     app.print(&dataset)

@@ -39,7 +39,7 @@ pub(crate) struct ServeFlags {
     /// Ledger: a file, or postgres://USER@HOST/DATABASE; created if it does not exist
     #[arg(long, value_name = "LEDGER", default_value = "dovetail.db")]
     store: String,
-    /// Kubeconfig file of the cluster whose objects to read
+    /// Kubeconfig file of the cluster to read
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig [default: its current context]; without --kubeconfig, the file is
@@ -87,7 +87,7 @@ pub(crate) struct ServeFlags {
 /// Serves until a signal asks to stop.
 pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
     if !(10_000..=86_400_000).contains(&flags.every.ms) {
-        return Err(UsageError("--every: from 10s to 1d".to_owned()).into());
+        return Err(UsageError("--every: must be 10s to 1d".to_owned()).into());
     }
     let address: Address =
         flags.store.parse().map_err(|error| UsageError(format!("--store: {error}")))?;

@@ -27,7 +27,8 @@ pub(crate) struct BoundsFlags {
     /// What to bound: arrivals that fit together (fgd), or job times (timed)
     #[arg(long, value_enum, value_name = "NAME")]
     protocol: Protocol,
-    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (these nodes have ample CPU and
+    /// memory)
     #[arg(long, value_name = "FILE|SIZES")]
     nodes: NodesFlag,
     /// fgd: file with the pods [required with fgd]
@@ -38,8 +39,8 @@ pub(crate) struct BoundsFlags {
     jobs: Option<PathBuf>,
     #[command(flatten)]
     orders: OrderFlags,
-    /// fgd: also compute a third bound; it is tighter if pods name GPU models, and takes several
-    /// times as long
+    /// fgd: also compute a third bound, which is tighter if pods name GPU models and takes several
+    /// times as long to compute
     #[arg(long)]
     combined: bool,
     #[command(flatten)]
@@ -85,7 +86,7 @@ struct TimeReport {
 pub(crate) fn run(app: &App, flags: &BoundsFlags) -> Result<()> {
     let output = app.output("sim bounds")?;
     let refuse = |flag: &str, other: &str| {
-        Err(UsageError(format!("{flag} belongs to --protocol {other}: leave it out")).into())
+        Err(UsageError(format!("{flag} belongs to --protocol {other}; omit it")).into())
     };
     match flags.protocol {
         Protocol::Fgd if flags.jobs.is_some() => refuse("--jobs", "timed"),
@@ -138,7 +139,8 @@ fn of_times(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let impossible = Impossible::of(&trace.jobs, &cluster)?;
     impossible.tell(app, &trace.source);
     let limits = times(&trace, &cluster, &impossible)?;
-    let none = || BadInput(format!("{}: no job that could start on this cluster", trace.source));
+    let none =
+        || BadInput(format!("{}: no job of this trace can start on this cluster", trace.source));
     let limits = limits.ok_or_else(none)?;
     let report = TimeReport {
         protocol: "timed",

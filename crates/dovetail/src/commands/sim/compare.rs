@@ -31,7 +31,7 @@ pub(crate) struct CompareFlags {
     /// Baseline: a policy, or order/policy for timed [default: the first]
     #[arg(long, value_name = "NAME")]
     against: Option<String>,
-    /// Skip the upper bound; computing it takes as long as some replays
+    /// Skip the bound, which takes as long as several replays to compute
     #[arg(long = "no-bounds", alias = "no-limits")]
     no_limits: bool,
 }
@@ -85,7 +85,10 @@ pub(crate) fn run(app: &App, flags: &CompareFlags) -> Result<()> {
     let against = flags.against.clone().unwrap_or_else(|| grid.variants[0].clone());
     if !grid.variants.contains(&against) {
         let known = grid.variants.join(", ");
-        return Err(UsageError(format!("--against {against}: compared are {known}")).into());
+        return Err(UsageError(format!(
+            "--against {against}: not among the compared policies: {known}"
+        ))
+        .into());
     }
     let rows = grid.run(!flags.no_limits)?;
     if output == Output::Html {

@@ -41,7 +41,8 @@ pub(crate) struct GridFlags {
     /// How the traces are replayed
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) protocol: Protocol,
-    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
+    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (these nodes have ample CPU and
+    /// memory)
     #[arg(long, value_name = "FILE|SIZES")]
     pub(crate) nodes: NodesFlag,
     /// fgd: files with pods, one trace each [required with fgd]
@@ -50,19 +51,20 @@ pub(crate) struct GridFlags {
     /// timed: files with jobs, one trace each [required with timed]
     #[arg(long, value_name = "FILE", num_args = 1.., required_if_eq("protocol", "timed"))]
     pub(crate) jobs: Vec<PathBuf>,
-    /// How to choose nodes; several joined with commas
-    /// [default: kube-default,kube-most-allocated,dovetail for fgd, first-fit for timed]
+    /// How to choose nodes; comma-separated [default: kube-default,kube-most-allocated,dovetail for
+    /// fgd, first-fit for timed]
     #[arg(long, alias = "policy", value_name = "NAMES", value_delimiter = ',')]
     #[arg(value_parser = policy::names())]
     pub(crate) policies: Vec<String>,
-    /// timed: order in which pending jobs start; several joined with commas [required with timed]
+    /// timed: order in which pending jobs start; comma-separated [required with timed]
     #[arg(long, alias = "order", value_enum, value_name = "NAMES", value_delimiter = ',')]
     #[arg(required_if_eq("protocol", "timed"))]
     pub(crate) orders: Vec<OrderName>,
-    /// Seeds such as 42-46 or 1,2,7 [default: five from --seed on for fgd, --seed for timed]
+    /// Seeds such as 42-46 or 1,2,7 [default: --seed and the next four for fgd, --seed for timed]
     #[arg(long, value_name = "LIST")]
     pub(crate) seeds: Option<Seeds>,
-    /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
+    /// timed: CSV file with the seconds lost at every start, by GPU count and model (srtf, srsf,
+    /// las)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
     /// timed: what the engine knows about run times [default: truth for sjf, else trace]
@@ -70,7 +72,8 @@ pub(crate) struct GridFlags {
     pub(crate) estimates: Option<EstimatesName>,
     #[command(flatten)]
     pub(crate) faults: FaultFlags,
-    /// How often all totals are checked, besides the check of every action
+    /// How often to recompute and check all totals; each action is checked as well, except with
+    /// `off`
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) check: Check,
     #[command(flatten)]
@@ -356,7 +359,7 @@ impl GridFlags {
         match given.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),
             Some((flag, _)) => {
-                let text = format!("{flag} belongs to --protocol {other}: leave it out");
+                let text = format!("{flag} belongs to --protocol {other}; omit it");
                 Err(UsageError(text).into())
             }
         }

@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Sweep(Box<sweep::SweepFlags>),
     /// Compare policies in many kinds of clusters, each against the best simple policy.
     Arena(arena::ArenaFlags),
-    /// Compute upper bounds for any policy.
+    /// Compute bounds that no policy can beat.
     Bounds(Box<bounds::BoundsFlags>),
 }
 

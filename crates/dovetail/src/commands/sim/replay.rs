@@ -18,7 +18,7 @@ use dovetail_replays::input::policy;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayFlags {
-    /// What `sim run --record` or `scheduler --record` wrote, plain or gzip
+    /// Recording written by `sim run --record` or `scheduler --record`, plain or gzip
     #[arg(value_name = "FILE")]
     recording: PathBuf,
     /// Show what another policy would have chosen at each decision, with the cluster as it was
@@ -47,7 +47,7 @@ pub(crate) fn run(app: &App, flags: &ReplayFlags) -> Result<()> {
     match report.divergence {
         None => refuse_cut_off(&file, report.cut_off_after_line),
         Some(found) => {
-            let text = format!("{file}:{}: the replay decided otherwise", found.line);
+            let text = format!("{file}:{}: the replay made a different decision", found.line);
             Err(Diverged(text).into())
         }
     }
@@ -70,7 +70,7 @@ fn identical(cut_off_after_line: Option<u64>) -> String {
     match cut_off_after_line {
         None => "identical".to_owned(),
         Some(line) => format!(
-            "identical up to line {}, where the recording ends without its mark",
+            "identical up to line {}, where the recording ends without its end mark",
             whole(line)
         ),
     }

@@ -10,14 +10,14 @@ use dovetail_replays::input::reservations_file::read_reservations;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ReserveFlags {
-    /// timed: most reservations at a time for pending jobs, at most one per queue [default: 0]
+    /// timed: maximum number of reservations for pending jobs, one per queue at most [default: 0]
     #[arg(long, value_name = "JOBS")]
     pub(crate) reserve_heads: Option<u32>,
-    /// timed: how much of a reservation other jobs may use at a time, in percent of the job's GPUs
-    /// [default: 100]
+    /// timed: how much of a reservation other jobs may use at once, in percent of the GPUs of the
+    /// job that it is for [default: 100]
     #[arg(long, value_name = "PERCENT", requires = "reserve_heads")]
     pub(crate) lend: Option<u32>,
-    /// timed: TOML with capacity that is reserved from one time to another
+    /// timed: TOML file with reservations of capacity, each with a start and an end
     #[arg(long, value_name = "FILE")]
     pub(crate) reservations: Option<PathBuf>,
 }

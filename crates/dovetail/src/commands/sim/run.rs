@@ -29,7 +29,8 @@ use dovetail_replays::timed_replay::OrderName;
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Protocol {
-    /// Pods arrive one at a time, none finishes, pods that do not fit are dropped (USENIX ATC 2023)
+    /// Pods arrive one at a time and never finish; pods that do not fit are dropped (USENIX ATC
+    /// 2023)
     Fgd,
     /// Jobs are submitted, wait, run and finish
     Timed,
@@ -48,7 +49,8 @@ impl Protocol {
 /// What `sim run` runs: a trace, or generated requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunProtocol {
-    /// Pods arrive one at a time, none finishes, pods that do not fit are dropped (USENIX ATC 2023)
+    /// Pods arrive one at a time and never finish; pods that do not fit are dropped (USENIX ATC
+    /// 2023)
     Fgd,
     /// Jobs are submitted, wait, run and finish
     Timed,
@@ -59,7 +61,7 @@ pub(crate) enum RunProtocol {
 /// The policies, for the command line, with the one that chooses slices alone.
 fn policy_names() -> PossibleValuesParser {
     let slices = PossibleValue::new(LEAST_ROOM_LOST)
-        .help("For slices: the GPU and start that leave the most room (arXiv 2511.18906)");
+        .help("For slices: the GPU and placement that leave the most room (arXiv 2511.18906)");
     PossibleValuesParser::new(policy::values().chain([slices]))
 }
 
@@ -72,8 +74,8 @@ pub(crate) struct RunFlags {
     /// How the trace is replayed
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) protocol: RunProtocol,
-    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (with CPU and memory for all)
-    /// [required, unless --scenario]
+    /// Nodes: a CSV file, or COUNTxGPUS such as 8x8 or 4x8,2x4 (these nodes have ample CPU and
+    /// memory) [required, unless --scenario]
     #[arg(long, value_name = "FILE|SIZES", required_unless_present = "scenario")]
     pub(crate) nodes: Option<NodesFlag>,
     /// fgd: file with the pods [required with fgd]
@@ -95,14 +97,15 @@ pub(crate) struct RunFlags {
     pub(crate) weights: WeightFlags,
     #[command(flatten)]
     pub(crate) queues: QueueFlags,
-    /// timed: CSV with the seconds lost at every start, by GPUs and model (srtf, srsf, las)
+    /// timed: CSV file with the seconds lost at every start, by GPU count and model (srtf, srsf,
+    /// las)
     #[arg(long, value_name = "FILE")]
     pub(crate) start_overhead: Option<PathBuf>,
     /// timed: what the engine knows about run times [default: truth for sjf, else trace]
     #[arg(long, value_enum, value_name = "SOURCE")]
     pub(crate) estimates: Option<run_timed::EstimatesName>,
-    /// timed: jobs of higher priority preempt others, which continue from their last checkpoint or
-    /// restart
+    /// timed: jobs of higher priority preempt others; preempted jobs continue from their last
+    /// checkpoint or restart
     #[arg(long)]
     pub(crate) preemption: bool,
     #[command(flatten)]
@@ -122,12 +125,13 @@ pub(crate) struct RunFlags {
     pub(crate) orders: OrderFlags,
     #[command(flatten)]
     pub(crate) learning: LearningFlags,
-    /// Write the inputs and decisions of the engine to a recording; gzip if it ends in .gz
+    /// Write the inputs and decisions of the engine to a recording; gzip if its name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) pause: PauseFlags,
-    /// How often all totals are checked, besides the check of every action
+    /// How often to recompute and check all totals; each action is checked as well, except with
+    /// `off`
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) check: Check,
     #[command(flatten)]
@@ -162,7 +166,7 @@ type Foreign = (&'static str, &'static str);
 /// Refuses a flag that means something in another protocol alone.
 fn refuse(foreign: Option<Foreign>) -> Result<()> {
     let Some((flag, protocol)) = foreign else { return Ok(()) };
-    let text = format!("{flag} belongs to --protocol {protocol}: leave it out");
+    let text = format!("{flag} belongs to --protocol {protocol}; omit it");
     Err(UsageError(text).into())
 }
 

@@ -79,7 +79,7 @@ fn by_rule(world: &SlicesWorld, name: &str, moves: Moves) -> Result<SlicesRun> {
     let mut rule = rule.ok_or_else(|| {
         let known: Vec<&str> = RULES.iter().map(|(rule, _)| *rule).collect();
         let known = known.join(", ");
-        UsageError(format!("--policy {name} chooses no slices: try {ENGINE}, {known}"))
+        UsageError(format!("--policy {name} does not support slices; use {ENGINE}, {known}"))
     })?;
     Ok(run_slices(world, rule.as_mut(), moves)?)
 }

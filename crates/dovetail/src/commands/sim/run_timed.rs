@@ -37,9 +37,9 @@ const DEFAULT_POLICY: &str = "first-fit";
 pub(crate) enum EstimatesName {
     /// Nothing
     None,
-    /// What the trace says its users expected
+    /// The run times that users estimated, as recorded in the trace
     Trace,
-    /// What the engine learns from the runs that have ended
+    /// What the engine learns from finished runs
     Learned,
     /// The true run times
     Truth,
@@ -195,8 +195,8 @@ fn tell_pause(
         ("event log", paused.event_log_hash.to_owned()),
     ];
     let how = format!(
-        "To go on, give the same flags with --from-checkpoint {file}\n\
-         in place of --pause-at and --checkpoint.\n"
+        "To resume, run the same command with --from-checkpoint {file}\n\
+         instead of --pause-at and --checkpoint.\n"
     );
     app.print(&format!("{title}\n\n{}\n{how}", facts(rows)))
 }
@@ -214,21 +214,20 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         let files = files.or(starts).or(flags.queues.given());
         (
             policy.or(estimates).or(files).or(flags.faults.given()).or(flags.prices.given()),
-            "preempts by rules of its own and knows no such thing",
+            "which follows its published rules and does not use the engine",
         )
     } else {
         let overhead = flags.start_overhead.as_ref().map(|_| "--start-overhead");
-        (overhead, "starts jobs without overhead; it goes with srtf, srsf and las")
+        (overhead, "which starts jobs without overhead (srtf, srsf and las have it)")
     };
     if let Some(flag) = flags.weights.given().filter(|_| order != OrderName::Dovetail) {
         let name = order.name();
-        let text = format!("{flag}: --order {name} has no presets and no weights: leave it out");
+        let text = format!("{flag}: --order {name} has no presets and no weights; omit it");
         return Err(UsageError(text).into());
     }
     if flags.queues.history.is_some() && order != OrderName::Dovetail {
         let name = order.name();
-        let text =
-            format!("--history: --order {name} does not count what queues used: leave it out");
+        let text = format!("--history: --order {name} does not count the usage of queues; omit it");
         return Err(UsageError(text).into());
     }
     let is_charged = order == OrderName::LasPlaced || flags.stops.charges_baselines();
@@ -241,7 +240,8 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         return Err(UsageError(text).into());
     }
     if let Some(flag) = flag {
-        let text = format!("{flag}: --order {} {problem}: leave it out", order.name());
+        let text =
+            format!("{flag}: not supported with --order {}, {problem}; omit it", order.name());
         return Err(UsageError(text).into());
     }
     Ok(())

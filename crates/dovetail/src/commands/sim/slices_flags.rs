@@ -8,7 +8,7 @@ use dovetail_settings::errors::UsageError;
 use dovetail_sim::slices::{MIXES, Mix, Moves};
 use dovetail_units::duration::parse_duration;
 
-use crate::commands::partition::sizes_of;
+use crate::commands::partition::{models_with_mig, sizes_of};
 
 /// The mixes, for the command line.
 fn mix_names() -> PossibleValuesParser {
@@ -28,8 +28,8 @@ pub(crate) struct SlicesFlags {
         required_if_eq("protocol", "slices")
     )]
     mix: Option<String>,
-    /// slices: compute slices requested at a time, over those of all GPUs, such as 0.9 [required
-    /// with slices]
+    /// slices: mean number of requested compute slices, divided by those of all GPUs, such as 0.9
+    /// [required with slices]
     #[arg(long, value_name = "RATIO", required_if_eq("protocol", "slices"))]
     load: Option<f64>,
     /// slices: number of pods; the first quarter is a warm-up [default: 3000]
@@ -39,7 +39,7 @@ pub(crate) struct SlicesFlags {
     /// [default: 0]
     #[arg(long, value_name = "PERCENT")]
     moves: Option<f64>,
-    /// slices: how long a pod that is moved does not run [default: 3m]
+    /// slices: downtime of a pod that is moved [default: 3m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     move_cost: Option<u64>,
 }
@@ -83,11 +83,13 @@ impl SlicesFlags {
         let model = self.gpu.as_deref().unwrap_or_default();
         let tables: Vec<MigTable> = MigTable::all().collect();
         if let [one, .., other] = &sizes_of(&tables, model)[..] {
-            return Err(refuse(format!("--gpu {model}: name its memory, too: {one} or {other}")));
+            return Err(refuse(format!(
+                "--gpu {model}: add its memory size, such as {one} or {other}"
+            )));
         }
         let table = MigTable::of_model(model).ok_or_else(|| {
-            let known: Vec<&str> = tables.iter().map(|table| &*table.name).collect();
-            refuse(format!("--gpu: {model} is not in the MIG tables; models: {}", known.join(", ")))
+            let known = models_with_mig(&tables);
+            refuse(format!("--gpu {model}: its MIG profiles are unknown; use one of {known}"))
         })?;
         let mix = self.mix.as_deref().and_then(Mix::named);
         let mix = mix.ok_or_else(|| refuse("--mix: unknown mix".to_owned()))?;

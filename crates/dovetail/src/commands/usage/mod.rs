@@ -10,7 +10,7 @@ use dovetail_console::app::App;
 /// Commands for usage samples.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Find long idle runs in samples, and the GPU-hours that could be reclaimed.
+    /// Find long idle periods in samples, and the GPU-hours that could be reclaimed.
     Idle(idle::IdleFlags),
     /// Show allocated and active GPU time from Prometheus, and what idle time costs.
     Gpus(Box<gpus::GpusFlags>),

@@ -200,7 +200,7 @@ fn a_namespace_without_pods_is_named() {
     let (_, err) = answer(&objects, "audit -n nosuch");
     assert!(err.contains("namespace nosuch is not in the input"), "{err}");
     let (out, _) = answer(&objects, "cost -n ml");
-    assert!(out.contains("rows and total are of pods of namespace ml alone"), "{out}");
+    assert!(out.contains("rows and total include only pods of namespace ml"), "{out}");
     assert!(!out.contains("your namespaces"), "{out}");
 }
 

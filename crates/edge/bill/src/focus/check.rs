@@ -154,7 +154,7 @@ fn check_header(version: Version, header: &StringRecord) -> Vec<Violation> {
     for name in header {
         let is_custom = name.starts_with("x_");
         if !seen.insert(name) {
-            found.push(violation(1, name, "is there twice"));
+            found.push(violation(1, name, "is duplicated"));
         }
         if !is_custom && !known.contains(name) {
             found.push(violation(

@@ -56,9 +56,9 @@ fn layout_of<R: Read>(table: &Table<R>) -> Result<Layout, String> {
         first.map(|(place, _)| place)
     })?;
     match twice.into_inner() {
-        Some((name, again)) => Err(format!(
-            "column `{name}`: is there twice, the second time as number {again}: keep one"
-        )),
+        Some((name, again)) => {
+            Err(format!("column `{name}`: duplicate, again as column number {again}; keep one"))
+        }
         None => Ok(layout),
     }
 }
@@ -163,7 +163,7 @@ impl Bill {
                 return Err(cells.record.bad_cell(column, problem));
             }
             _ if currency.is_empty() => {
-                let problem = "empty: say in what the line is, such as USD";
+                let problem = "empty: name the currency of the line, such as USD";
                 return Err(cells.record.bad_cell(column, problem));
             }
             _ => self.currency = Some(currency.to_owned()),
@@ -196,7 +196,7 @@ impl<'c> Cells<'c> {
         let ms = ms.and_then(|ms| u64::try_from(ms).ok());
         ms.ok_or_else(|| {
             self.record
-                .bad_cell(column, format!("`{text}` is no time such as 2026-11-20T10:00:00Z"))
+                .bad_cell(column, format!("`{text}` is not a time such as 2026-11-20T10:00:00Z"))
         })
     }
 
@@ -335,7 +335,8 @@ impl<'c> Cells<'c> {
             return Ok(None);
         };
         let text = self.text(column);
-        let bad = || self.record.bad_cell(column, format!("`{text}` is no amount such as 55.04"));
+        let bad =
+            || self.record.bad_cell(column, format!("`{text}` is not an amount such as 55.04"));
         let amount = pico(text).ok_or_else(bad)?;
         if amount.abs() > self.most_pico {
             let problem = format!(

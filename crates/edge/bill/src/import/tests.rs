@@ -433,7 +433,7 @@ fn what_cannot_be_read_is_told_with_its_place() {
     for (from, to, told) in [
         ("ResourceId,", "Resource,", "bill.csv:1: column `ResourceId` of FOCUS is missing"),
         ("ChargePeriodStart", "Start", "bill.csv:1: neither a FOCUS file"),
-        ("33.024,", "33 USD,", "bill.csv:2: column `EffectiveCost`: `33 USD` is no amount"),
+        ("33.024,", "33 USD,", "bill.csv:2: column `EffectiveCost`: `33 USD` is not an amount"),
         ("33.024,", "1e400,", "bill.csv:2: column `EffectiveCost`"),
         ("2026-11-20T12:00:00Z", "noon", "bill.csv:3: column `ChargePeriodEnd`: `noon` is no time"),
         (
@@ -544,7 +544,7 @@ fn a_column_that_is_read_stands_once() {
     let aws = "lineItem/ResourceId,lineItem/UsageStartDate,lineItem/UsageEndDate,lineItem/LineItemType,\
                lineItem/UnblendedCost";
     let error = read(&format!("{aws},lineItem/ResourceId\n")).unwrap_err().to_string();
-    assert!(error.contains("column `lineItem/ResourceId`: is there twice"), "{error}");
+    assert!(error.contains("column `lineItem/ResourceId`: duplicate"), "{error}");
     assert!(error.contains("number 6"), "{error}");
     // Older and newer reports write it in two ways.
     let error = read(&format!("{aws},line_item_unblended_cost\n")).unwrap_err().to_string();

@@ -24,7 +24,8 @@ pub enum UsageFileError {
     },
     /// Reading stopped; for gzip files also damaged or cut data.
     #[error(
-        "{}: {source}: the file may be cut or damaged, fetch it again", Place::line(.file, *.line)
+        "{}: {source}: the file may be truncated or damaged; fetch it again",
+        Place::line(.file, *.line)
     )]
     Read {
         /// Name of the file as the user gave it.
@@ -36,7 +37,7 @@ pub enum UsageFileError {
     },
     /// A line that no table has. Nothing after it can be trusted.
     #[error(
-        "{}: the line is longer than {limit} bytes: this is no table of samples",
+        "{}: the line is longer than {limit} bytes: this is not a table of samples",
         Place::line(.file, *.line)
     )]
     LongLine {

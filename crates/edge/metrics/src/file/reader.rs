@@ -100,7 +100,7 @@ pub fn read_usage_file(
         }
     }
     if columns.is_none() {
-        return Err(reader.header("the file is empty: begin it with a header".to_owned()));
+        return Err(reader.header("the file is empty: start it with a header".to_owned()));
     }
     reader.finish()
 }
@@ -189,7 +189,7 @@ impl Reader<'_> {
                     }
                     Some((.., first)) => {
                         let problem = format!(
-                            "has another value on gpu `{}` for the same moment on line {first}: keep \
+                            "has another value for gpu `{}` at the same time on line {first}: keep \
                              one row",
                             shown(gpu.as_bytes())
                         );

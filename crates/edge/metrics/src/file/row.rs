@@ -89,7 +89,7 @@ impl Columns {
                 return Err(format!("unknown column `{name}`: the columns are {known}"));
             };
             if places[column].replace(place).is_some() {
-                return Err(format!("column `{}`: is there twice: keep one", COLUMNS[column]));
+                return Err(format!("column `{}`: duplicate; keep one", COLUMNS[column]));
             }
         }
         match (0..REQUIRED).find(|column| places[*column].is_none()) {
@@ -184,7 +184,7 @@ fn micro_percent(text: &str) -> Result<u32, RowProblem> {
     };
     let number = number(text).map_err(bad)?;
     if cut_off(&number, 0).is_ok_and(|value| BLANKS.contains(&value)) {
-        return Err(bad("is what a driver writes where it has no value"));
+        return Err(bad("is a placeholder that drivers write for a missing value"));
     }
     match cut_off(&number, 6).map_err(bad)? {
         _ if number.is_negative() => Err(bad("is negative")),

@@ -156,7 +156,7 @@ fn headers_are_complete_and_known() {
     for (header, says) in [
         ("", "the file is empty"),
         ("timestamp_s,pod,gpu\n", "column `activity_percent` is missing"),
-        ("timestamp_s,pod,gpu,activity_percent,pod\n", "column `pod`: is there twice"),
+        ("timestamp_s,pod,gpu,activity_percent,pod\n", "column `pod`: duplicate"),
         (
             "value,timestamp_anon,container_ip\n",
             "unknown column `value`: the columns are timestamp_s, pod",

@@ -31,10 +31,10 @@ pub struct Series {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AnswerError {
     /// Not what the API answers.
-    #[error("this is no answer of a Prometheus query API: {0}")]
+    #[error("this is not a response of a Prometheus query API: {0}")]
     Form(String),
     /// The server refuses the query.
-    #[error("the server refuses the query ({kind}): {message}")]
+    #[error("the server rejected the query ({kind}): {message}")]
     Refused {
         /// Prometheus' `errorType`.
         kind: String,

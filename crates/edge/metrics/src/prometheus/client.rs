@@ -98,7 +98,7 @@ pub enum QueryError {
 
 fn hint(status: u16) -> &'static str {
     match status {
-        401 | 403 => "; give a token that may read metrics",
+        401 | 403 => "; pass a token that may read metrics",
         404 => "; the address must be the one under which /api/v1/query answers",
         _ => "",
     }

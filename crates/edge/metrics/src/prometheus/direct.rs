@@ -55,17 +55,18 @@ impl DirectOptions {
 pub enum DirectError {
     /// Not the address of a server.
     #[error(
-        "`{url}` is not the address of a server: write http://HOST:PORT or https://HOST, without `?`"
+        "`{url}` is not a server address; use http://HOST:PORT or https://HOST, without a query \
+         string"
     )]
     Address { url: String },
     /// A token would travel unprotected.
-    #[error("a token is not sent to {url}, where anybody on the way could read it: use https")]
+    #[error("the token is not sent to {url} because the connection is not encrypted: use https")]
     TokenInClear {
         /// The address.
         url: String,
     },
     /// No header.
-    #[error("`{name}` is no name of a header, or its value has letters that headers cannot have")]
+    #[error("`{name}` is not a valid header name, or its value contains invalid characters")]
     Header { name: String },
     /// No certificates.
     #[error("certificates of {file} cannot be used: {problem}")]

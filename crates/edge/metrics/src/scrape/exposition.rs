@@ -37,10 +37,10 @@ pub enum LineProblem {
     #[error("has labels that are not written NAME=\"VALUE\"")]
     Labels,
     /// One name twice: nobody knows which one holds.
-    #[error("has one label twice, or more than 64")]
+    #[error("has a duplicate label, or more than 64 labels")]
     TooManyLabels,
     /// No number where one should be.
-    #[error("has no number behind its labels")]
+    #[error("has no number after its labels")]
     Value,
 }
 

@@ -51,7 +51,8 @@ impl Ask {
     pub fn read(query: &str, now_ms: u64) -> Result<Self, Refusal> {
         let parameters = Parameters::read(query).map_err(Refusal)?;
         let text = parameters.window.as_deref().filter(|text| !text.is_empty());
-        let text = text.ok_or_else(|| Refusal("window: name one, such as 7d".to_owned()))?;
+        let text =
+            text.ok_or_else(|| Refusal("window: missing; pass one, such as 7d".to_owned()))?;
         let Window { span, asked_until_ms } = window(text, now_ms).map_err(Refusal)?;
         let steps = steps(span, &parameters).map_err(Refusal)?;
         let names = parameters.aggregate.as_deref().filter(|text| !text.is_empty());
@@ -69,7 +70,9 @@ impl Ask {
     pub fn ahead_in_words(&self) -> Option<String> {
         let asked = in_words(self.asked_until_ms?);
         let until = self.steps.last().map(|step| in_words(step.to_ms))?;
-        Some(format!("the window was to end at {asked}, in the future: this is until {until}"))
+        Some(format!(
+            "the requested window ends at {asked}, in the future; the answer ends at {until}"
+        ))
     }
 
     /// What a ledger must tell apart.
@@ -86,7 +89,7 @@ impl Parameters {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
             if seen.contains(&name) {
-                return Err(format!("{name} is there twice: leave one out"));
+                return Err(format!("{name} is given twice; remove one"));
             }
             match name.as_str() {
                 "window" => found.window = Some(value),
@@ -100,12 +103,12 @@ impl Parameters {
                 _ if ["", "false", "0"].contains(&value.as_str()) => {}
                 "shareIdle" => {
                     return Err(
-                        "shareIdle: a ledger records free capacity separately: leave it out, and add \
+                        "shareIdle: a ledger records free capacity separately; omit it, and add \
                                 includeIdle=true to see it"
                             .to_owned(),
                     );
                 }
-                _ => return Err(format!("{name}={value}: it is not known here: leave it out")),
+                _ => return Err(format!("{name}={value}: unknown parameter; omit it")),
             }
             seen.push(name);
         }
@@ -195,9 +198,9 @@ mod tests {
         assert_eq!(ask.aggregate, [Aggregate::Namespace, Aggregate::Label("team".to_owned())]);
         assert!(ask.has_idle);
         for (query, told) in [
-            ("", "window: name one"),
-            ("window=", "window: name one"),
-            ("window=7d&window=8d", "window is there twice"),
+            ("", "window: missing"),
+            ("window=", "window: missing"),
+            ("window=7d&window=8d", "window is given twice"),
             ("window=7d&aggregate=service", "knows no `service`"),
             ("window=7d&aggregate=label:", "knows no `label:`"),
             ("window=7d&aggregate=pod,,node", "knows no ``"),

@@ -35,14 +35,16 @@ pub(super) fn window(text: &str, now_ms: u64) -> Result<Window, String> {
         return Err(format!("window={text}: it ends before it begins"));
     }
     if from_ms % HOUR_MS != 0 || to_ms % HOUR_MS != 0 {
-        return Err(format!("window={text}: a ledger keeps whole hours: begin and end with one"));
+        return Err(format!(
+            "window={text}: a ledger stores whole hours: start and end at a full hour"
+        ));
     }
     if to_ms - from_ms > LONGEST_MS {
         return Err(format!("window={text}: it is longer than ten years"));
     }
     if from_ms >= now_ms {
         return Err(format!(
-            "window={text}: it begins in the future, of which nothing is known: it is {} now",
+            "window={text}: it starts in the future; it is {} now",
             in_words(now_ms)
         ));
     }
@@ -62,7 +64,7 @@ pub(super) fn in_words(at_ms: u64) -> String {
 
 /// So many hours, days or weeks, in ms.
 pub(super) fn duration(text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is no duration: write one such as 24h, 7d or 1w");
+    let bad = || format!("`{text}` is not a duration: write one such as 24h, 7d or 1w");
     let unit_ms = match text.chars().last().ok_or_else(bad)? {
         'm' => 60_000,
         'h' => HOUR_MS,
@@ -76,7 +78,7 @@ pub(super) fn duration(text: &str) -> Result<u64, String> {
     let ms = count.checked_mul(unit_ms).filter(|ms| *ms <= LONGEST_MS).ok_or_else(bad)?;
     match ms {
         0 => Err(bad()),
-        ms if ms % HOUR_MS != 0 => Err(format!("`{text}`: a ledger keeps whole hours")),
+        ms if ms % HOUR_MS != 0 => Err(format!("`{text}`: a ledger stores whole hours")),
         ms => Ok(ms),
     }
 }
@@ -117,7 +119,8 @@ fn midnight(date: Date) -> Option<u64> {
 fn moment(text: &str) -> Result<u64, String> {
     let bad = || {
         format!(
-            "window: `{text}` is no time: write one such as 2026-11-01T00:00:00Z, or seconds since 1970"
+            "window: `{text}` is not a time: write one such as 2026-11-01T00:00:00Z, or seconds \
+             since 1970"
         )
     };
     let text = text.trim();
@@ -186,14 +189,14 @@ mod tests {
     #[test]
     fn what_is_no_window_is_refused_with_what_would_be_one() {
         for (text, told) in [
-            ("", "no duration"),
-            ("d", "no duration"),
-            ("0d", "no duration"),
-            ("-1d", "no duration"),
-            ("+1d", "no duration"),
-            ("1y", "no duration"),
-            ("99999999999999999999w", "no duration"),
-            ("7ä", "no duration"),
+            ("", "not a duration"),
+            ("d", "not a duration"),
+            ("0d", "not a duration"),
+            ("-1d", "not a duration"),
+            ("+1d", "not a duration"),
+            ("1y", "not a duration"),
+            ("99999999999999999999w", "not a duration"),
+            ("7ä", "not a duration"),
             ("30m", "whole hours"),
             ("a,b", "no time"),
             ("1762300800,", "no time"),

@@ -98,7 +98,8 @@ async fn time_that_nobody_read_is_told() {
 #[tokio::test]
 async fn a_window_that_ends_in_the_future_is_answered_until_now() {
     let found = ask("window=2026-11-18T00:00:00Z,2026-11-19T00:00:00Z&aggregate=namespace").await;
-    let told = "the window was to end at 2026-11-19T00:00:00Z, in the future: this is until 2026-11-18T03:00:00Z";
+    let told = "the requested window ends at 2026-11-19T00:00:00Z, in the future; the answer ends \
+         at 2026-11-18T03:00:00Z";
     assert_eq!(found["warning"], told);
     let prod = &found["data"][0]["prod"];
     assert_eq!((&prod["gpuHours"], &prod["end"]), (&3.0.into(), &"2026-11-18T03:00:00Z".into()));

@@ -9,7 +9,7 @@ pub fn definition() -> Definition {
     Definition {
         kind: "Queue",
         plural: "queues",
-        description: "What a team is given of the cluster, and what it holds.",
+        description: "The quota of a team and its usage.",
         columns: &[
             ("Parent", ".spec.parent", "string"),
             ("GPUs", ".status.gpus.used", "string"),

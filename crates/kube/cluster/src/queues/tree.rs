@@ -18,15 +18,15 @@ pub enum Problem {
     #[error("its parent {parent} does not exist: create it, or name another in spec.parent")]
     ParentMissing { parent: String },
     /// It is above itself.
-    #[error("its parents form a circle ({circle}): take spec.parent from one of them")]
+    #[error("its parents form a cycle ({circle}): remove spec.parent from one of them")]
     Circle {
         /// The names on the way from the queue back to the first one that comes again.
         circle: String,
     },
     /// More is promised below it than it has.
     #[error(
-        "the queues below it are guaranteed {sum} {resource} together, and it is guaranteed {most}: \
-         raise its own or lower theirs"
+        "its child queues are guaranteed {sum} {resource} in total, but the queue itself only \
+         {most}: raise its guarantee or lower theirs"
     )]
     PromisesTooMuch {
         resource: String,
@@ -37,8 +37,8 @@ pub enum Problem {
     },
     /// It bounds what nobody can hold in a queue.
     #[error(
-        "{field} names {resource}, which queues do not bound: name cpu, memory, {gpus} or another extended \
-         resource, or take it out"
+        "{field} names {resource}, which queues do not limit: name cpu, memory, {gpus} or another \
+         extended resource, or remove it"
     )]
     NotBounded {
         field: &'static str,
@@ -48,19 +48,19 @@ pub enum Problem {
         gpus: String,
     },
     /// What says whose pods it takes is not understood.
-    #[error("spec.namespaceSelector: {problem}: correct it, or no namespace is chosen")]
+    #[error("spec.namespaceSelector: {problem}: until it is corrected, it selects no namespace")]
     SelectorUnreadable {
         /// What is wrong with it.
         problem: String,
     },
     /// After how long its usage counts half cannot be read.
-    #[error("spec.halfLife: {problem}: write it as 12h or 7d, or take it out")]
+    #[error("spec.halfLife: {problem}: write it as 12h or 7d, or remove it")]
     HalfLifeUnreadable {
         /// What is wrong with it.
         problem: String,
     },
     /// It names a resource in two ways.
-    #[error("{field} bounds {resource} twice, once with `requests.` before it: leave one")]
+    #[error("{field} sets {resource} twice, once with the prefix `requests.`: keep one")]
     Twice { field: &'static str, resource: String },
     /// Something is wrong with a queue above it.
     #[error("queue {above} above it is not ready: {problem}")]
@@ -253,14 +253,14 @@ mod tests {
             ("twice", json!({"limit": {"cpu": 1, "requests.cpu": 2}})),
         ]);
         let named: Vec<(&str, bool)> =
-            found.iter().map(|(name, text)| (&**name, text.contains("do not bound"))).collect();
+            found.iter().map(|(name, text)| (&**name, text.contains("do not limit"))).collect();
         let all =
             [("class", true), ("counted", true), ("disk", true), ("pods", true), ("twice", false)];
         assert_eq!(named, all);
         assert_eq!(
             found["pods"],
-            "spec.limit names pods, which queues do not bound: name cpu, memory, nvidia.com/gpu or another \
-             extended resource, or take it out"
+            "spec.limit names pods, which queues do not limit: name cpu, memory, nvidia.com/gpu or \
+             another extended resource, or remove it"
         );
         let quota =
             json!({"metadata": {"name": "q"}, "spec": {"limit": {"requests.nvidia.com/gpu": 1}}});
@@ -277,8 +277,8 @@ mod tests {
             ("one", json!({"parent": "all", "namespaceSelector": {}})),
             ("orphan", json!({"parent": "gone", "namespaceSelector": like})),
         ]);
-        let selector = "spec.namespaceSelector: `team Like` has an operator that is not known: correct it, or no \
-                        namespace is chosen";
+        let selector = "spec.namespaceSelector: `team Like` has an operator that is not known: \
+             until it is corrected, it selects no namespace";
         let orphan = "its parent gone does not exist: create it, or name another in spec.parent";
         assert_eq!(found, expected(&[("all", selector), ("orphan", orphan)]));
     }
@@ -294,17 +294,17 @@ mod tests {
             ("one", json!({"parent": "poor", "guaranteed": {"cpu": "1500m"}})),
             ("two", json!({"parent": "poor", "guaranteed": {"cpu": "1"}})),
         ]);
-        let circle = "its parents form a circle (b → a → b): take spec.parent from one of them";
-        let too_much = "the queues below it are guaranteed 2500m cpu together, and it is guaranteed \
-                        2: raise its own or lower theirs";
+        let circle = "its parents form a cycle (b → a → b): remove spec.parent from one of them";
+        let too_much = "its child queues are guaranteed 2500m cpu in total, but the queue itself \
+             only 2: raise its guarantee or lower theirs";
         assert_eq!(
             found,
             expected(&[
-                ("a", "its parents form a circle (a → b → a): take spec.parent from one of them"),
+                ("a", "its parents form a cycle (a → b → a): remove spec.parent from one of them"),
                 ("b", circle),
                 (
                     "below-a",
-                    "queue a above it is not ready: its parents form a circle (a → b → a): take \
+                    "queue a above it is not ready: its parents form a cycle (a → b → a): remove \
                      spec.parent from one of them"
                 ),
                 (

@@ -9,7 +9,8 @@ pub fn definition() -> Definition {
     Definition {
         kind: "Reservation",
         plural: "reservations",
-        description: "Capacity that is reserved for a queue or a job from one time to another.",
+        description: "Capacity that is reserved for a queue or a job between a start and an end \
+             time.",
         columns: &[
             ("Queue", ".spec.queue", "string"),
             ("Job", ".spec.job", "string"),

@@ -74,7 +74,7 @@ pub fn status(object: &Reservation, decided: Result<&Booked, &Unusable>) -> Opti
                 Verdict::Admitted => ("Admitted", missing(booked), None),
                 Verdict::Active => ("Active", missing(booked), None),
                 Verdict::Refused { earliest_ms } => ("Refused", refused(earliest_ms), earliest_ms),
-                Verdict::Ended => ("Ended", "its time is over".to_owned(), None),
+                Verdict::Ended => ("Ended", "the reserved time is over".to_owned(), None),
             };
             (phase, message, earliest_ms, nodes, places.len())
         }
@@ -93,10 +93,10 @@ fn refused(earliest_ms: Option<u64>) -> String {
     match earliest_ms {
         Some(at_ms) => {
             let at = timestamp(at_ms);
-            format!("no room at its time: the earliest start with room is {at}")
+            format!("no room at the reserved time: the earliest start with room is {at}")
         }
-        None => "no room at its time, nor at any time that is known: pods without \
-                 dovetail.dev/runtime are not expected to end"
+        None => "no room at the reserved time, nor at any later known time: the end of pods \
+             without dovetail.dev/runtime is unknown"
             .to_owned(),
     }
 }
@@ -105,7 +105,7 @@ fn missing(booked: &Booked) -> String {
     let count = booked.booking.count;
     match booked.missing() {
         0 => String::new(),
-        missing => format!("no room for {missing} of {count} pods: nodes are gone or full"),
+        missing => format!("no room for {missing} of {count} pods: nodes were removed or are full"),
     }
 }
 

@@ -27,8 +27,8 @@ impl MissingQueue {
         match self.is_known {
             true => self.to_string(),
             false => self.text(
-                "what it was given, and which queue was above it, is not known here; a scheduler that saw it counts \
-                 them as before",
+                "its quota and its parent are unknown here; a scheduler that saw the queue still \
+                 applies both",
             ),
         }
     }

@@ -35,18 +35,18 @@ pub fn waits_for_members(gang: &str, gathering: Gathering) -> String {
         _ => format!("{pods} of its pods"),
     };
     if gated > 0 {
-        let _ = write!(there, ", and scheduling gates hold {}", some_of_its_pods(gated));
+        let _ = write!(there, ", and scheduling gates block {}", some_of_its_pods(gated));
     }
     let be_and_their = |pods: u32| if pods == 1 { ("is", "its") } else { ("are", "their") };
     if refused > 0 {
         let ((be, their), pods) = (be_and_their(refused), some_of_its_pods(refused));
-        let _ = write!(there, ", and {pods} {be} left untouched: {their} events say why");
+        let _ = write!(there, ", and {pods} {be} ignored: {their} events give the reason");
     }
     if retried > 0 {
         let ((be, their), pods) = (be_and_their(retried), some_of_its_pods(retried));
         let _ = write!(
             there,
-            ", and {pods} could not start and {be} tried again: {their} events say why"
+            ", and {pods} could not start and {be} retried: {their} events give the reason"
         );
     }
     there
@@ -115,8 +115,8 @@ pub enum Report {
     Strange(Box<Strange>),
     /// A node takes nothing new: two systems give out its devices.
     #[error(
-        "node {node} takes no pods of ours: resource {resource} of its device plugin and driver \
-         {driver} offer the same devices; run one of the two"
+        "dovetail places no pods on node {node}: resource {resource} of its device plugin and \
+         driver {driver} offer the same devices; run one of the two"
     )]
     TwiceOffered {
         node: String,
@@ -127,7 +127,8 @@ pub enum Report {
     },
     /// A node says that it has more devices than are counted.
     #[error(
-        "node {node} says that it has {said} of {resource}: {counted} count; see to what its device plugin reports"
+        "node {node} reports {said} of {resource}; dovetail uses only {counted}. Check what its \
+         device plugin reports"
     )]
     TooManyDevices {
         node: String,
@@ -150,7 +151,9 @@ pub enum Report {
     #[error("{0}")]
     QueueMissing(Box<MissingQueue>),
     /// A node takes nothing new: a pod there could not be read.
-    #[error("node {node} takes no pods of ours: what pod {pod} there holds cannot be read")]
+    #[error(
+        "dovetail places no pods on node {node}: the resources of pod {pod} there cannot be read"
+    )]
     UnknownHolder {
         node: String,
         /// Namespace and name of the pod.
@@ -220,7 +223,7 @@ pub enum Report {
     #[error("podgroup {namespace}/{name} has all the pods that start together")]
     GroupHasItsSize { namespace: String, name: String },
     /// What describes a gang contradicts its pods or itself: they are left untouched.
-    #[error("{} {about}: no pod of it is placed: {reason}", .kind.name())]
+    #[error("{} {about}: none of its pods is placed: {reason}", .kind.name())]
     Contradiction {
         /// What describes it.
         kind: Kind,
@@ -284,9 +287,9 @@ mod tests {
         let some_left = Gathering { present: 2, min: 5, gated: 2, refused: 1, retried: 2 };
         assert_eq!(
             waits_for_members("gang a/b", some_left),
-            "gang a/b has 2 of the 5 pods that start together, and scheduling gates hold 2 of its pods, and one of \
-             its pods is left untouched: its events say why, and 2 of its pods could not start and are tried again: \
-             their events say why"
+            "gang a/b has 2 of the 5 pods that start together, and scheduling gates block 2 of its \
+             pods, and one of its pods is ignored: its events give the reason, and 2 of its pods \
+             could not start and are retried: their events give the reason"
         );
     }
 }

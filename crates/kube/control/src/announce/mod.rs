@@ -180,11 +180,14 @@ impl Note {
             PreemptReason::Reclaim => (
                 "Reclaimed",
                 "Evicting",
-                ": its queue holds less than it is guaranteed, and this pod's holds more",
+                ": the queue of that pod uses less than its guarantee, and the queue of this pod \
+                 uses more",
             ),
-            PreemptReason::Order => {
-                ("Preempted", "Evicting", ": of equal priority, it is expected to end much sooner")
-            }
+            PreemptReason::Order => (
+                "Preempted",
+                "Evicting",
+                ": it has equal priority and is expected to finish much sooner",
+            ),
         };
         let text = format!("Preempted by pod {by} ({uid}) on node {node}{why}");
         let tag = uid.to_string();
@@ -212,12 +215,13 @@ impl Note {
         let PodKey { namespace, name, uid } = victim;
         let text = match code {
             Some(code) => format!(
-                "pod {namespace}/{name} is not evicted for it: the API server refuses it ({code}): \
+                "pod {namespace}/{name} is not evicted to make room: the API server refuses the \
+                 eviction ({code}): \
                  {message}; dovetail looks for other pods"
             ),
             None => format!(
-                "it is not known whether pod {namespace}/{name} is evicted for it: the API server does \
-                 not answer: {message}; dovetail looks for other pods"
+                "whether pod {namespace}/{name} is evicted to make room is unknown: the API server \
+                 does not answer: {message}; dovetail looks for other pods"
             ),
         };
         let (reason, action) = ("FailedPreemption", "Preempting");
@@ -229,9 +233,9 @@ impl Note {
     pub fn may_not_evict(about: PodKey, victim: &PodKey, message: &str, at_ms: u64) -> Self {
         let PodKey { namespace, name, uid } = victim;
         let text = format!(
-            "pod {namespace}/{name} is not evicted for it, nor is any other of namespace \
-             {namespace}: the scheduler's account lacks the right, which deploy/rbac.yaml has, and \
-             dovetail asks again: {message}"
+            "pod {namespace}/{name} is not evicted to make room, nor is any other pod of namespace \
+             {namespace}: the scheduler's account lacks the permission (see deploy/rbac.yaml), and \
+             dovetail retries: {message}"
         );
         let (reason, action) = ("FailedPreemption", "Preempting");
         let (kind, tag) = (Kind::Pod, format!("{uid} {message}"));

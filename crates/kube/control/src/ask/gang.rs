@@ -116,8 +116,8 @@ impl GangLine {
         let &Self { gated, refused, retried, .. } = self;
         if gated > 0 && placed + gated as usize == all && placed >= min as usize {
             let hold = match gated {
-                1 => "scheduling gates hold the other one".to_owned(),
-                _ => format!("scheduling gates hold the other {gated}"),
+                1 => "scheduling gates block the other one".to_owned(),
+                _ => format!("scheduling gates block the other {gated}"),
             };
             let text =
                 format!("{placed} of the {all} pods of {} have a node, and {hold}", self.name);
@@ -145,9 +145,9 @@ fn of_the_lost(short: ShortLook) -> String {
     let seconds = |ms: u64| format!("{} s", ms.div_ceil(1_000));
     let then = match short.given_up_after_ms {
         Some(after_ms) => {
-            format!("its pods are deleted when it has been short for {}", seconds(after_ms))
+            format!("its pods are deleted after it has been too small for {}", seconds(after_ms))
         }
-        None => "the gang waits on".to_owned(),
+        None => "the gang keeps waiting".to_owned(),
     };
     format!(
         ", {pods} fewer than start together: the missing pods have not been created again. A running scheduler \

@@ -170,12 +170,12 @@ fn fits(
         return Why { gang: undecided(gang), ..told("waits", doubtful) };
     }
     let message = match (&node, &gang) {
-        (Some(node), None) => format!("it fits: at this moment it would be given node {node}"),
+        (Some(node), None) => format!("it fits: it would now be placed on node {node}"),
         (_, Some(gang)) if gang.count("fits") > 0 => {
             let (pods, nodes) = (gang.count("fits"), gang.nodes());
-            format!("it fits: at this moment {pods} pods of {} would start, on {nodes}", gang.name)
+            format!("it fits: {pods} pods of {} would now start, on {nodes}", gang.name)
         }
-        _ => "it is not decided about yet".to_owned(),
+        _ => "dovetail has not decided about it yet".to_owned(),
     };
     Why { node, gang, ..told("fits", message) }
 }
@@ -235,8 +235,8 @@ fn could_not_start(
     let itself = pods.iter().filter(|pod| is_it(pod)).find_map(says);
     let (pod, message) = itself.or_else(|| pods.iter().find_map(says))?;
     let which = match itself {
-        Some(_) => "it fits, and it could not start".to_owned(),
-        None => format!("it fits, and its pod {} could not start", pod.meta.name),
+        Some(_) => "it fits, but it could not start".to_owned(),
+        None => format!("it fits, but its pod {} could not start", pod.meta.name),
     };
     Some(format!("{which}: {message}"))
 }
@@ -247,18 +247,18 @@ fn without_job(world: &World, ours: &str, pod: &Pod) -> Option<(&'static str, St
         return Some(("over", "it has ended".to_owned()));
     }
     if !pod.node.is_empty() {
-        let ending = if pod.meta.is_deleting() { "it is ending on" } else { "it is on" };
+        let ending = if pod.meta.is_deleting() { "it is terminating on" } else { "it is on" };
         return Some(("placed", format!("{ending} node {}", pod.node)));
     }
     if *pod.scheduler != *ours {
-        let text = format!("it is for scheduler {}, not for {ours}", pod.scheduler);
+        let text = format!("it belongs to scheduler {}, not to {ours}", pod.scheduler);
         return Some(("not_ours", text));
     }
     if pod.meta.is_deleting() {
         return Some(("ending", "it is being deleted".to_owned()));
     }
     if pod.gated {
-        return Some(("gated", "scheduling gates keep it from being placed".to_owned()));
+        return Some(("gated", "scheduling gates block it".to_owned()));
     }
     let (namespace, name) = (&pod.meta.namespace, &pod.meta.name);
     let refused = world.pods().left_untouched(namespace, name)?;

@@ -35,12 +35,13 @@ impl Trouble {
         let (cause, advice) = match self {
             Self::Refused { code: 401, message } => (
                 format!("the API server {server} does not accept the credentials (401: {message})"),
-                "check the token or the certificate that it is given".to_owned(),
+                "check the token or the client certificate".to_owned(),
             ),
             Self::Refused { code: 403, message } => (
                 format!("the API server {server} denied access to the Lease (403: {message})"),
                 format!(
-                    "give the user the verbs get, create and update on leases of coordination.k8s.io in namespace \
+                    "grant the user the verbs get, create and update on leases of \
+                     coordination.k8s.io in namespace \
                      {namespace}"
                 ),
             ),
@@ -54,7 +55,7 @@ impl Trouble {
             ),
             Self::Refused { code, message } => (
                 format!("the API server {server} answers {code}: {message}"),
-                "it is tried again".to_owned(),
+                "dovetail retries".to_owned(),
             ),
             Self::NoNamespace => (
                 format!("namespace {namespace} does not exist"),
@@ -62,14 +63,14 @@ impl Trouble {
             ),
             Self::NoAnswer(error) => (
                 format!("the API server {server} does not answer: {error}"),
-                "check its address and the network; it is tried again".to_owned(),
+                "check its address and the network; dovetail retries".to_owned(),
             ),
             Self::Late { limit_ms } => (
                 format!("the API server {server} has not answered within {limit_ms} ms"),
-                "it is tried again".to_owned(),
+                "dovetail retries".to_owned(),
             ),
             Self::Unreadable => (
-                format!("what the API server {server} answers is no Lease"),
+                format!("the response of the API server {server} is not a Lease"),
                 "check its address".to_owned(),
             ),
         };

@@ -62,10 +62,11 @@ impl EvictionCause {
                 "preempting to accommodate a higher priority pod"
             }
             Self::Preempted(PreemptReason::Reclaim) => {
-                "evicted for a queue that holds less than it is guaranteed: its own holds more"
+                "evicted for a queue that uses less than its guarantee: the queue of this pod uses \
+                 more"
             }
             Self::Preempted(PreemptReason::Order) => {
-                "evicted for a pod of equal priority that is expected to end much sooner"
+                "evicted for a pod of equal priority that is expected to finish much sooner"
             }
         };
         format!("{scheduler}: {why}")

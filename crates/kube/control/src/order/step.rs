@@ -110,7 +110,7 @@ impl Step {
             Self::WouldLeave(_, Leaves::Evicted) | Self::Leave(_, Leaves::Evicted) => {
                 "evict the pod"
             }
-            Self::SayWhy(..) => "say why the pod is evicted",
+            Self::SayWhy(..) => "record why the pod is evicted",
             Self::Unmark(..) => "remove the mark of the pod: it is not evicted",
             Self::Nominate(_, node, _) if node.is_empty() => "clear the nominated node of the pod",
             Self::Nominate(..) => "nominate a node for the pod",

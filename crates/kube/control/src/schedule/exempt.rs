@@ -45,7 +45,8 @@ impl Questions<'_> {
             told.into_iter().flatten().map(|one| one.says.clone()).collect();
         says.extend(self.exemptions.job_until_ms(job).map(|until_ms| {
             format!(
-                "Several evictions for it were refused in a row: others are tried from {} on.",
+                "Several evictions for this pod were refused in a row: dovetail tries others from \
+                 {} on.",
                 time(until_ms)
             )
         }));
@@ -88,8 +89,8 @@ impl Questions<'_> {
         }
         let says = format!(
             "It would start if pods of lower priority were evicted, for which the scheduler's \
-             account lacks the right: {}; {}; grant that right (deploy/rbac.yaml has it): dovetail \
-             asks again.",
+             account lacks the permission: {}; {}; grant it (see deploy/rbac.yaml): dovetail \
+             retries.",
             named(pods.into_iter()),
             first?
         );

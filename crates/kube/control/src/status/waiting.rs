@@ -77,7 +77,7 @@ impl Waiting {
 
     /// What a pod says that has its place once others have gone that have begun to.
     pub fn for_those_that_end() -> Self {
-        let message = "it starts when pods that are ending have gone".to_owned();
+        let message = "it starts when terminating pods are gone".to_owned();
         Self::pending(PendingReason::WaitingForTurn, message)
     }
 
@@ -185,7 +185,10 @@ pub fn waiting(
         }
         PendingReason::WaitingForTurn => {
             let holds = what_its_queue_holds(engine, &job, rules);
-            return because(reason, format!("others that ask for the same go first{holds}"));
+            return because(
+                reason,
+                format!("others that request the same resources go first{holds}"),
+            );
         }
         PendingReason::WaitingForReservation => {
             return because(reason, reserved_until(engine, job.id, is_stopping));
@@ -201,7 +204,7 @@ pub fn waiting(
 fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
     let Some(block) = engine.list().quota_block(job.id) else {
         let queue = shown_name(&job.queue);
-        return format!("queue {queue}, or a queue above it, was at its bound a moment ago");
+        return format!("queue {queue}, or a queue above it, was at its quota a moment ago");
     };
     let queue = shown_name(&block.queue);
     let resource = amounts::resource(&block.axis, rules);
@@ -218,10 +221,10 @@ fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
         _ => format!(", {kept} more are reserved for pods that preempt others"),
     };
     let never = match block.asked > block.most {
-        true => ", more than it may ever hold: raise that, or ask for less",
+        true => ", more than the queue may ever use: raise its quota, or request less",
         false => "",
     };
-    format!("{bound}: it holds {used}{kept}, and {asked} more would be needed{never}")
+    format!("{bound}: it uses {used}{kept}, and {asked} more would be needed{never}")
 }
 
 /// What the queue of a job holds, if it is one that is described by an object.
@@ -234,7 +237,7 @@ fn what_its_queue_holds(engine: &mut Engine, job: &Job, rules: &Rules) -> String
         (shown_name(&job.queue), amounts::written(&Axis::Gpu, usage.used.gpu_milli));
     let share = amounts::percent(usage.share);
     let resource = &rules.device_resource;
-    format!("; queue {queue} holds {gpus} {resource}, {share} of the cluster")
+    format!("; queue {queue} uses {gpus} {resource}, {share} of the cluster")
 }
 
 /// For which victims a job waits, and where.
@@ -259,7 +262,8 @@ fn reserved_until(engine: &Engine, job: JobId, is_stopping: impl Fn(&Owner) -> b
         }
         (pods, _) => {
             format!(
-                "{pods} pods are gone: {stopping} are terminating, the others are to be evicted for it"
+                "{pods} pods are gone: {stopping} are terminating, and the others are to be \
+                 evicted for it"
             )
         }
     };

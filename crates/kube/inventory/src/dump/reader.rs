@@ -188,11 +188,7 @@ impl State<'_> {
             return DumpError::TooLarge { file, number: self.number + 1 };
         }
         let text = error.to_string();
-        let problem = match without_position(&text).0 {
-            // The parser's word for a text that starts like true, false or null.
-            "expected ident" => "expected value".to_owned(),
-            problem => problem.to_owned(),
-        };
+        let problem = without_position(&text).0.to_owned();
         DumpError::Json { file, line: self.lines + error.line(), column: error.column(), problem }
     }
 

@@ -194,7 +194,7 @@ fn a_return_that_fails_is_tried_again_after_a_rest_and_three_times_at_most() {
     assert_eq!(give_back(&world.seen(), world.now_ms), None);
     let stuck = world.events.values().find(|event| event["reason"] == "RepartitionStuck");
     let message = stuck.expect("an event")["message"].as_str().unwrap_or_default();
-    assert!(message.starts_with("the return failed 3 times: mig-manager"), "{message}");
+    assert!(message.starts_with("the rollback failed 3 times: mig-manager"), "{message}");
     // People repair the node: it keeps its layout, and nothing else changes.
     let write = revert(&world.seen(), world.now_ms).expect("a way out");
     world.take(&write, false);
@@ -246,7 +246,7 @@ fn a_return_that_waits_for_pods_can_be_called_off() {
     world.take(&write, false);
     let kept = run(&mut world);
     assert_eq!((kept.step, world.is_tainted()), (Step::Undone, false));
-    assert_eq!(kept.problem, "its return was called off on request");
+    assert_eq!(kept.problem, "its rollback was canceled on request");
     assert_eq!(world.mig.instances(), world.case.to.offers());
     assert_eq!(give_back(&world.seen(), world.now_ms + DAY_MS), None);
     assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));

@@ -19,7 +19,7 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
     let total = members.first().and_then(|pod| pod.meta.annotations.get(TOTAL_COUNT));
     let total = count(gang, TOTAL_COUNT, total)?.ok_or_else(|| {
         let problem = format!(
-            "how many pods it has is not said: set annotation {TOTAL_COUNT} on all of them"
+            "the number of its pods is unknown: set annotation {TOTAL_COUNT} on all of them"
         );
         impossible(gang, problem)
     })?;
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(
             read(None, &[member("p0", "4"), member("p1", "5")]).unwrap_err(),
             "the pods of Kueue pod group blue/train differ in kueue.x-k8s.io/pod-group-total-count: \
-             p0 has `4`, p1 has `5`; give all the same"
+             p0 has `4`, p1 has `5`; give all of them the same value"
         );
         let with = |min: &str| {
             let mut pod = member("p0", "4");
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(
             read(None, &[with("3")]).unwrap_err(),
             "Kueue pod group blue/train: annotation dovetail.dev/min-members is 3, and annotation \
-             kueue.x-k8s.io/pod-group-total-count is 4: make them equal or leave one"
+             kueue.x-k8s.io/pod-group-total-count is 4: make them equal or keep only one"
         );
     }
 }

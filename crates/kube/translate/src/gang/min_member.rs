@@ -49,7 +49,8 @@ fn check_tasks(gang: &GangName, members: &[&Pod]) -> Result<(), NotYet> {
         {
             let name = &meta.name;
             let problem = format!(
-                "{VOLCANO_TASK} of its pod {name} is `{one}` as a label and `{other}` as an annotation: leave one"
+                "{VOLCANO_TASK} of its pod {name} is `{one}` as a label and `{other}` as an \
+                 annotation: keep only one"
             );
             return Err(impossible(gang, problem));
         }
@@ -134,8 +135,8 @@ mod tests {
         let group = group("scheduling.volcano.sh/v1beta1", json!({"minMember": 1}));
         assert_eq!(
             read(group, &[pod("p0", json!({"metadata": two}))]).unwrap_err(),
-            "podgroup.scheduling.volcano.sh blue/train: volcano.sh/task-spec of its pod p0 is `worker` as a label and \
-             `ps` as an annotation: leave one"
+            "podgroup.scheduling.volcano.sh blue/train: volcano.sh/task-spec of its pod p0 is \
+             `worker` as a label and `ps` as an annotation: keep only one"
         );
     }
 

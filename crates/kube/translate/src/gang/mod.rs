@@ -217,8 +217,8 @@ mod tests {
         assert_eq!(gang("", "v6"), Ok("v6".into()));
         assert_eq!(
             gang("v5", "v6").unwrap_err(),
-            "the pod belongs to podgroup.scheduling.volcano.sh blue/v5 and to podgroup.scheduling.volcano.sh blue/v6: \
-             leave it in one of them"
+            "the pod belongs to podgroup.scheduling.volcano.sh blue/v5 and to \
+             podgroup.scheduling.volcano.sh blue/v6: remove it from one of them"
         );
     }
 
@@ -229,7 +229,7 @@ mod tests {
             "spec": {"schedulingGroup": {"podGroupName": "b"}}});
         assert_eq!(
             gang_of(&pod("p", both)).unwrap_err().to_string(),
-            "the pod belongs to podgroup blue/b and to gang blue/a: leave it in one of them"
+            "the pod belongs to podgroup blue/b and to gang blue/a: remove it from one of them"
         );
     }
 }

@@ -85,7 +85,7 @@ mod tests {
             read(group(json!({"schedulingPolicy": gang})), &[member("p0", 5), member("p1", 6)])
                 .unwrap_err(),
             "the pods of podgroup blue/train differ in priority: p0 has `5`, p1 has `6`; give all \
-             the same"
+             of them the same value"
         );
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn divide(
         (false, true) => sub_groups(gang, group, members, levels, terms),
         (true, false) => policies(gang, group, members, levels, terms),
         (false, false) => {
-            let problem = "it has spec.subGroups and spec.subGroupPolicy: leave one".to_owned();
+            let problem = "it has spec.subGroups and spec.subGroupPolicy: keep only one".to_owned();
             Err(impossible(gang, problem))
         }
     }
@@ -62,7 +62,8 @@ pub(super) fn divide(
 /// That some parts are enough, whichever these are, is not placed.
 fn some_of(gang: &GangName, field: &str, min: u32) -> NotYet {
     let problem = format!(
-        "{field} is {min}, and dovetail does not choose yet which subgroups start: leave it out, so that all do"
+        "{field} is {min}, and dovetail cannot choose yet which subgroups start; remove the field \
+         to start all"
     );
     impossible(gang, problem)
 }
@@ -86,15 +87,15 @@ fn sub_groups(
     }
     if let Some(part) = outer.iter().find(|part| part.topology != Default::default()) {
         let problem = format!(
-            "subgroup {} has a topologyConstraint and subgroups of its own, which dovetail does not place yet: \
-             leave the constraint to these or to the whole group",
+            "subgroup {} has a topologyConstraint and subgroups of its own, which dovetail does \
+             not support yet: set the constraint on these or on the whole group",
             part.name
         );
         return Err(impossible(gang, problem));
     }
     for part in inner {
         let min = part.min_member.ok_or_else(|| {
-            impossible(gang, format!("subgroup {} says no minMember: write one", part.name))
+            impossible(gang, format!("subgroup {} has no minMember: set it", part.name))
         })?;
         let topology = topology::constraint(&part.topology, levels)
             .map_err(|problem| impossible(gang, format!("subgroup {}: {problem}", part.name)))?;
@@ -130,10 +131,10 @@ fn policies(
             impossible(gang, format!("spec.subGroupPolicy {}: {problem}", policy.name))
         };
         if let LabelSelector::Unreadable(problem) = &policy.pods {
-            return Err(wrong(format!("its labelSelector is not understood: {problem}")));
+            return Err(wrong(format!("its labelSelector is not supported: {problem}")));
         }
         let size = policy.size.filter(|size| *size > 0);
-        let size = size.ok_or_else(|| wrong("it says no subGroupSize: write one".to_owned()))?;
+        let size = size.ok_or_else(|| wrong("it has no subGroupSize: set it".to_owned()))?;
         let (required, preferred) =
             topology::of_network(policy.topology.as_ref(), levels).map_err(wrong)?;
         let parts: BTreeSet<Box<str>> =
@@ -150,8 +151,9 @@ fn policies(
         group.sub_group_policies.iter().all(|policy| policy.min_sub_groups.is_some());
     if in_parts > terms.min && !all_are_needed {
         let problem = format!(
-            "its subgroups have {in_parts} pods and spec.minMember is {}: dovetail does not choose yet which subgroups \
-             start: set minMember to all of them, or minSubGroups of each policy",
+            "its subgroups have {in_parts} pods and spec.minMember is {}: dovetail cannot choose \
+             yet which subgroups start: set minMember to all of them, or set minSubGroups of each \
+             policy",
             terms.min
         );
         return Err(impossible(gang, problem));

@@ -24,7 +24,8 @@ pub(super) fn terms(gang: &GangName, members: &[&Pod]) -> Result<Terms, NotYet> 
     let said = |annotation| members.first().and_then(|pod| pod.meta.annotations.get(annotation));
     let min = count(gang, MIN_MEMBERS, said(MIN_MEMBERS))?.ok_or_else(|| {
         let problem = format!(
-            "how many pods start together is not said: set annotation {MIN_MEMBERS} on all of them"
+            "the number of pods that start together is unknown: set annotation {MIN_MEMBERS} on \
+             all of them"
         );
         impossible(gang, problem)
     })?;
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(
             refused(&[min("2"), min("3")]),
             "the pods of gang blue/train differ in dovetail.dev/min-members: p0 has `2`, p1 has \
-             `3`; give all the same"
+             `3`; give all of them the same value"
         );
         let above = json!({"dovetail.dev/min-members": "3", "dovetail.dev/max-members": "2"});
         assert!(refused(&[above]).contains("is 3, more than dovetail.dev/max-members, which is 2"));

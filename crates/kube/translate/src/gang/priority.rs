@@ -55,7 +55,8 @@ fn what_mends(gang: &GangName, group: &PodGroup, pod: &Pod) -> String {
         gang.source == Source::Native && group.priority_class.is_empty() && !class.is_empty();
     match is_plain {
         true => format!(
-            ": make the PodGroup with spec.priorityClassName {class}, that of its pods; without one a server gives it 0"
+            ": create the PodGroup with spec.priorityClassName {class}, the class of its pods; \
+             without one, the API server sets priority 0"
         ),
         false => String::new(),
     }

@@ -17,7 +17,7 @@ pub(super) fn beside_group(
     terms: Terms,
 ) -> Result<Terms, NotYet> {
     let own = match terms.min {
-        0 => format!("{setting} asks for none, so that each of its pods starts by itself"),
+        0 => format!("{setting} requests none, so that each of its pods starts by itself"),
         min => format!("{setting} is {min}"),
     };
     check_fewest(gang, &own, Some(object), members, terms.min.max(1))?;
@@ -39,7 +39,7 @@ pub(super) fn check_fewest(
         None => Ok(()),
         Some(said) => {
             let problem = format!(
-                "annotation {MIN_MEMBERS} is {said}, and {own}: make them equal or leave one"
+                "annotation {MIN_MEMBERS} is {said}, and {own}: make them equal or keep only one"
             );
             Err(impossible(gang, problem))
         }
@@ -58,7 +58,8 @@ pub(super) fn check_most(
     match annotated(gang, object, members, MAX_MEMBERS)? {
         Some(max) if max < pods => {
             let problem = format!(
-                "annotation {MAX_MEMBERS} is {max}, and {own}: allow as many pods as start together, or leave it out"
+                "annotation {MAX_MEMBERS} is {max}, and {own}: allow as many pods as start \
+                 together, or remove it"
             );
             Err(impossible(gang, problem))
         }
@@ -85,7 +86,8 @@ fn annotated(
         None => count(gang, annotation, Some(text)),
         Some((other, its_text)) => {
             let problem = format!(
-                "annotation {annotation} is `{text}` on {one} and `{its_text}` on {other}: make them equal or leave one"
+                "annotation {annotation} is `{text}` on {one} and `{its_text}` on {other}: make \
+                 them equal or keep only one"
             );
             Err(impossible(gang, problem))
         }
@@ -118,20 +120,21 @@ mod tests {
             read(group, &[member("p0", json!({})), member("p1", annotations)]).unwrap_err()
         };
         let three = "podgroup blue/train: annotation dovetail.dev/min-members is 3, and \
-                     spec.schedulingPolicy.gang.minCount is 2: make them equal or leave one";
+                     spec.schedulingPolicy.gang.minCount is 2: make them equal or keep only one";
         assert_eq!(refused(group(json!({}), two()), of("3")), three);
         assert_eq!(refused(group(of("3"), two()), json!({})), three);
         assert_eq!(
             refused(group(of("2"), two()), of("3")),
-            "podgroup blue/train: annotation dovetail.dev/min-members is `2` on it and `3` on its pod p1: make them \
-             equal or leave one"
+            "podgroup blue/train: annotation dovetail.dev/min-members is `2` on it and `3` on its \
+             pod p1: make them equal or keep only one"
         );
         let told = refused(group(json!({}), json!({"basic": {}})), of("2"));
-        assert!(told.contains("minCount asks for none, so that each of its pods"), "{told}");
+        assert!(told.contains("minCount requests none, so that each of its pods"), "{told}");
         assert_eq!(
             refused(group(json!({}), two()), json!({"dovetail.dev/max-members": "1"})),
             "podgroup blue/train: annotation dovetail.dev/max-members is 1, and \
-             spec.schedulingPolicy.gang.minCount is 2: allow as many pods as start together, or leave it out"
+             spec.schedulingPolicy.gang.minCount is 2: allow as many pods as start together, or \
+             remove it"
         );
     }
 

@@ -58,8 +58,8 @@ pub(super) fn divide(
         return Ok(terms);
     }
     if terms.parts.have_places() || terms.min != terms.expected {
-        let problem = "its pods ask for slices, which dovetail does not place yet in a gang with subgroups or one \
-                       that may start with fewer pods than it has: leave one of both";
+        let problem = "its pods request slices, which dovetail does not support yet in a gang that \
+             has subgroups or may start with fewer pods than it has: keep only one";
         return Err(impossible(gang, problem.to_owned()));
     }
     let mut roles = match terms.roles.is_empty() {
@@ -71,19 +71,19 @@ pub(super) fn divide(
         let at = roles.iter().position(|role| role.name == name);
         let at = at.ok_or_else(|| {
             let problem =
-                "its pods ask for slices, and how many pods it has is not said".to_owned();
+                "its pods request slices, and the number of its pods is unknown".to_owned();
             impossible(gang, problem)
         })?;
         let pods = roles.remove(at).min;
         if pods == 0 {
-            let problem = "its pods ask for slices, and each of them starts by itself".to_owned();
+            let problem = "its pods request slices, but each of them starts by itself".to_owned();
             return Err(impossible(gang, problem));
         }
         let of_role = by_role.get(&name).map_or(&[] as &[_], Vec::as_slice);
         let each = pods / of_role.first().map_or(1, |pod| alike(gang.source, pod));
         if !each.is_multiple_of(size) {
             let problem = format!(
-                "slices of {size} pods do not go into {each} pods: take a size by which these can be divided"
+                "slices of {size} pods do not divide {each} pods evenly: use a size that does"
             );
             return Err(impossible(gang, problem));
         }
@@ -111,8 +111,8 @@ fn asked(
     let refused = |problem: String| Err(impossible(gang, problem));
     if of(first, KUEUE_SLICE_CONSTRAINTS).is_some() {
         return refused(format!(
-            "annotation {KUEUE_SLICE_CONSTRAINTS} asks for slices of slices, which dovetail does not place yet: \
-             use {KUEUE_SLICE_REQUIRED} with {KUEUE_SLICE_SIZE}"
+            "annotation {KUEUE_SLICE_CONSTRAINTS} requests slices of slices, which dovetail does \
+             not support yet: use {KUEUE_SLICE_REQUIRED} with {KUEUE_SLICE_SIZE}"
         ));
     }
     let mut found = None;
@@ -131,18 +131,18 @@ fn asked(
             (None, false) => {}
             (Some(_), true) if found.is_some() => {
                 return refused(format!(
-                    "{KUEUE_SLICE_SIZE} and {size} stand side by side: leave one"
+                    "both {KUEUE_SLICE_SIZE} and {size} are set: keep only one"
                 ));
             }
             (Some(size), true) => found = Some((size, topology)),
             (None, true) => {
                 return refused(format!(
-                    "annotation {size} is missing: write how many pods a slice has"
+                    "annotation {size} is missing: set it to the number of pods in a slice"
                 ));
             }
             (Some(_), false) => {
                 return refused(format!(
-                    "annotation {size} stands without {required}: write both or none"
+                    "annotation {size} is set without {required}: set both or neither"
                 ));
             }
         }
@@ -161,20 +161,20 @@ fn beside(gang: &GangName, pods: &[&Pod]) -> Result<(), NotYet> {
         |annotation: &str| pods.iter().any(|pod| pod.meta.annotations.get(annotation).is_some());
     if let Some(annotation) = [KUEUE_REQUIRED, KUEUE_PREFERRED].into_iter().find(|one| has(one)) {
         return refused(format!(
-            "annotation {annotation} stands beside slices, which dovetail does not place yet: ask for the level of \
-             the whole gang by dovetail.dev/topology-required or dovetail.dev/topology-preferred"
+            "annotation {annotation} is set together with slices, which dovetail does not support \
+             yet: request the level of the whole gang with dovetail.dev/topology-required or \
+             dovetail.dev/topology-preferred"
         ));
     }
     if let Some(pod) = pods.iter().find(|pod| number_of(gang.source, pod).is_none()) {
         return refused(format!(
-            "its pods ask for slices, and its pod {} has no label with its number, which says in which slice it is",
+            "its pods request slices, but its pod {} has no index label, which determines its \
+             slice",
             pod.meta.name
         ));
     }
     match pods.iter().any(|pod| has_exclusive_domains(&pod.meta)) {
-        true => refused(format!(
-            "its pods ask for slices and for {EXCLUSIVE_TOPOLOGY}: leave one of both"
-        )),
+        true => refused(format!("its pods request slices and {EXCLUSIVE_TOPOLOGY}: keep only one")),
         false => Ok(()),
     }
 }
@@ -286,7 +286,7 @@ mod tests {
         );
         assert_eq!(terms.min, 8);
         let uneven = read_workload(WorkloadKind::JobSet, job_set(3), &pods).unwrap_err();
-        assert!(uneven.contains("slices of 2 pods do not go into 3 pods"), "{uneven}");
+        assert!(uneven.contains("slices of 2 pods do not divide 3 pods evenly"), "{uneven}");
     }
 
     #[test]
@@ -296,10 +296,10 @@ mod tests {
         let rack = "example.com/rack";
         let table = [
             (json!({required: rack}), format!("annotation {size} is missing")),
-            (json!({size: "2"}), format!("annotation {size} stands without {required}")),
+            (json!({size: "2"}), format!("annotation {size} is set without {required}")),
             (
                 json!({required: rack, size: "3"}),
-                "slices of 3 pods do not go into 4 pods".to_owned(),
+                "slices of 3 pods do not divide 4 pods evenly".to_owned(),
             ),
             (json!({required: rack, size: "0"}), format!("annotation {size} is `0`")),
             (

@@ -217,8 +217,8 @@ pub(super) fn said<'a>(
     match (on_object, on_pods) {
         (Some(one), Some(other)) if one != other => {
             let problem = format!(
-                "annotation {annotation} is `{one}` on it and `{other}` on its pods: make them equal \
-                 or leave one"
+                "annotation {annotation} is `{one}` on it and `{other}` on its pods: make them \
+                 equal or keep only one"
             );
             Err(impossible(gang, problem))
         }

@@ -91,7 +91,7 @@ fn one(gang: &GangName, one: Option<Ask>, other: Option<Ask>) -> Result<Option<A
     match (one, other) {
         (Some(one), Some(other)) if one.level != other.level => {
             let problem = format!(
-                "{} asks for topology level {} and {} for {}: leave one of them",
+                "{} requests topology level {} and {} requests {}: keep only one",
                 one.setting, one.level, other.setting, other.level
             );
             Err(impossible(gang, problem))
@@ -110,7 +110,7 @@ fn native(
         [] => return Ok(None),
         [key] => key,
         _ => {
-            let problem = "it has more than one topology constraint: leave one".to_owned();
+            let problem = "it has more than one topology constraint: keep only one".to_owned();
             return Err(impossible(gang, problem));
         }
     };

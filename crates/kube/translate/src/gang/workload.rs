@@ -127,7 +127,7 @@ fn said_min(
         (None, None) => return Ok(None),
         (Some(one), Some(other)) if one != other => {
             let problem = format!(
-                "annotation {MIN_MEMBERS} is {one} and {MIN_AVAILABLE} is {other}: leave one of them"
+                "annotation {MIN_MEMBERS} is {one} and {MIN_AVAILABLE} is {other}: keep only one"
             );
             return Err(impossible(gang, problem));
         }
@@ -164,11 +164,12 @@ pub fn check_apart(kind: WorkloadKind, workload: &Workload) -> Result<(), NotYet
     let Some(annotation) = TERMS_OF_GANGS.into_iter().find(said) else { return Ok(()) };
     let gang = format!("{} {}/{}", kind.noun(), meta.namespace, meta.name);
     let why = match &*workload.apart {
-        "" => "they have no labels with their numbers",
+        "" => "they have no index labels",
         why => why,
     };
     let problem = format!(
-        "annotation {annotation} says how its pods start together, and they do not, because {why}: name a gang in \
+        "annotation {annotation} defines how its pods start together, but they do not, because \
+         {why}: name a gang in \
          label dovetail.dev/gang of the pods, or remove the annotation"
     );
     Err(NotYet::Gang { gang, problem })
@@ -218,14 +219,14 @@ mod tests {
         assert_eq!(
             refused(three.clone(), json!(2)),
             "pytorchjob blue/train: annotation dovetail.dev/min-members is 3 and \
-             spec.runPolicy.schedulingPolicy.minAvailable is 2: leave one of them"
+             spec.runPolicy.schedulingPolicy.minAvailable is 2: keep only one"
         );
         let policy = json!({});
         let pods = [member("master", json!({"dovetail.dev/min-members": "2"}))];
         assert_eq!(
             read(Some(py_torch_job(three, policy)), &pods).unwrap_err(),
             "pytorchjob blue/train: annotation dovetail.dev/min-members is `3` on it and `2` on its \
-             pods: make them equal or leave one"
+             pods: make them equal or keep only one"
         );
     }
 
@@ -244,8 +245,8 @@ mod tests {
         let members = [member("master", json!({}))];
         assert_eq!(
             read(None, &members).unwrap_err(),
-            "pytorchjob blue/train does not exist, and it alone says how many pods start together: \
-             create it, or take its name from the pod's labels"
+            "pytorchjob blue/train does not exist, and only it defines how many pods start \
+             together: create it, or remove its name from the pod's labels"
         );
         let suspended = py_torch_job(json!({}), json!({"suspend": true}));
         assert_eq!(

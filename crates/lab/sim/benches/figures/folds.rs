@@ -21,19 +21,19 @@ const WAIT_PER_POINT: f64 = 0.05;
 
 /// Folds by name, and what the names of their regimes contain; `$` is the end of a name.
 const FOLDS: [(&str, &[&str]); 14] = [
-    ("traces with other CPU", &["cpu050/", "cpu250/"]),
-    ("traces with models", &["gpuspec33/"]),
-    ("traces with shares, with large pods", &["gpushare100/", "multigpu50/"]),
-    ("transforms", &["-cores-per-gpu", "no-cpu", "only-p100", "fewer-nodes"]),
-    ("orders of arrival", &["large-last", "shares-last"]),
+    ("traces with other CPU requests", &["cpu050/", "cpu250/"]),
+    ("traces whose pods name models", &["gpuspec33/"]),
+    ("traces with shares or large pods", &["gpushare100/", "multigpu50/"]),
+    ("transformed traces", &["-cores-per-gpu", "no-cpu", "only-p100", "fewer-nodes"]),
+    ("other arrival orders", &["large-last", "shares-last"]),
     ("small clusters", &["openb/default/10-nodes", "mixed/10-nodes"]),
-    ("profile mixed", &["mixed/", "daily/", "bursts/", "preemption/"]),
-    ("profile training", &["training/", "gangs-in-one-rack/"]),
-    ("profile sharing", &["sharing/"]),
+    ("profile `mixed`", &["mixed/", "daily/", "bursts/", "preemption/"]),
+    ("profile `training`", &["training/", "gangs-in-one-rack/"]),
+    ("profile `sharing`", &["sharing/"]),
     ("published run times", &["philly/", "itp/"]),
-    ("openb with run times", &["openb-timed/"]),
-    ("work that changes", &["daily/", "bursts/", "mix-change/50"]),
-    ("other orders of the queue", &["/fifo$", "/dominant-share$"]),
+    ("openb with run times of Philly", &["openb-timed/"]),
+    ("load that changes", &["daily/", "bursts/", "mix-change/50"]),
+    ("other queue orders", &["/fifo$", "/dominant-share$"]),
     ("gangs and failures", &["gangs-in-one-rack/", "preemption/"]),
 ];
 
@@ -183,7 +183,7 @@ fn cells((points, times): (Option<f64>, Option<f64>)) -> String {
 
 fn print_weights(regimes: &[&Regime], candidates: &[(String, Weights)], costs: &[Vec<f64>]) {
     println!("Points of allocation over best-fit; GPU-weighted wait over best-fit's:\n");
-    println!("| weights | points | times | worst regime: points | times |");
+    println!("| weight | points over best-fit | wait over it | worst regime: points | ratio |");
     println!("|---|---|---|---|---|");
     for (at, (name, _)) in candidates.iter().enumerate() {
         let worst = |still: bool| {
@@ -197,7 +197,8 @@ fn print_weights(regimes: &[&Regime], candidates: &[(String, Weights)], costs: &
 
 fn print_folds(regimes: &[&Regime], candidates: &[(String, Weights)], costs: &[Vec<f64>]) {
     println!(
-        "\n| left out | regimes | best on the rest | points | times | default: points | times |"
+        "\n| left out | regimes left out | best weights on the rest | points | ratio | default \
+         weights: points | ratio |"
     );
     println!("|---|---|---|---|---|---|---|");
     let mut all_left_out = (Vec::new(), Vec::new());

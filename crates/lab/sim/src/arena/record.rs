@@ -59,8 +59,8 @@ pub enum RecordError {
     Line(String),
     /// It belongs to another comparison.
     #[error(
-        "{}: its runs were made with other settings: {setting} {found} there, {wanted} here; give \
-         the same flags, program and data, or name another file",
+        "{}: its runs used other settings ({setting}: {found} in the file, {wanted} now); use the \
+         same flags, program and data, or another file",
         Place::file(.file)
     )]
     Other {
@@ -172,7 +172,7 @@ pub fn resumed(file: &str, text: &str, wanted: &Settings) -> Result<Resumed, Rec
         }
         let key = (record.regime.clone(), record.policy.clone(), record.seed, record.order);
         if !seen.insert(key) {
-            return Err(bad("the run is there twice".to_owned()));
+            return Err(bad("the run is listed twice".to_owned()));
         }
         found.records.push(record);
     }
@@ -191,7 +191,7 @@ fn check_cut(file: &str, lines: &str, cut: &str, wanted: &Settings) -> Result<()
     if is_cut {
         return Ok(());
     }
-    let problem = "it has no end, and is not the beginning of such a line";
+    let problem = "the line is truncated, and does not match a run";
     Err(bad_line(file, lines.lines().count() + 1, problem))
 }
 
@@ -305,10 +305,10 @@ mod tests {
         let edited = |to: &str| text.clone() + &one.replace(figure, to);
         for (file, at, problem) in [
             ("job_id,duration\n".to_owned(), 1, "expected"),
-            ("my only notes".to_owned(), 1, "it has no end"),
+            ("my only notes".to_owned(), 1, "the line is truncated"),
             (text.repeat(2).replace('\n', "\r"), 1, "lines end with a carriage return alone"),
-            ("{".to_owned() + &text[2..30], 1, "it has no end"),
-            (text.clone() + "my notes", 2, "it has no end"),
+            ("{".to_owned() + &text[2..30], 1, "the line is truncated"),
+            (text.clone() + "my notes", 2, "the line is truncated"),
             (text.clone() + &one + &one, 3, "twice"),
             (text.clone() + &one + "\n", 3, "EOF"),
             (edited("\"gpu_weighted_wait_hours\":0.9"), 2, "the run was edited"),

@@ -31,7 +31,7 @@ pub struct Checkpoint {
 #[derive(Debug, Error)]
 pub enum CheckpointError {
     /// It is of another form.
-    #[error("checkpoint of form {found}: this program reads {FORMAT}")]
+    #[error("unsupported checkpoint format {found} (this version reads {FORMAT})")]
     Format {
         /// Its form.
         found: u32,

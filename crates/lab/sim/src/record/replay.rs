@@ -201,8 +201,8 @@ impl<'f, R: BufRead> Lines<'f, R> {
             found if (OLDEST_FORMAT..=newest).contains(&found) => self.parsed(),
             found => {
                 let problem = format!(
-                    "recording of form {found}, and this program reads forms {OLDEST_FORMAT} to \
-                     {LIVE_FORMAT}: record the run again"
+                    "unsupported recording format {found} (this version reads {OLDEST_FORMAT} to \
+                     {LIVE_FORMAT}): record the run again"
                 );
                 Err(self.problem(&problem))
             }
@@ -236,7 +236,7 @@ impl<'f, R: BufRead> Lines<'f, R> {
     pub fn check_end(&mut self, end: &EndMark, report: &ReplayReport) -> Result<(), RecordError> {
         if end.end_of_steps != report.steps {
             let (recorded, found) = (end.end_of_steps, report.steps);
-            let problem = format!("{recorded} instants were recorded and {found} are here");
+            let problem = format!("the end mark counts {recorded} steps, but the file has {found}");
             return Err(self.problem(&problem));
         }
         if end.event_log_hash != report.event_log_hash {

@@ -13,14 +13,14 @@ use crate::slices::{Places, Slice, SlicesWorld};
 pub const RULES: [(&str, &str); 5] = [
     (
         "kube-default",
-        "kube-scheduler: the node with the most left, its first GPU and start that fit",
+        "kube-scheduler: the node with the most left; its first GPU and placement that fit",
     ),
-    ("random", "any node that fits, by seed, its first GPU and start"),
-    ("first-fit", "the first GPU and start that fit"),
-    ("best-fit", "the GPU with the fewest compute slices left, its first start"),
+    ("random", "any node that fits, chosen by seed; its first GPU and placement"),
+    ("first-fit", "the first GPU and placement that fit"),
+    ("best-fit", "the GPU with the fewest compute slices left; its first placement"),
     (
         "least-room-lost",
-        "the GPU and start that leave the most room for all profiles (arXiv 2511.18906)",
+        "the GPU and placement that leave the most room for all profiles (arXiv 2511.18906)",
     ),
 ];
 

@@ -121,7 +121,7 @@ fn reason(
         }
     }
     let pods: u32 = job.pod_sets.iter().map(|set| set.min).sum();
-    Ok(Some(format!("its {pods} pods do not fit together, even where nothing else runs")))
+    Ok(Some(format!("its {pods} pods do not fit together, even on an empty cluster")))
 }
 
 fn in_words(cause: Cause) -> &'static str {
@@ -195,7 +195,7 @@ mod tests {
         let found = impossible_jobs(&nodes, &jobs).unwrap();
         let told: Vec<(usize, &str, &str)> =
             found.iter().map(|job| (job.row, &*job.job, &*job.reason)).collect();
-        let together = "its 3 pods do not fit together, even where nothing else runs";
+        let together = "its 3 pods do not fit together, even on an empty cluster";
         assert_eq!(
             told,
             [

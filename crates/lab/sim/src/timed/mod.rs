@@ -87,7 +87,7 @@ pub struct TimedConfig {
 pub enum Estimates {
     /// Nothing.
     None,
-    /// What the trace says its users expected; nothing where it says nothing.
+    /// The run times that users estimated, as recorded in the trace; nothing where it says nothing.
     #[default]
     Trace,
     /// Nothing: the engine learns from the runs that ended ([`EngineConfig::estimates`]).

@@ -37,7 +37,7 @@ pub fn read_node_order(
     let mut seen = vec![false; node_count];
     for row in &order {
         if std::mem::replace(&mut seen[*row as usize], true) {
-            let problem = "is there twice";
+            let problem = "is listed twice";
             return Err(lines.bad(&row.to_string(), problem, "each node once"));
         }
     }

@@ -94,7 +94,7 @@ impl Table {
         }
         for (index, name) in table.columns.iter().enumerate() {
             if table.columns[..index].contains(name) {
-                return Err(table.header_error(name, "is there twice", "each name once"));
+                return Err(table.header_error(name, "duplicate", "each name once"));
             }
         }
         Ok(table)

@@ -157,7 +157,7 @@ fn bad_headers() {
         ("job_id,submit_s,duration_s,num_gpu\n", "there is no row; expected at least one"),
         ("job_id,submit_s,num_gpu\na,1,1\n", "column `duration_s`: is missing"),
         ("job_id,submit_s,duration_s,service_s,num_gpu\n", "repeats duration_s"),
-        ("job_id,submit_s,duration_s,num_gpu,num_gpu\n", "column `num_gpu`: is there twice"),
+        ("job_id,submit_s,duration_s,num_gpu,num_gpu\n", "column `num_gpu`: duplicate"),
         ("job_id,duration_ms,gpu_count,colour\n", "column `colour`: is not a column"),
         ("name,num_gpu,gpu_milli,memory_mib\n", "column `cpu_milli`: is missing"),
     ] {

@@ -24,13 +24,13 @@ const SCHEMA: &str = "dovetail-digest/1";
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct DigestFlags {
-    /// The ledger: a file, or postgres://USER@HOST/DATABASE
+    /// Ledger: a file, or postgres://USER@HOST/DATABASE
     #[arg(long, value_name = "LEDGER")]
     store: String,
-    /// Cluster of the ledger [default: all]
+    /// Cluster in the ledger [default: all]
     #[arg(long, value_name = "NAME")]
     cluster: Option<String>,
-    /// Team; repeatable [default: all that had GPUs]
+    /// Team to report; repeatable [default: all teams with GPU time]
     #[arg(long, value_name = "NAME", action = ArgAction::Append)]
     team: Vec<String>,
     /// End of the week: the digest covers the seven full days (UTC) before this day or time, such
@@ -77,7 +77,8 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
     let to_ms = until_ms / DAY_MS * DAY_MS;
     if to_ms > now_ms() {
         let text = format!(
-            "--until {}: the last of these seven days has not ended: leave it out, or give a time that has been",
+            "--until {}: the last of these seven days has not ended; omit --until, or pass a time \
+             in the past",
             dovetail_units::time::time(until_ms)
         );
         return Err(UsageError(text).into());
@@ -113,7 +114,7 @@ fn send(app: &App, weeks: &[TeamWeek]) -> Result<()> {
     let mut failed = Vec::new();
     for week in weeks {
         let Some(url) = hooks.get(&week.team) else {
-            app.note(&format!("{}: no address to send it to", week.team));
+            app.note(&format!("{}: no address to send the digest to", week.team));
             continue;
         };
         let hook = Webhook::new(url, Patience::default())

@@ -43,32 +43,32 @@ type LeftOut = BTreeMap<String, String>;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct ArenaFlags {
-    /// Regimes (kinds of clusters) to simulate, joined with commas: full names, families, or name
+    /// Regimes (kinds of clusters) to simulate, comma-separated: full names, families, or name
     /// prefixes up to a slash; --list shows the names [default: all with available data]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     regimes: Vec<String>,
-    /// Policies, joined with commas [default: all but random]
+    /// Policies, comma-separated [default: all but random]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     #[arg(value_parser = policy::names())]
     policies: Vec<String>,
-    /// Number of seeds of the jobs, from --seed on [default: 8, or 4 with --quick]
+    /// Number of seeds for the jobs, starting with --seed [default: 8, or 4 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
-    /// Run a small subset, also of the named families: few regimes, 4 seeds, 1 node order instead
-    /// of 3; regimes named in full always run
+    /// Run only a small subset of the regimes, or of the families in --regimes, with 4 seeds and 1
+    /// node order instead of 3; regimes given by full name always run
     #[arg(long)]
     quick: bool,
-    /// Orders of the nodes for each seed: the original one, then random ones [default: 3, or
+    /// Number of node orders for each seed: the original order, then random orders [default: 3, or
     /// 1 with --quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     orders: Option<u64>,
     /// Save finished runs to a file, and skip runs that it already contains
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Folder of external traces: openb/ and jobs/ as docs/arena.md lists them
+    /// Folder of external traces, with the files in openb/ and jobs/ that docs/arena.md lists
     #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES", value_parser = folder)]
     traces: Option<PathBuf>,
-    /// List the regimes that would run, and run none
+    /// List the regimes that would run, without running them
     #[arg(long)]
     list: bool,
 }
@@ -87,7 +87,10 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
         let listed = RegimesDocument::of(&flags.wanted()?, &traces.data);
         return match output {
             Output::Json => app.print_json(&listed),
-            Output::Html => Err(UsageError("--list has no HTML: --output table".to_owned()).into()),
+            Output::Html => {
+                Err(UsageError("--list does not support -o html; use -o table or json".to_owned())
+                    .into())
+            }
             _ => app.print(&listed.text()),
         };
     }
@@ -129,8 +132,8 @@ fn tell(app: &App, plan: &Plan, left_out: &LeftOut) {
     }
     if let [seed] = plan.seeds[..] {
         app.note(&format!(
-            "the reference is chosen and compared on the same seed, {seed}, so that regrets favor \
-             it: give --seeds 2 or more"
+            "the reference is chosen and compared on the same seed, {seed}, so regrets favor it: \
+             use --seeds 2 or more"
         ));
     }
     let not_run = arena::simple_not_run(&plan.policies);
@@ -210,7 +213,8 @@ impl ArenaFlags {
         let seeds = self.seeds.unwrap_or(default);
         let first_seed = app.settings.seed.value;
         if first_seed > MAX_FIRST_SEED {
-            let text = format!("--seed {first_seed}: the arena takes seeds up to {MAX_FIRST_SEED}");
+            let text =
+                format!("--seed {first_seed}: must be at most {MAX_FIRST_SEED} for the arena");
             return Err(UsageError(text).into());
         }
         let plan = Plan {
@@ -268,7 +272,7 @@ fn is_of(all: &[Regime], regime: &Regime, name: &str) -> bool {
 fn unknown_regime(all: &[Regime], name: &str) -> String {
     let asked = if name.is_empty() { "an empty name" } else { name };
     let families = arena::families(all).join(", ");
-    let text = format!("--regimes: no regime or family is called {asked}");
+    let text = format!("--regimes: no regime or family is named {asked}");
     let in_common =
         |known: &str| known.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
     let nearest = all.iter().flat_map(|regime| [regime.name.as_str(), regime.family]);

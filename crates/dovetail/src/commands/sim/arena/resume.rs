@@ -114,7 +114,8 @@ fn lock(file: &File, name: &str) -> Result<()> {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             bail!(
-                "{name}: another process adds its runs to it: wait for its end, or name another file"
+                "{name}: another process is writing to this file: wait until it finishes, or name \
+                 another file"
             )
         }
         Err(TryLockError::Error(error)) => {

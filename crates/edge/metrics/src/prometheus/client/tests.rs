@@ -115,10 +115,10 @@ fn what_passes_is_tried_again_and_what_does_not_is_told() {
     let problem = runtime().block_on(client.instant("up", 5)).unwrap_err().to_string();
     assert_eq!(problem, "http://scripted answers with status 502 (tried 5 times): bad gateway");
     for (status, body, words) in [
-        (401, "no", "give a token"),
+        (401, "no", "pass a token"),
         (404, "page not found", "/api/v1/query answers"),
         (400, r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#, "parse error"),
-        (200, "<html>sign in</html>", "no answer of a Prometheus"),
+        (200, "<html>sign in</html>", "not a response of a Prometheus"),
     ] {
         let script = Scripted::new(1, [reply(status, body)]);
         let mut client = PrometheusClient::new(script, Limits::default());

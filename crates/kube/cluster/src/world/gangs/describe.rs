@@ -44,8 +44,8 @@ pub(super) fn describe(
     let seats = seats(gang, &mut feed.requirements, roll);
     if seats.len() > MOST_POD_SETS {
         let problem = format!(
-            "its pods ask for {} different things, and a gang may have {MOST_POD_SETS} kinds of pods: give equal \
-             ones equal specifications",
+            "its pods have {} different specifications, and a gang may have at most \
+             {MOST_POD_SETS}: give equal pods equal specifications",
             seats.len()
         );
         return Err(NotYet::Gang { gang: name.to_string(), problem });
@@ -134,8 +134,8 @@ fn one_place_for_each_part(name: &GangName, terms: &Terms, seats: &Seats) -> Res
     for role in seats.iter().filter(|set| set.topology.required.is_some()).filter_map(|s| s.role) {
         if terms.parts.have_places() && !placed.insert(role) {
             let problem = format!(
-                "the pods of its part {} ask for different things and for one domain, which dovetail does not place \
-                 yet: give them equal specifications",
+                "the pods of its part {} have different specifications and require one topology \
+                 domain, which dovetail does not support yet: give them equal specifications",
                 terms.roles[role].name
             );
             return Err(NotYet::Gang { gang: name.to_string(), problem });

@@ -47,7 +47,7 @@ fn overhead_tables_are_read_and_their_errors_say_where() {
             "num_gpu,model,overhead_s,seconds\n",
             "table.csv:1: column `seconds`: is not a column of this table",
         ),
-        ("num_gpu,num_gpu,model,overhead_s\n", "table.csv:1: column `num_gpu`: is there twice"),
+        ("num_gpu,num_gpu,model,overhead_s\n", "table.csv:1: column `num_gpu`: duplicate"),
         (&format!("{header}1,bert,7\nx,bert,7\n"), "table.csv:3: column `num_gpu`: `x`"),
         (&format!("{header}0,bert,7\n"), "table.csv:2: column `num_gpu`: `0`"),
         (&format!("{header}1,,7\n"), "table.csv:2: column `model`"),

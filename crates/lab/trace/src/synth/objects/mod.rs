@@ -41,7 +41,7 @@ pub struct Objects(Plan);
 /// [`TraceError::Synth`] for a number of nodes out of its limits.
 pub fn objects(config: &ObjectsConfig) -> Result<Objects, TraceError> {
     if !(12..=20_000).contains(&config.nodes) {
-        let problem = "out of range for objects".to_owned();
+        let problem = "out of range with --dump".to_owned();
         return Err(bad("nodes", config.nodes, problem, "12 to 20000".to_owned()));
     }
     Ok(Objects(Plan::new(config)))
