@@ -125,6 +125,7 @@ fn log_news(news: &News, is_known: bool) {
         // Who carries out orders has said so; forecasts are for metrics.
         News::ForecastEnded(_)
         | News::EvictionRefused(_)
+        | News::IntervalFarOff { .. }
         | News::Evicted(_)
         | News::GangGivenUp { .. }
         | News::Preempted { .. } => {}

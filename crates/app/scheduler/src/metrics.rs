@@ -370,7 +370,7 @@ impl Metrics {
             }
             // Counted when it is known what became of all of them.
             News::Preempts(_) | News::Evicted(_) => {}
-            News::Receipt { .. } | News::NoReceipt { .. } => {}
+            News::Receipt { .. } | News::NoReceipt { .. } | News::IntervalFarOff { .. } => {}
             // Counted as a gang.
             News::GangGivenUp { .. } => {}
             News::EvictionRefused(_) => {

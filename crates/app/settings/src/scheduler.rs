@@ -56,6 +56,8 @@ pub struct SchedulerSection {
     pub(crate) gang_keep_for_ms: Option<u64>,
     /// A decision whose pods' claims have no volumes yet is undone after so long.
     pub(crate) volume_wait_ms: Option<u64>,
+    /// Declared times to write a checkpoint and to restart count as no longer than this.
+    pub(crate) max_declared_loss_ms: Option<u64>,
     /// What is logged.
     pub log_level: Option<LogLevel>,
     /// One JSON object per line instead of text.
@@ -144,6 +146,7 @@ impl SchedulerSection {
             ("gang_complete_within_ms", self.gang_complete_within_ms, 1_000..=24 * HOUR_MS),
             ("gang_keep_for_ms", self.gang_keep_for_ms, 0..=HOUR_MS),
             ("volume_wait_ms", self.volume_wait_ms, 1_000..=24 * HOUR_MS),
+            ("max_declared_loss_ms", self.max_declared_loss_ms, 0..=24 * HOUR_MS),
         ];
         for (key, time_ms, possible) in times {
             if let Some(time_ms) = time_ms.filter(|time_ms| !possible.contains(time_ms)) {
@@ -169,6 +172,11 @@ impl SchedulerSection {
     pub fn volume_patience(&self) -> VolumePatience {
         let default = VolumePatience::default();
         VolumePatience { wait_ms: self.volume_wait_ms.unwrap_or(default.wait_ms) }
+    }
+
+    /// The longest declared time to write a checkpoint or to restart that is believed, in ms.
+    pub fn max_declared_loss_ms(&self) -> u64 {
+        self.max_declared_loss_ms.unwrap_or(HOUR_MS)
     }
 
     /// The topology levels: those of the file, or the standard ones.
@@ -227,6 +235,7 @@ impl SchedulerSection {
             ),
             time("scheduler.gang_keep_for_ms", self.gang_keep_for_ms, patience.keep_for_ms),
             time("scheduler.volume_wait_ms", self.volume_wait_ms, self.volume_patience().wait_ms),
+            time("scheduler.max_declared_loss_ms", self.max_declared_loss_ms, HOUR_MS),
             ("scheduler.log_level", level, self.log_level.is_some()),
             switch("scheduler.log_json", self.log_json, false),
         ]

@@ -172,6 +172,8 @@ pub struct Estimate {
 pub enum EstimateSource {
     /// Stated with the job.
     User,
+    /// The job's time limit, where nothing better is known.
+    Limit,
     /// Learnt from earlier jobs.
     History,
     /// A configured default.

@@ -21,6 +21,7 @@
 
 pub mod action;
 pub mod booking;
+pub mod checkpoint_interval;
 pub mod cohort;
 pub mod device;
 pub mod digits;
@@ -56,6 +57,7 @@ pub mod topology;
 
 pub use action::{Action, PendingReason, Plan};
 pub use booking::{Beneficiary, Booked, Booking, Verdict};
+pub use checkpoint_interval::IntervalAdvice;
 pub use device::{Device, DeviceAmount, MigProfile, MigTable, Mode};
 pub use digits::grouped;
 pub use event::Event;

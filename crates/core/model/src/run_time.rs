@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::job::{Estimate, EstimateSource};
+
 /// What tells jobs apart besides their name, size and GPU model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
@@ -17,9 +19,21 @@ pub struct RunProfile {
     /// How long its user says it runs, where its estimate rests on that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stated_ms: Option<u64>,
+    /// Its time limit: it is ended once it has run for so long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_ms: Option<u64>,
 }
 
 impl RunProfile {
+    /// An estimate that its time limit cuts off; the limit itself in the place of none.
+    pub fn within_limit(&self, estimate: Option<Estimate>) -> Option<Estimate> {
+        let Some(limit_ms) = self.limit_ms else { return estimate };
+        let at_limit =
+            Estimate { p50_ms: limit_ms, p90_ms: limit_ms, source: EstimateSource::Limit };
+        let Estimate { p50_ms, p90_ms, source } = estimate.unwrap_or(at_limit);
+        Some(Estimate { p50_ms: p50_ms.min(limit_ms), p90_ms: p90_ms.min(limit_ms), source })
+    }
+
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -248,6 +248,7 @@ pub(crate) fn watching(app: &App, scheduler_name: Option<&str>) -> Options {
     let rules = dovetail_translate::Rules {
         device_resource: or(&section.device_resource, DEVICE_RESOURCE),
         node_selector: section.node_selector.clone().unwrap_or_default(),
+        max_declared_loss_ms: Some(section.max_declared_loss_ms()),
     };
     // What the file says was looked at when it was read.
     let levels = section.levels().unwrap_or_default();

@@ -202,4 +202,17 @@ fn hostile_traces_end_as_bad_input() {
         assert_eq!(done.code, Some(code), "{regime}: {}", done.err);
         assert!(done.err.contains(told) && done.err.contains(regime), "{regime}: {}", done.err);
     }
+    // A file that cannot be read concerns the regimes that read it, and no flag waits for it.
+    folder.write("t/jobs/philly_pass_82k.csv", "job_id,submit_s,duration_s,num_gpu\n0,0,1e400,1\n");
+    for (regime, code, told) in [
+        ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv:2: column duration_s"),
+        ("openb/default/only-p100", 2, "has GPUs of P100"),
+        ("philly,nope", 2, "no regime or family is called nope"),
+    ] {
+        let done = folder.call(&format!("{run} {regime}"));
+        assert_eq!(done.code, Some(code), "{regime}: {}", done.err);
+        assert!(done.err.contains(told), "{regime}: {}", done.err);
+    }
+    let synthetic = folder.call(&format!("{run} first-64-jobs/10-nodes/load-0.9 --list"));
+    assert_eq!(synthetic.code, Some(0), "{}", synthetic.err);
 }

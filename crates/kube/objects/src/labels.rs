@@ -217,6 +217,10 @@ pub const RAY_NODE_TYPE: &str = "ray.io/node-type";
 pub const KUEUE_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
 /// Kueue's queue.
 pub const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
+/// Label: after how many seconds Kueue ends a workload.
+pub const KUEUE_TIME_LIMIT: &str = "kueue.x-k8s.io/max-exec-time-seconds";
+/// Annotation: after how many minutes Slurm ends a job of Slinky's slurm-bridge.
+pub const SLINKY_TIME_LIMIT: &str = "slurmjob.slinky.slurm.net/timelimit";
 /// Scheduler-plugins' name of a group of pods.
 pub const COSCHEDULING_GROUP: &str = "scheduling.x-k8s.io/pod-group";
 /// Marks a ResourceClaim that stands for a request of an extended resource.

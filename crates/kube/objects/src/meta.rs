@@ -66,8 +66,9 @@ impl Meta {
 pub(super) const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
 
 /// Annotations that are kept: those of claims and CSI nodes that the storage rules read, those by
-/// which a pod asks for a fraction of a device, those by which it belongs to a gang, the one of
-/// claims that are made for extended resources, and the one that says it is static.
+/// which a pod asks for a fraction of a device, those by which it belongs to a gang, the time limit
+/// of slurm-bridge, the one of claims that are made for extended resources, and the one that says
+/// it is static.
 fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Labels, D::Error> {
     read_where(input, |key| {
         labels::FRACTION.contains(&key)
@@ -77,6 +78,7 @@ fn known_annotations<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Label
             || key.starts_with("volume.kubernetes.io/")
             || key.starts_with("volume.beta.kubernetes.io/")
             || key == labels::MIGRATED_PLUGINS
+            || key == labels::SLINKY_TIME_LIMIT
             || key == labels::EXTENDED_RESOURCE_CLAIM
             || key == MIRROR_ANNOTATION
     })

@@ -37,6 +37,8 @@ pub struct Pod {
     pub priority_class: Box<str>,
     /// Whether scheduling gates block it.
     pub gated: bool,
+    /// After how many seconds on its node it is ended (`spec.activeDeadlineSeconds`).
+    pub active_deadline_s: Option<u32>,
     /// What it asks for: over all containers, at any time, with overhead, and one pod slot.
     pub requests: Resources,
     /// What it holds where it runs, if that is not what it asks for: the greatest of what was asked

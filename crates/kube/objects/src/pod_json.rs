@@ -14,6 +14,7 @@ use super::pod_extended::{ExtendedClaimStatus, extended_containers};
 use super::pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PodPreemption, reason_of};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{Amounts, effective, in_force};
+use super::workload::deadline_s;
 
 /// Kubernetes' default of `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_S: i64 = 30;
@@ -43,6 +44,7 @@ pub(super) struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     preemption_policy: Box<str>,
     termination_grace_period_seconds: Option<i64>,
+    active_deadline_seconds: Option<i64>,
     #[serde(deserialize_with = "nullable")]
     host_network: bool,
     host_users: Option<bool>,
@@ -284,6 +286,7 @@ impl PodJson {
             priority: self.spec.priority,
             priority_class: self.spec.priority_class_name,
             gated: !self.spec.scheduling_gates.is_empty(),
+            active_deadline_s: deadline_s(self.spec.active_deadline_seconds),
             requests,
             held,
             node_selector: self.spec.node_selector,

@@ -21,6 +21,7 @@ mod preferences;
 mod receipt;
 mod run_time;
 mod said;
+mod time_limit;
 mod unbound;
 mod volumes;
 
@@ -39,6 +40,7 @@ pub use preemption::preemption_rules;
 pub use receipt::Receipt;
 pub use run_time::{said_run_time, started_ms, unreadable_run_time};
 pub use said::{Said, how_ended};
+pub use time_limit::time_limit_ms;
 
 /// The resource whose units are whole GPUs, unless another is set.
 pub const DEVICE_RESOURCE: &str = labels::NVIDIA_GPU;
@@ -52,6 +54,10 @@ pub struct Rules {
     /// Labels that a node must have for pods of ours to be placed there, as if each pod asked for
     /// them.
     pub node_selector: BTreeMap<String, String>,
+    /// A declared time to write a checkpoint or to restart counts as no longer than this: nobody
+    /// escapes preemption by declaring days. `None`: it counts as declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_declared_loss_ms: Option<u64>,
 }
 
 impl Rules {
@@ -70,6 +76,10 @@ impl Rules {
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { device_resource: DEVICE_RESOURCE.to_owned(), node_selector: BTreeMap::new() }
+        Self {
+            device_resource: DEVICE_RESOURCE.to_owned(),
+            node_selector: BTreeMap::new(),
+            max_declared_loss_ms: None,
+        }
     }
 }

@@ -6,6 +6,7 @@ use dovetail_objects::{Pod, labels};
 use dovetail_units::duration::parse_duration;
 
 use super::checkpoints::{OF_COSTS, unreadable_checkpoint};
+use super::time_limit::unreadable_limit;
 
 /// What the annotation `dovetail.dev/runtime` of its pods says, of several the longest; `None` if
 /// none has one that can be read.
@@ -27,14 +28,15 @@ pub(super) fn said_most_preemptions(pod: &Pod) -> Option<u32> {
     pod.meta.annotations.get(labels::MAX_PREEMPTIONS)?.parse().ok()
 }
 
-/// What is wrong with the first annotation of a pod about run times, checkpoints and preemptions
-/// that cannot be read.
+/// What is wrong with the first annotation or label of a pod about run times, time limits,
+/// checkpoints and preemptions that cannot be read.
 pub fn unreadable_run_time(pod: &Pod) -> Option<String> {
     let mut names = [labels::RUNTIME, labels::MIN_RUNTIME].into_iter().chain(OF_COSTS);
     let of_times = names.find_map(|name| {
         let problem = parse_duration(pod.meta.annotations.get(name)?).err()?;
         Some(format!("{name}: {problem}"))
     });
+    let of_times = of_times.or_else(|| unreadable_limit(&pod.meta));
     of_times.or_else(|| unreadable_checkpoint(pod)).or_else(|| {
         let name = labels::MAX_PREEMPTIONS;
         let text = pod.meta.annotations.get(name)?;

@@ -1,6 +1,7 @@
 //! Starts of jobs beside what had been forecast of them.
 
 use dovetail_control::schedule::{ForecastEnd, News};
+use dovetail_objects::{Kind, WorkloadKind};
 use serde_json::{Value, json};
 
 use crate::gangs::{Cluster, pod};
@@ -75,4 +76,47 @@ fn starts_are_counted_beside_their_first_forecast() {
     let unknown = ended(&mut cluster);
     assert_eq!(unknown.len(), 1);
     assert_eq!((unknown[0].p50_ms, unknown[0].p90_ms), (None, None), "{unknown:?}");
+}
+
+/// After how long a job is ended says, where nothing better is known, how long it runs: whoever
+/// says it, and the shortest limit of several.
+#[test]
+fn a_time_limit_is_waited_for_where_no_run_time_is_known() {
+    let job = || {
+        let mut pod = pod(8);
+        pod["metadata"]["labels"] = json!({"batch.kubernetes.io/job-name": "train"});
+        pod
+    };
+    let kueue = "kueue.x-k8s.io/max-exec-time-seconds";
+    let by_itself = |limit: fn(&mut Value)| {
+        let mut pod = job();
+        limit(&mut pod);
+        (pod, json!({}))
+    };
+    let by_job =
+        |metadata: Value, spec: Value| (job(), json!({"metadata": metadata, "spec": spec}));
+    for (limited, train) in [
+        by_itself(|pod| pod["spec"]["activeDeadlineSeconds"] = json!(3_600)),
+        by_itself(|pod| {
+            pod["metadata"]["annotations"] = json!({"slurmjob.slinky.slurm.net/timelimit": "60"});
+        }),
+        by_job(json!({"labels": {kueue: "7200"}}), json!({"activeDeadlineSeconds": 3_600})),
+        by_job(json!({"labels": {kueue: "3600"}}), json!({"activeDeadlineSeconds": 7_200})),
+    ] {
+        let mut cluster = Cluster::of(1);
+        cluster.create("a", limited.clone());
+        assert_eq!(cluster.run(), ["a"]);
+        // The watch of Jobs may be behind that of pods.
+        cluster.server.apply(Kind::Workload(WorkloadKind::Job), "blue", "train", train);
+        cluster.create("b", pod(8));
+        assert!(cluster.run().is_empty());
+        ten_minutes_pass(&mut cluster);
+        cluster.pass(50 * MINUTE_MS - 1_000);
+        cluster.end("a", "Succeeded");
+        assert_eq!(cluster.run(), ["b"]);
+        let expected_ms = Some(50 * MINUTE_MS);
+        let exact =
+            ForecastEnd { p50_ms: expected_ms, p90_ms: expected_ms, actual_ms: 50 * MINUTE_MS };
+        assert_eq!(ended(&mut cluster), [exact], "{limited}");
+    }
 }

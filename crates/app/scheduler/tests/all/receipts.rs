@@ -1,6 +1,8 @@
 //! What preemption cost a job is remembered by the object that makes its pods: across pods, and
 //! across leaders.
 
+use dovetail_cluster::world::Account;
+use dovetail_control::announce::Note;
 use dovetail_control::schedule::News;
 use dovetail_objects::{Kind, WorkloadKind};
 use dovetail_order::Turns;
@@ -176,6 +178,39 @@ fn a_job_with_checkpoints_loses_little_and_is_soon_preempted_again() {
         cluster.pass(2 * MINUTE_MS);
         cluster.run();
         assert_eq!(cluster.evict(), ["train-y"], "{reported:?}");
+    }
+}
+
+/// A job that was preempted again and again is told when it saves its progress much too seldom for
+/// that.
+#[test]
+fn a_job_that_saves_too_seldom_for_its_preemptions_gets_advice() {
+    for (interval, advised) in [("4h", true), ("15m", false)] {
+        let declared = [
+            ("dovetail.dev/checkpoint-interval", interval),
+            ("dovetail.dev/checkpoint-cost", "20s"),
+        ];
+        let mut cluster = preempted_once_as(&declared, None);
+        let (said, _) = receipts(&mut cluster);
+        write(&mut cluster, &Receipt { preemptions: 2, ..said[0].1 });
+        let mut next = next_leader(&mut cluster);
+        next.pass(24 * HOUR_MS);
+        assert_eq!(evicted_again(&mut next), ["train-y"]);
+        let advice = next.scheduler.news().into_iter().find_map(|news| match news {
+            News::IntervalFarOff { account, advice } => Some((account.name, advice)),
+            _ => None,
+        });
+        assert_eq!(advice.is_some(), advised, "{interval}: {advice:?}");
+        let Some((job, advice)) = advice else { continue };
+        // One hour before the first preemption, 25 before the last: three in 26 hours.
+        let between_ms = (26 * HOUR_MS) / 3;
+        assert_eq!((&*job, advice.between_ms), ("train", between_ms));
+        assert!((17..20).contains(&(advice.best_ms / MINUTE_MS)), "{advice:?}");
+        let account =
+            Account { kind: JOB, namespace: "blue".into(), name: "train".into(), uid: "u".into() };
+        let note = Note::interval_far_off(&account, &advice, 0);
+        let text = "The job is preempted about every 8.7 h of its running time. With a checkpoint every 4 h";
+        assert!(note.text.starts_with(text), "{}", note.text);
     }
 }
 

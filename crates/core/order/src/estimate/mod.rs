@@ -144,19 +144,24 @@ impl RunTimes {
     }
 
     /// What is expected of a job from now on: what it brings; corrected, if it states a run time;
-    /// learned, if it brings nothing. A job that is described again keeps what was expected
-    /// `before`, unless it states something else.
+    /// learned, if it brings nothing; never more than its time limit. A job that is described again
+    /// keeps what was expected `before`, unless it states something else.
     pub fn expected(&self, job: &Job, before: Option<&Job>) -> Option<Estimate> {
         if !self.learns() {
-            return job.estimate;
+            return job.profile.within_limit(job.estimate);
         }
-        let before = before.filter(|before| before.profile.stated_ms == job.profile.stated_ms);
+        let said = |of: &Job| (of.profile.stated_ms, of.profile.limit_ms);
+        let before = before.filter(|before| said(before) == said(job));
         let before = before.and_then(|before| before.estimate);
-        match (job.profile.stated_ms, job.estimate) {
+        // A limit holds the place of what is not learned yet.
+        let is_said = |estimate: &Estimate| estimate.source != EstimateSource::Limit;
+        let before = before.filter(is_said);
+        let expected = match (job.profile.stated_ms, job.estimate.filter(is_said)) {
             (None, Some(brought)) => Some(brought),
             (None, None) => before.or_else(|| self.estimate(job)),
             (Some(stated_ms), _) => before.or_else(|| Some(self.ratios(job).corrected(stated_ms))),
-        }
+        };
+        job.profile.within_limit(expected)
     }
 
     /// The estimate of a job that brings none; `None` where nothing is learned.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dovetail_model::job::EstimateSource;
-use dovetail_model::{Job, JobId, RunProfile};
+use dovetail_model::{Estimate, Job, JobId, RunProfile};
 
 use super::{EstimatesConfig, RunTimes, raised_ms};
 
@@ -125,4 +125,40 @@ fn what_outlives_its_expected_end_is_expected_to_end_later() {
     let raised = raised_ms(&learned, &job("a", 9), 300 * SECOND_MS);
     // Of those that get to 300 s, half end by 350 s.
     assert!((300_001..=430_000).contains(&raised), "{raised}");
+}
+
+#[test]
+fn a_time_limit_bounds_what_is_expected_and_stands_in_for_what_is_not_learned() {
+    let minutes = |minutes: u64| minutes * 60 * SECOND_MS;
+    let limited = |limit: Option<u64>| {
+        let mut job = job("a", 9);
+        job.profile.limit_ms = limit;
+        job
+    };
+    let times = |estimate: Option<Estimate>| {
+        estimate.map(|Estimate { p50_ms, p90_ms, source }| (p50_ms, p90_ms, source))
+    };
+    let config = EstimatesConfig { learn: true, only_learned: true };
+    let nothing = RunTimes::new(config, None);
+    assert_eq!(nothing.expected(&limited(None), None), None);
+    let at_limit =
+        Estimate { p50_ms: minutes(90), p90_ms: minutes(90), source: EstimateSource::Limit };
+    assert_eq!(nothing.expected(&limited(Some(minutes(90))), None), Some(at_limit));
+    // Runs of an hour: a limit beyond them says nothing, one below them cuts them off.
+    let mut learned = RunTimes::new(config, None);
+    (0..100).for_each(|number| learned.observe(&job("a", number), minutes(60), true));
+    learned.publish(0, std::iter::empty());
+    let of_learned = times(learned.expected(&limited(None), None));
+    assert_eq!(of_learned.map(|(.., source)| source), Some(EstimateSource::History));
+    assert_eq!(times(learned.expected(&limited(Some(minutes(24 * 60))), None)), of_learned);
+    let cut = learned.expected(&limited(Some(minutes(10))), None);
+    assert_eq!(times(cut), Some((minutes(10), minutes(10), EstimateSource::History)));
+    // What stood in for it gives way once something is learned.
+    let before = Job { estimate: Some(at_limit), ..limited(Some(minutes(90))) };
+    let after = learned.expected(&limited(Some(minutes(90))), Some(&before));
+    assert_eq!(after.map(|estimate| estimate.source), Some(EstimateSource::History));
+    // A run that outlives what was expected is raised to the limit at most.
+    let raised = |limit| raised_ms(&learned, &limited(limit), minutes(80));
+    assert!(raised(None) > minutes(81), "{}", raised(None));
+    assert_eq!(raised(Some(minutes(81))), minutes(81));
 }

@@ -43,8 +43,11 @@ impl<'w> Chances<'w> {
     /// How long a job runs in all that is shorter than a share of the others which got as far as it
     /// did; `None` is unknown.
     pub(super) fn run_ms(&self, job: JobId, share: f64) -> Option<u64> {
-        let (_, done_ms, chance) = self.of.get(&job)?;
-        Some(chance.run_ms(share, *done_ms))
+        let (job, done_ms, chance) = self.of.get(&job)?;
+        let run_ms = chance.run_ms(share, *done_ms);
+        // One that outlives its limit is about to be ended.
+        let limit_ms = job.profile.limit_ms.map(|ms| ms.max(done_ms.saturating_add(1)));
+        Some(limit_ms.map_or(run_ms, |limit_ms| run_ms.min(limit_ms)))
     }
 }
 

@@ -88,6 +88,9 @@ impl Announcing {
                 let of = StatusOf::receipt(account);
                 self.statuses.wants(of, wanted_receipt(account, receipt), now_ms);
             }
+            News::IntervalFarOff { account, advice } => {
+                self.book.note(Note::interval_far_off(account, advice, now_ms));
+            }
             News::NoReceipt { .. }
             | News::NotBound(_)
             | News::WouldBind { .. }

@@ -22,8 +22,11 @@ pub(crate) use written::judge;
 pub use written::{Report, Written};
 
 use dovetail_cluster::world::{Account, PodKey};
-use dovetail_model::PreemptReason;
+use dovetail_model::{IntervalAdvice, PreemptReason};
 use dovetail_objects::Kind;
+use dovetail_objects::labels::CHECKPOINT_INTERVAL;
+use dovetail_units::amount::percent;
+use dovetail_units::duration::duration;
 use serde_json::Value;
 
 use crate::status::Waiting;
@@ -255,6 +258,22 @@ impl Note {
         let text = format!("{problem}: the annotation is ignored");
         let (kind, is_warning, tag) = (Kind::Pod, true, problem.to_owned());
         Self { kind, about, is_warning, reason, action, text, at_ms, tag }
+    }
+
+    /// A job declares an interval between checkpoints that loses much more than another one would.
+    pub fn interval_far_off(of: &Account, advice: &IntervalAdvice, at_ms: u64) -> Self {
+        let Account { kind, namespace, name, uid } = of.clone();
+        let IntervalAdvice { declared_ms, best_ms, between_ms, lost_declared, lost_best } = *advice;
+        let [declared, best, between] = [declared_ms, best_ms, between_ms].map(duration);
+        let [lost, least] = [lost_declared, lost_best].map(percent);
+        let text = format!(
+            "The job is preempted about every {between} of its running time. With a checkpoint every \
+             {declared} it loses about {lost} of that time, with one every {best} about {least} \
+             (Daly 2006): change the interval and annotation {CHECKPOINT_INTERVAL}"
+        );
+        let (reason, action) = ("CheckpointIntervalFarOff", "Preempting");
+        let (about, tag) = (PodKey { namespace, name, uid }, best);
+        Self { kind, about, is_warning: false, reason, action, text, at_ms, tag }
     }
 
     /// What describes pods that start together contradicts them or itself: none of them is placed.

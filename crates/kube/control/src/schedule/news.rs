@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dovetail_cluster::world::{self, Account, PodKey};
-use dovetail_model::{JobId, PendingReason, PreemptReason, PreemptionCost};
+use dovetail_model::{IntervalAdvice, JobId, PendingReason, PreemptReason, PreemptionCost};
 use dovetail_plan::engine::EngineError;
 use dovetail_translate::Receipt;
 
@@ -56,6 +56,8 @@ pub enum News {
     },
     /// A pod was evicted, and its object is to say what that cost it so far.
     Receipt { account: Box<Account>, receipt: Receipt },
+    /// A job was preempted again, and saves its progress much too seldom or too often for that.
+    IntervalFarOff { account: Box<Account>, advice: IntervalAdvice },
     /// A pod was evicted, and there is no object that dovetail reads which could say so.
     NoReceipt { pod: PodKey },
     /// The server refuses to evict a pod, or does not answer.

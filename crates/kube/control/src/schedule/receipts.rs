@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use dovetail_cluster::world::{Account, PodKey, RememberedBy, RunName};
-use dovetail_model::JobId;
+use dovetail_model::{InterruptionCost, JobId};
 use dovetail_translate::Receipt;
 
 use super::known::Known;
@@ -21,6 +21,9 @@ pub(super) struct VictimUse {
     ran_ms: u64,
     unsaved_ms: u64,
     ordered_ms: u64,
+    /// What its job declares, and how many milli-GPU that holds.
+    declared: InterruptionCost,
+    job_gpu_milli: u64,
 }
 
 impl VictimUse {
@@ -39,6 +42,8 @@ impl VictimUse {
             ran_ms: now_ms.saturating_sub(start_ms),
             unsaved_ms: job.map_or(0, |job| job.attempt_at(now_ms).unsaved_ms),
             ordered_ms: now_ms,
+            declared: job.map(|job| job.interruption).unwrap_or_default(),
+            job_gpu_milli: job.map_or(0, |job| job.min_gpu_milli().max(0).unsigned_abs()),
         }
     }
 }
@@ -73,7 +78,15 @@ impl Counted {
             last_ms: known.now_ms,
             first_ms: used.submitted_ms,
         };
-        say(&used.by, one, known);
+        let receipt = say(&used.by, one, known);
+        if let (true, Some(receipt), Some(account)) = (is_first, receipt, account) {
+            let earlier = receipt.attained_gpu_milli_ms.saturating_sub(one.attained_gpu_milli_ms);
+            let earlier_ms = earlier / used.job_gpu_milli.max(1);
+            let ran_ms = earlier_ms.saturating_add(used.ran_ms).saturating_add(since_ms);
+            let advice = used.declared.interval_advice(ran_ms, receipt.preemptions);
+            let account = Box::new(account.clone());
+            known.news.extend(advice.map(|advice| News::IntervalFarOff { account, advice }));
+        }
         account.is_some()
     }
 }
@@ -86,9 +99,10 @@ pub(super) fn inherit(job: JobId, known: &mut Known) {
     }
 }
 
-fn say(by: &RememberedBy, one: Receipt, known: &mut Known) {
-    let receipt = known.world.note_preempted(by, one);
-    if let (Some(receipt), Some(account)) = (receipt, &by.account) {
-        known.news.push(News::Receipt { account: Box::new(account.clone()), receipt });
-    }
+/// All of what the object is to say, if that is more than it says.
+fn say(by: &RememberedBy, one: Receipt, known: &mut Known) -> Option<Receipt> {
+    let receipt = known.world.note_preempted(by, one)?;
+    let account = Box::new(by.account.clone()?);
+    known.news.push(News::Receipt { account, receipt });
+    Some(receipt)
 }

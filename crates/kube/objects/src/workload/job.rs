@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::pods_made::{PodsMade, Unread};
-use super::{Workload, WorkloadRole};
+use super::{Workload, WorkloadRole, deadline_s};
 use crate::json::nullable;
 use crate::meta::Meta;
 
@@ -27,6 +27,7 @@ pub struct JobSpec<T> {
     completion_mode: Box<str>,
     #[serde(deserialize_with = "nullable")]
     suspend: bool,
+    active_deadline_seconds: Option<i64>,
     #[serde(deserialize_with = "nullable")]
     template: T,
 }
@@ -80,6 +81,7 @@ impl From<JobJson> for Workload {
             apart: apart.unwrap_or_default(),
             suspended: spec.suspend,
             is_of_one_pod: spec.is_of_one_pod(),
+            active_deadline_s: deadline_s(spec.active_deadline_seconds),
             ..Self::default()
         }
     }

@@ -99,6 +99,8 @@ impl From<JobSetJson> for Workload {
             in_stages: follow || has_leaders,
             suspended: spec.suspend,
             is_of_one_pod: false,
+            // Its Jobs say it.
+            active_deadline_s: None,
             meta: metadata,
             min: None,
             apart: Box::default(),

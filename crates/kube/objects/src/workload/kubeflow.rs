@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::pods_made::{PodsMade, Unread};
-use super::{Workload, WorkloadRole};
+use super::{Workload, WorkloadRole, deadline_s};
 use crate::json::nullable;
 use crate::meta::Meta;
 
@@ -70,6 +70,7 @@ struct RunPolicyJson {
     scheduling_policy: SchedulingPolicyJson,
     #[serde(deserialize_with = "nullable")]
     suspend: bool,
+    active_deadline_seconds: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -116,6 +117,7 @@ impl From<JobJson> for Workload {
             in_stages: &*spec.launcher_creation_policy == "WaitForWorkersReady",
             suspended: run_policy.suspend,
             is_of_one_pod: false,
+            active_deadline_s: deadline_s(run_policy.active_deadline_seconds),
             meta: metadata,
             apart: Box::default(),
         }

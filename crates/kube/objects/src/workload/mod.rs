@@ -41,6 +41,8 @@ pub struct Workload {
     pub suspended: bool,
     /// Whether it makes one pod, and another one only in place of that.
     pub is_of_one_pod: bool,
+    /// After how many seconds it is ended.
+    pub active_deadline_s: Option<u32>,
 }
 
 /// One kind of pods of a workload.
@@ -59,6 +61,11 @@ impl WorkloadRole {
     fn fixed(name: &str, pods: u32) -> Self {
         Self { name: name.into(), pods, min: pods }
     }
+}
+
+/// Seconds until something is ended. The API server takes no negative ones.
+pub(crate) fn deadline_s(seconds: Option<i64>) -> Option<u32> {
+    seconds.map(|seconds| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
 }
 
 /// Reads one workload from its JSON.

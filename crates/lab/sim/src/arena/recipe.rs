@@ -180,7 +180,8 @@ impl Recipe {
         }
     }
 
-    fn traces(&self) -> Vec<Outside> {
+    /// The outside traces that it needs.
+    pub fn traces(&self) -> Vec<Outside> {
         let pods = |list: &str| Outside::Pods(list.to_owned());
         match self {
             Self::Arrivals(recipe) => std::iter::once(Outside::Nodes)

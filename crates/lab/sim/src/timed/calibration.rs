@@ -98,6 +98,7 @@ impl Calibrations {
         };
         let name = |source: EstimateSource| match source {
             EstimateSource::User => "given",
+            EstimateSource::Limit => "limit",
             EstimateSource::History => "learned",
             EstimateSource::Default => "default",
         };

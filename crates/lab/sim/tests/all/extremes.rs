@@ -60,17 +60,17 @@ const JOBS: [File; 4] = [
     (
         "job_id,submit_ms,duration_ms,estimate_ms,start_ms,pod_count,cpu_milli,memory_bytes,\
          gpu_count,gpu_milli,gpu_models,user,queue,model,service_class,priority,deadline_ms,\
-         outcome,cut",
+         outcome,cut,checkpoint_interval_ms,checkpoint_cost_ms,restart_cost_ms",
         &[
-            "a,0,60000,50000,5,1,1000,1000,1,1000,,u,q,m,s,0,90000,completed,",
-            "b,9,60000,50000,10,2,1000,1000,1,500,T4,u,q,m,s,5,90000,completed,",
-            "c,9,60000,,,1,1000,1000,0,0,,,,,,0,,unknown,end",
+            "a,0,60000,50000,5,1,1000,1000,1,1000,,u,q,m,s,0,90000,completed,,10000,500,3000",
+            "b,9,60000,50000,10,2,1000,1000,1,500,T4,u,q,m,s,5,90000,completed,,,,",
+            "c,9,60000,,,1,1000,1000,0,0,,,,,,0,,unknown,end,,,",
         ],
     ),
     (
         "job_id,submit_s,duration_s,num_gpu,gpu_milli,nodes,queue,user,model,deadline_s,\
-         estimate_s,priority,status",
-        &["a,0,60,1,,1,q,u,m,90,50,0,pass", "b,1.5,60,8,,4,q,u,m,90,50,3,pass"],
+         estimate_s,priority,status,checkpoint_interval_s,checkpoint_cost_s,restart_cost_s",
+        &["a,0,60,1,,1,q,u,m,90,50,0,pass,10,0.5,3", "b,1.5,60,8,,4,q,u,m,90,50,3,pass,,,"],
     ),
     (
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,\

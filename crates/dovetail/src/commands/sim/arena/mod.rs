@@ -82,9 +82,12 @@ fn folder(text: &str) -> Result<PathBuf, Infallible> {
 pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     let output = app.output("sim arena")?;
     let folder = flags.traces.as_deref().filter(|folder| !folder.as_os_str().is_empty());
-    let traces = Traces::read(app, folder)?;
+    // Flags that are wrong are told before files are read.
+    let wanted = flags.wanted()?;
+    first_seed(app)?;
+    let traces = Traces::read(app, folder, &wanted)?;
     if flags.list {
-        let listed = RegimesDocument::of(&flags.wanted()?, &traces.data);
+        let listed = RegimesDocument::of(&wanted, &traces.data);
         return match output {
             Output::Json => app.print_json(&listed),
             Output::Html => {
@@ -94,7 +97,7 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
             _ => app.print(&listed.text()),
         };
     }
-    let (plan, left_out) = flags.plan(app, &traces)?;
+    let (plan, left_out) = flags.plan(app, wanted, &traces)?;
     tell(app, &plan, &left_out);
     let runs = run_all(app, &plan, &traces, flags)?;
     let verdicts: Vec<Verdict> =
@@ -189,11 +192,8 @@ fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Resul
 
 impl ArenaFlags {
     /// What is to be run, and the regimes that are left out because their data is not there.
-    fn plan(&self, app: &App, traces: &Traces) -> Result<(Plan, LeftOut)> {
-        refuse_twice("--policies", self.policies.iter().map(String::as_str))?;
-        refuse_twice("--regimes", self.regimes.iter().map(String::as_str))?;
+    fn plan(&self, app: &App, mut wanted: Vec<Regime>, traces: &Traces) -> Result<(Plan, LeftOut)> {
         let mut left_out = LeftOut::new();
-        let mut wanted = self.wanted()?;
         wanted.retain(|regime| {
             let lacks = regime.recipe.lacks(&traces.data);
             let runs = lacks.is_none();
@@ -211,12 +211,7 @@ impl ArenaFlags {
         }
         let default = if self.quick { QUICK_SEEDS } else { SEEDS };
         let seeds = self.seeds.unwrap_or(default);
-        let first_seed = app.settings.seed.value;
-        if first_seed > MAX_FIRST_SEED {
-            let text =
-                format!("--seed {first_seed}: must be at most {MAX_FIRST_SEED} for the arena");
-            return Err(UsageError(text).into());
-        }
+        let first_seed = first_seed(app)?;
         let plan = Plan {
             regimes: wanted,
             policies: self.policies(),
@@ -229,6 +224,8 @@ impl ArenaFlags {
     /// Regimes by name, family or beginning of the name; of the quick subset, if it is asked for,
     /// but for what is named in full.
     fn wanted(&self) -> Result<Vec<Regime>> {
+        refuse_twice("--policies", self.policies.iter().map(String::as_str))?;
+        refuse_twice("--regimes", self.regimes.iter().map(String::as_str))?;
         let all = arena::regimes();
         for name in &self.regimes {
             let mut of_name = all.iter().filter(|regime| is_of(&all, regime, name)).peekable();
@@ -258,6 +255,15 @@ impl ArenaFlags {
         let names = POLICIES.iter().map(|(name, _)| *name).filter(|name| *name != LEFT_OUT);
         names.map(str::to_owned).collect()
     }
+}
+
+fn first_seed(app: &App) -> Result<u64> {
+    let first_seed = app.settings.seed.value;
+    if first_seed > MAX_FIRST_SEED {
+        let text = format!("--seed {first_seed}: must be at most {MAX_FIRST_SEED} for the arena");
+        return Err(UsageError(text).into());
+    }
+    Ok(first_seed)
 }
 
 /// Whether a regime is meant by a name: its own, that of its family, or, where no family is called

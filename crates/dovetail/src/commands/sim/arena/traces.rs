@@ -1,13 +1,13 @@
 //! Outside traces of the arena, from a folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use dovetail_console::app::App;
 use dovetail_settings::errors::BadInput;
-use dovetail_sim::arena::{ArenaData, ArenaError, DataError, OPENB_LISTS, Outside};
-use dovetail_trace::{ReadOptions, Trace, TraceJob, read_cluster, read_trace};
+use dovetail_sim::arena::{ArenaData, ArenaError, DataError, OPENB_LISTS, Outside, Regime};
+use dovetail_trace::{ReadOptions, Trace, read_cluster, read_trace};
 use sha2::{Digest, Sha256};
 
 use dovetail_replays::timed_replay::hexadecimal;
@@ -24,8 +24,8 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Reads what the folder has; without a folder there is nothing.
-    pub(crate) fn read(app: &App, folder: Option<&Path>) -> Result<Self> {
+    /// Reads what these regimes need of what the folder has; without a folder there is nothing.
+    pub(crate) fn read(app: &App, folder: Option<&Path>, regimes: &[Regime]) -> Result<Self> {
         let mut traces = Self {
             data: ArenaData::default(),
             fingerprint: "none".to_owned(),
@@ -40,40 +40,41 @@ impl Traces {
         }
         std::fs::read_dir(&traces.folder)
             .with_context(|| format!("--traces {}", traces.folder.display()))?;
-        traces.data.philly = traces.timed_jobs(Outside::Philly)?;
-        traces.data.itp = traces.timed_jobs(Outside::Itp)?;
-        let nodes = traces.folder.join(Outside::Nodes.file());
-        if nodes.exists() {
-            traces.data.openb_nodes = read_cluster(&nodes, &ReadOptions::default())?.nodes;
-        }
-        for list in OPENB_LISTS {
-            let pods = traces.jobs(Outside::Pods(list.to_owned()), Ok)?;
-            if !pods.is_empty() {
-                traces.data.openb_pods.insert(list.to_owned(), pods);
+        let needed: BTreeSet<Outside> =
+            regimes.iter().flat_map(|regime| regime.recipe.traces()).collect();
+        for outside in needed {
+            let path = traces.folder.join(outside.file());
+            if path.exists() {
+                traces.take(outside, &path)?;
             }
         }
-        traces.fingerprint = fingerprint(&traces.data)?;
+        traces.fingerprint = fingerprint(&traces.folder)?;
         Ok(traces)
     }
 
-    fn timed_jobs(&mut self, outside: Outside) -> Result<Vec<TraceJob>> {
-        self.jobs(outside, |trace| Ok(trace.with_run_times(false, "the arena")?))
-    }
-
-    /// The jobs of a file, if it is there.
-    fn jobs(
-        &mut self,
-        outside: Outside,
-        checked: impl Fn(Trace) -> Result<Trace>,
-    ) -> Result<Vec<TraceJob>> {
-        let path = self.folder.join(outside.file());
-        if !path.exists() {
-            return Ok(Vec::new());
+    /// Reads a file that is there.
+    fn take(&mut self, outside: Outside, path: &Path) -> Result<()> {
+        let options = ReadOptions::default();
+        if outside == Outside::Nodes {
+            self.data.openb_nodes = read_cluster(path, &options)?.nodes;
+            return Ok(());
         }
-        let mut trace = checked(read_trace(&path, &ReadOptions::default())?)?;
+        let mut trace = read_trace(path, &options)?;
+        if matches!(outside, Outside::Philly | Outside::Itp) {
+            trace = trace.with_run_times(false, "the arena")?;
+        }
         let jobs = std::mem::take(&mut trace.jobs);
+        match &outside {
+            Outside::Philly => self.data.philly = jobs,
+            Outside::Itp => self.data.itp = jobs,
+            Outside::Pods(_) if jobs.is_empty() => {}
+            Outside::Pods(list) => {
+                self.data.openb_pods.insert(list.clone(), jobs);
+            }
+            Outside::Nodes => {}
+        }
         self.places.insert(outside, trace);
-        Ok(jobs)
+        Ok(())
     }
 
     /// What a world of a regime could not be made of, with its place.
@@ -94,8 +95,19 @@ impl Traces {
     }
 }
 
-/// A hash over everything that was read.
-fn fingerprint(data: &ArenaData) -> Result<String> {
-    let text = serde_json::to_vec(&(&data.openb_nodes, &data.openb_pods, &data.philly, &data.itp))?;
-    Ok(hexadecimal(&Sha256::digest(text)[..8]))
+/// A hash over all files of the folder that any regime reads: a comparison of some regimes is
+/// resumed with others.
+fn fingerprint(folder: &Path) -> Result<String> {
+    let lists = OPENB_LISTS.map(|list| Outside::Pods(list.to_owned()));
+    let mut digest = Sha256::new();
+    for outside in [Outside::Nodes, Outside::Philly, Outside::Itp].into_iter().chain(lists) {
+        let path = folder.join(outside.file());
+        if path.exists() {
+            let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+            digest.update(outside.file());
+            digest.update(bytes.len().to_le_bytes());
+            digest.update(bytes);
+        }
+    }
+    Ok(hexadecimal(&digest.finalize()[..8]))
 }

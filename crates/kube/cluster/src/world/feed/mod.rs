@@ -184,7 +184,8 @@ impl Feed {
         preemption.is_protected |= objects.is_exempt(slot) || replaces_another(objects, slot, id);
         preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
         let (queue, kept_room) = (objects.queue_of(slot), self.rooms.for_pod(gang, slot));
-        let said = Said::of([&**pod]);
+        let said = Said::of([&**pod], &objects.settings.rules);
+        let said = said.within(objects.descriptions.time_limit_ms(pod));
         let job = Job { preemption, kept_room, ..said.told(job) };
         remember(objects, slot, Job { priority: pod.priority, queue, ..job })
     }
@@ -234,7 +235,8 @@ impl Feed {
         let priority = entry.map_or(0, |entry| entry.pod.priority);
         let all = || pods.values().map(|slot| &*objects.pods.get(*slot).pod);
         let mut preemption = preemption_rules(all());
-        let said = Said::of(all());
+        let said = Said::of(all(), &objects.settings.rules);
+        let said = said.within(objects.descriptions.shortest_limit_ms(all()));
         preemption.is_protected |= pods.values().any(|slot| objects.is_exempt(*slot));
         let submit_ms = all().map(|pod| pod.meta.created_ms).min().unwrap_or(start_ms);
         let job = Job::single(id, &name.unwrap_or_default(), submit_ms, Arc::default());

@@ -67,7 +67,9 @@ pub(super) fn describe(
     let submit_ms = pods.clone().map(|pod| pod.meta.created_ms).min().unwrap_or(0);
     let mut preemption = preemption_rules(pods.clone().map(|pod| &**pod));
     preemption.never_preempts |= objects.exempt.preemptors.contains(&id);
-    let said = Said::of(pods.clone().map(|pod| &**pod));
+    let all = pods.clone().map(|pod| &**pod);
+    let said = Said::of(all.clone(), &objects.settings.rules);
+    let said = said.within(objects.descriptions.shortest_limit_ms(all));
     let priority = pods.map(|pod| pod.priority).next().unwrap_or(0);
     // What is missing follows those that are placed by conditions of its own.
     let required = terms.topology.required.clone().filter(|_| roll.placed.is_empty());

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use dovetail_objects::{Kind, Labels, Meta, Pod, PodGroup, Workload, WorkloadKind};
 
 use super::listing::Key;
-use dovetail_translate::NotYet;
 use dovetail_translate::gang::{
     Described, GangName, JOB_NAME, Source, TERMS_OF_GANGS, check_apart, made_by,
 };
+use dovetail_translate::{NotYet, time_limit_ms};
 
 /// Objects by namespace and name.
 type ByNamespace<T> = BTreeMap<Box<str>, BTreeMap<Box<str>, T>>;
@@ -97,6 +97,20 @@ impl Descriptions {
         })
     }
 
+    /// After how long a pod is ended, by itself or by any of the workloads that made it.
+    pub(crate) fn time_limit_ms(&self, pod: &Pod) -> Option<u64> {
+        let namespace = &pod.meta.namespace;
+        let makers = made_by(pod).filter_map(|(kind, name)| self.workload(kind, namespace, name));
+        let of_makers = makers.filter_map(limit_ms).min();
+        let own = time_limit_ms(&pod.meta, pod.active_deadline_s);
+        own.into_iter().chain(of_makers).min()
+    }
+
+    /// The shortest time limit of pods.
+    pub(crate) fn shortest_limit_ms<'p>(&self, pods: impl Iterator<Item = &'p Pod>) -> Option<u64> {
+        pods.filter_map(|pod| self.time_limit_ms(pod)).min()
+    }
+
     /// Name, identity and annotations of a group or a workload.
     pub(crate) fn meta(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Meta> {
         match kind {
@@ -131,7 +145,7 @@ impl Descriptions {
         let before = self.workload(kind, &namespace, &name);
         let noted = WorkloadNoted {
             is_turned: before.is_some_and(|before| before.suspended) != workload.suspended,
-            concerns_others: apart_terms(before) != apart_terms(Some(&workload)),
+            concerns_others: of_others(before) != of_others(Some(&workload)),
         };
         let of_kind = self.workloads.entry(kind).or_default();
         of_kind.entry(namespace).or_default().insert(name, workload);
@@ -148,7 +162,7 @@ impl Descriptions {
         let before = self.workload(kind, namespace, name);
         let noted = WorkloadNoted {
             is_turned: before.is_some_and(|before| before.suspended),
-            concerns_others: apart_terms(before).is_some(),
+            concerns_others: of_others(before) != of_others(None),
         };
         if let Some(of_kind) = self.workloads.get_mut(&kind)
             && let Some(of_namespace) = of_kind.get_mut(namespace)
@@ -201,7 +215,16 @@ pub(crate) fn job_of(pod: &Pod) -> Option<&str> {
     pod.meta.labels.get(JOB_NAME)
 }
 
-/// What a workload says about pods that are in no gang of it; `None` if nothing.
+fn limit_ms(workload: &Workload) -> Option<u64> {
+    time_limit_ms(&workload.meta, workload.active_deadline_s)
+}
+
+/// What a workload says about pods that are in no gang of it.
+fn of_others(workload: Option<&Workload>) -> (Option<[Option<&str>; 4]>, Option<u64>) {
+    (apart_terms(workload), workload.and_then(limit_ms))
+}
+
+/// How a workload says that such pods start together; `None` if it does not.
 fn apart_terms(workload: Option<&Workload>) -> Option<[Option<&str>; 4]> {
     let workload = workload?;
     let [min, max, required] = TERMS_OF_GANGS.map(|name| workload.meta.annotations.get(name));
