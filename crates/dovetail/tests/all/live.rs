@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 use crate::cost_prices::own_rates;
 use crate::program::Folder;
 
+/// What is told of a bind that the server refuses.
+const REFUSED: &str =
+    "the API server refuses to bind the pod to node n0 (422): a policy; dovetail retries";
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a kubeconfig of the server.
@@ -127,11 +131,9 @@ fn why_says_what_kept_a_pod_that_fits_from_starting() {
         pod
     };
     let api = cluster(&[pod("single", 1), member("one"), member("two"), pod("free", 1)]);
-    let message =
-        "the API server refuses to bind the pod to node n0 (422): a policy; dovetail retries";
     for name in ["single", "two"] {
         let condition = json!({"type": "PodScheduled", "status": "False",
-            "reason": "SchedulerError", "message": message});
+            "reason": "SchedulerError", "message": REFUSED});
         let status = json!({"status": {"conditions": [condition]}});
         api.merge("pods", "team", name, "status", &status).expect("a condition");
     }
@@ -141,7 +143,7 @@ fn why_says_what_kept_a_pod_that_fits_from_starting() {
         [&why["state"], &why["message"]].map(|text| text.as_str().unwrap_or_default().to_owned())
     };
     let of = |which: &str| {
-        ["not_started".to_owned(), format!("it fits, but {which} could not start: {message}")]
+        ["not_started".to_owned(), format!("it fits, but {which} could not start: {REFUSED}")]
     };
     assert_eq!(why("single"), of("it"));
     assert_eq!(why("two"), of("it"));
@@ -475,12 +477,10 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
     };
     let api = cluster(&[member("one"), member("two"), pod("refused", 1), pod("new", 1)]);
     let room = "room is reserved for it on n0 until claim c of its gang has its volume";
-    let refused =
-        "the API server refuses to bind the pod to node n0 (422): a policy; dovetail retries";
     let said = [
         ("one", "WaitingForVolumes", room),
         ("two", "WaitingForVolumes", room),
-        ("refused", "SchedulerError", refused),
+        ("refused", "SchedulerError", REFUSED),
     ];
     for (name, reason, message) in said {
         let condition = json!({"type": "PodScheduled", "status": "False", "reason": reason,
@@ -494,7 +494,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
         {"name": "gang team/train", "queue": "default", "pods": 2, "reason": "WaitingForVolumes",
             "message": room},
         {"name": "team/refused", "queue": "default", "pods": 1, "reason": "SchedulerError",
-            "message": refused},
+            "message": REFUSED},
     ]);
     assert_eq!(all["not_in_line"], expected);
     let why = folder.json("why two --kubeconfig kubeconfig");
@@ -619,9 +619,7 @@ fn a_scheduler_without_the_right_to_its_lease_says_so_once_and_is_not_ready() {
     let mut command = folder.command("scheduler --kubeconfig kubeconfig --listen 127.0.0.1:0");
     let mut scheduler = Running::start(&mut command);
     let (address, mut rest) = scheduler.listening();
-    let advice = "grant the user the verbs get, create and update on leases of coordination.k8s.io \
-         in namespace \
-                  kube-system";
+    let advice = "get, create and update on leases of coordination.k8s.io in namespace kube-system";
     let is_told = |text: String| text.starts_with("HTTP/1.1 503") && text.contains(advice);
     until(|| http(&address, "GET", "/readyz", "").is_ok_and(is_told));
     until(|| api.faults().len() >= 3);
@@ -645,8 +643,7 @@ fn a_scheduler_that_may_not_list_kinds_names_them_in_one_warning() {
     let mut log = scheduler.log();
     let mut lines = log.by_ref().lines().map_while(Result::ok);
     let warning = lines.find(|line| line.contains("WARN")).expect("a warning");
-    let kinds = "the user may not list and watch nodes, pods, storageclasses.storage.k8s.io: grant \
-         this permission";
+    let kinds = "the user may not list and watch nodes, pods, storageclasses.storage.k8s.io: grant";
     assert!(warning.contains(kinds), "{warning}");
     assert!(!warning.contains("ApiError") && !warning.contains("Status {"), "{warning}");
     scheduler.stop();

@@ -99,3 +99,8 @@ impl JsonSchema for Amount {
 pub(super) fn units<'de, D: Deserializer<'de>>(input: D) -> Result<Option<i64>, D::Error> {
     Ok(Option::<Amount>::deserialize(input)?.map(|amount| amount.0.to_units()))
 }
+
+/// Seconds until something is ended. The API server takes no negative ones.
+pub(crate) fn deadline_s(seconds: Option<i64>) -> Option<u32> {
+    seconds.map(|seconds| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
+}

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::affinity::{AffinityJson, SpreadJson, TolerationJson};
 use super::images::full_name;
-use super::json::{nullable, time_ms};
+use super::json::{deadline_s, nullable, time_ms};
 use super::label_set::Labels;
 use super::meta::{MIRROR_ANNOTATION, Meta};
 use super::pod::{Feature, HostPort, Phase, Pod, PodClaim, Unscheduled};
@@ -14,7 +14,6 @@ use super::pod_extended::{ExtendedClaimStatus, extended_containers};
 use super::pod_preemption::{DISRUPTION_TARGET, NOT_STOPPED, PodPreemption, reason_of};
 use super::pod_volume::PodVolumeJson;
 use super::requests::{Amounts, effective, in_force};
-use super::workload::deadline_s;
 
 /// Kubernetes' default of `terminationGracePeriodSeconds`.
 const DEFAULT_GRACE_S: i64 = 30;

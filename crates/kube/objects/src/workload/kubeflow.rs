@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::pods_made::{PodsMade, Unread};
-use super::{Workload, WorkloadRole, deadline_s};
-use crate::json::nullable;
+use super::{Workload, WorkloadRole};
+use crate::json::{deadline_s, nullable};
 use crate::meta::Meta;
 
 #[derive(Default, Deserialize)]

@@ -63,11 +63,6 @@ impl WorkloadRole {
     }
 }
 
-/// Seconds until something is ended. The API server takes no negative ones.
-pub(crate) fn deadline_s(seconds: Option<i64>) -> Option<u32> {
-    seconds.map(|seconds| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
-}
-
 /// Reads one workload from its JSON.
 pub(super) fn read(kind: WorkloadKind, json: &[u8]) -> Result<Workload, Box<Strange>> {
     let name = kind.name();
