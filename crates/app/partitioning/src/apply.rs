@@ -9,6 +9,8 @@ mod latency;
 mod room;
 mod run;
 mod sender;
+mod workload_row;
+mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,10 +40,12 @@ use crate::replicas::{Offered, Wanted, offered, wanted, warnings};
 use crate::server::Server;
 use crate::setup;
 
+pub use crate::asked::{AskedChange, WorkloadName};
 pub use document::{Document, text};
 use document::{NodeRow, PolicyRow};
 use room::Room;
 use sender::Sender;
+use workloads::Workloads;
 
 /// What a change is made with.
 #[derive(Debug)]
@@ -57,6 +61,8 @@ pub struct Options {
     pub move_wait_ms: u64,
     /// How often a node that changes is read, in milliseconds.
     pub poll_ms: u64,
+    /// Workloads whose pods are to ask for another resource.
+    pub workloads: Vec<AskedChange>,
     /// Nothing is written.
     pub is_dry_run: bool,
     /// Where latency is read, and how it is reached.
@@ -102,6 +108,12 @@ pub async fn apply(
         return Err(UsageError(text.to_owned()).into());
     }
     let problems = problems(&policies, &this.gpu_nodes(&objects), tables);
+    let ready = policies.iter().zip(&problems).filter(|(_, problem)| problem.is_none());
+    let ready = ready.map(|(policy, _)| policy).collect();
+    let workloads = Workloads::new(&this, ready, &mut objects);
+    if workloads.run(&options.workloads, &mut document).await? {
+        objects = this.objects().await?;
+    }
     for (policy, problem) in policies.iter().zip(&problems) {
         let mut problem = problem.clone();
         let mut next = None;
@@ -131,7 +143,8 @@ pub async fn apply(
     Ok(document)
 }
 
-/// Takes nodes back to the layout that they had before their last change.
+/// Takes nodes back to the layout that they had before their last change, and workloads to what
+/// they asked for.
 ///
 /// # Errors
 /// As [`apply`]; a node that cannot go back.
@@ -139,11 +152,19 @@ pub async fn rollback(
     app: &App,
     options: &Options,
     nodes: &[String],
+    workloads: &[WorkloadName],
     tables: &[MigTable],
 ) -> Result<Document> {
     let this = Apply::new(app, options, tables).await?;
-    let objects = this.objects().await?;
+    let mut objects = this.objects().await?;
     let mut document = Document::default();
+    if !workloads.is_empty() {
+        let (policies, _) = this.policies().await?;
+        let mut all = Workloads::new(&this, policies.iter().collect(), &mut objects);
+        for workload in workloads {
+            document.workloads.push(all.roll_back(workload).await?);
+        }
+    }
     for node in nodes {
         let seen = objects.nodes.get(node);
         let seen = seen.with_context(|| format!("the cluster has no node {}", plain(node)))?;
