@@ -55,9 +55,8 @@ impl FromStr for WorkloadName {
     fn from_str(text: &str) -> Result<Self, String> {
         // What a path would take for something else is in no name.
         let is_name = |part: &str| {
-            let is_plain = |letter: char| {
-                letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.')
-            };
+            let is_plain =
+                |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
             part.chars().all(is_plain) && part.starts_with(|one: char| one.is_ascii_alphanumeric())
         };
         match text.split('/').collect::<Vec<_>>()[..] {
@@ -107,10 +106,14 @@ mod tests {
         assert_eq!(asked.resource, "nvidia.com/gpu.shared");
         let job: AskedChange = "prod/Job/train=nvidia.com/gpu".parse().expect("one");
         assert!(job.workload.other_kind().is_some_and(|why| why.contains("not a Job")));
-        for wrong in
-            ["chat=nvidia.com/gpu", "a/Deployment/b", "a/Deployment/../b=x", "a/Deployment/b?=x",
-                "a/Deployment/=x", "a/Deployment/b="]
-        {
+        for wrong in [
+            "chat=nvidia.com/gpu",
+            "a/Deployment/b",
+            "a/Deployment/../b=x",
+            "a/Deployment/b?=x",
+            "a/Deployment/=x",
+            "a/Deployment/b=",
+        ] {
             let told = wrong.parse::<AskedChange>().expect_err(wrong);
             assert!(told.starts_with("write NAMESPACE/KIND/NAME=RESOURCE"), "{told}");
         }

@@ -15,6 +15,7 @@ use dovetail_sharing::{MoveFacts, Owner, uses_gpus};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_translate::Facts;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The kinds that are read.
 const KINDS: [&str; 9] = [
@@ -119,7 +120,9 @@ impl Objects {
                 self.pods.insert(key, pod);
             }
             "Deployment" | "StatefulSet" if raw.json.contains(FORMER_REQUESTS) => {
-                let object = serde_json::from_str(raw.json).unwrap_or_default();
+                let mut object: Value = serde_json::from_str(raw.json).unwrap_or_default();
+                // Items of a list do not say their kind.
+                object["kind"] = raw.kind.into();
                 let owner = Owner::read(&object);
                 self.owners.push(owner.map_err(|problem| raw.skipped("metadata", &problem))?);
             }

@@ -66,8 +66,7 @@ impl Owner {
         };
         let status = &object["status"];
         let count = |value: &Value| value.as_u64().unwrap_or(0);
-        let is_observed =
-            count(&status["observedGeneration"]) >= count(&metadata["generation"]);
+        let is_observed = count(&status["observedGeneration"]) >= count(&metadata["generation"]);
         let ready = match &*about.kind {
             "Deployment" => count(&status["availableReplicas"]),
             _ => count(&status["readyReplicas"]),
@@ -98,8 +97,8 @@ impl Owner {
     pub fn has_rolled(&self) -> bool {
         let status = &self.object["status"];
         let total = status["replicas"].as_u64().unwrap_or(0);
-        let is_observed = status["observedGeneration"].as_u64()
-            >= self.object["metadata"]["generation"].as_u64();
+        let is_observed =
+            status["observedGeneration"].as_u64() >= self.object["metadata"]["generation"].as_u64();
         is_observed && self.ready >= self.replicas && total <= self.replicas
     }
 
@@ -107,9 +106,7 @@ impl Owner {
     pub fn is_as_recorded(&self) -> bool {
         let Some(record) = &self.record else { return false };
         match &self.containers[..] {
-            [one] => {
-                one.name == record.container && one.gpus == [(record.asked().to_owned(), 1)]
-            }
+            [one] => one.name == record.container && one.gpus == [(record.asked().to_owned(), 1)],
             _ => false,
         }
     }
@@ -173,9 +170,8 @@ impl Owner {
         let unavailable = share(&rolling["maxUnavailable"], self.replicas, false);
         // As the Deployment controller does it: one of them has to move.
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
-        (unavailable >= self.replicas).then(|| {
-            format!("its maxUnavailable lets all of its {} pods end first", self.replicas)
-        })
+        (unavailable >= self.replicas)
+            .then(|| format!("its maxUnavailable lets all of its {} pods end first", self.replicas))
     }
 
     /// Whether changes of its template start no pods.
@@ -218,7 +214,9 @@ impl Owner {
                 let resources = &containers[&key]["f:resources"];
                 one.gpus.iter().any(|(resource, _)| {
                     let field = format!("f:{resource}");
-                    ["f:limits", "f:requests"].iter().any(|list| !resources[*list][&field].is_null())
+                    ["f:limits", "f:requests"]
+                        .iter()
+                        .any(|list| !resources[*list][&field].is_null())
                 })
             })
         };

@@ -10,8 +10,8 @@ use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
 use dovetail_metrics::prometheus::{AnswerError, QueryError};
 use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
 use dovetail_sharing::watch::{
-    Gate, Outcome, Period, RollOut, after, before, conclude, gate, is_due, is_warning,
-    reason, roll_out,
+    Gate, Outcome, Period, RollOut, after, before, conclude, gate, is_due, is_warning, reason,
+    roll_out,
 };
 use dovetail_sharing::{
     ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about,

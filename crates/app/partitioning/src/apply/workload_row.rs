@@ -75,12 +75,7 @@ pub(super) fn lines(rows: &[WorkloadRow]) -> String {
     let header = ["workload", "before", "after", "outcome"];
     let cells = rows.iter().map(|row| {
         let resource = |name: &str| name.strip_prefix("nvidia.com/").unwrap_or(name).to_owned();
-        vec![
-            in_lines(&row.workload),
-            resource(&row.from),
-            resource(&row.to),
-            row.outcome.clone(),
-        ]
+        vec![in_lines(&row.workload), resource(&row.from), resource(&row.to), row.outcome.clone()]
     });
     let mut text = table(&header, cells.collect());
     for row in rows {
@@ -122,8 +117,14 @@ mod tests {
             manifest: "kind: Deployment\n".to_owned(),
         };
         let text = lines(&[row]);
-        let parts = ["mig-1g.10gb+me.all", "manifest", "Flux resource", "same: p50",
-            "lines to commit", "kind: Deployment\n"];
+        let parts = [
+            "mig-1g.10gb+me.all",
+            "manifest",
+            "Flux resource",
+            "same: p50",
+            "lines to commit",
+            "kind: Deployment\n",
+        ];
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         assert_eq!(lines(&[]), "");

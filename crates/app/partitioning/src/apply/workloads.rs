@@ -244,7 +244,11 @@ impl<'a> Workloads<'a> {
     }
 
     /// Writes a change; `None` if the workload has changed since it was read.
-    async fn written(&mut self, owner: &Owner, write: &RequestsWrite) -> Result<Option<WorkloadRow>> {
+    async fn written(
+        &mut self,
+        owner: &Owner,
+        write: &RequestsWrite,
+    ) -> Result<Option<WorkloadRow>> {
         let record = &write.record;
         let former = if record.asked() == record.to { &record.from } else { &record.to };
         let row = WorkloadRow::of(owner, record, record.step.word());
@@ -295,7 +299,9 @@ impl<'a> Workloads<'a> {
             return Ok(Err(why));
         }
         let Some(object) = self.apply.server.owner(name).await? else {
-            return Ok(Err("the cluster has none of this name: check namespace and name".to_owned()));
+            return Ok(Err(
+                "the cluster has none of this name: check namespace and name".to_owned()
+            ));
         };
         Ok(Owner::read(&object))
     }
