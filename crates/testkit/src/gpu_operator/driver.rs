@@ -246,8 +246,10 @@ impl Driver {
             }
             let limits =
                 spec.containers.iter().filter_map(|one| one.resources.as_ref()?.limits.as_ref());
+            // Kubelets take zero of a resource as not asked for.
+            let mut asked = limits.flatten().filter(|(_, amount)| amount.0 != "0");
             let asked =
-                limits.flat_map(BTreeMap::keys).find(|name| name.starts_with("nvidia.com/"));
+                asked.find_map(|(name, _)| name.starts_with("nvidia.com/").then_some(name));
             let is_admitted = match (asked, lock(&self.nodes).get_mut(node)) {
                 (Some(resource), Some(mig)) => mig.admit(&key, resource),
                 _ => true,
