@@ -125,7 +125,7 @@ fn a_workload_gets_a_slice_that_is_made_for_it_and_its_gpu_back() {
     assert!(has(&events(&setting, "SharingPolicy", "shared"), "RequestsChanged", "chat"));
 
     // The new pod is pending, which is how the planner learns what to create.
-    setting.waits_for("deployment/chat", "{.status.updatedReplicas}=1");
+    setting.waits_for("deployment/chat", "{.status.unavailableReplicas}=1");
     let (_, cut) = apply(&setting, "");
     let nodes = cut["nodes"].as_array().expect("nodes").iter();
     let done: Vec<&Value> = nodes.filter(|row| row["outcome"] == "Done").collect();

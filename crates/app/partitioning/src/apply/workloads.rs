@@ -22,6 +22,7 @@ use crate::workload_room::{could_take, free, tool};
 
 /// A workload is read so often again if it changes while it is read.
 const MOST_READS: u32 = 5;
+const CHANGES: &str = "it changes all the time: run the command again";
 
 /// The workloads of a cluster, and the policies that they may change under.
 pub(super) struct Workloads<'a> {
@@ -110,7 +111,7 @@ impl<'a> Workloads<'a> {
                 owner = self.objects.owners[place].clone();
             }
         }
-        let row = self.give_back(&owner).await?;
+        let row = self.give_back(owner.clone()).await?;
         let row = row.or_else(|| {
             let record = owner.record.as_ref()?;
             let is_shown = is_unfinished || verdict.is_some();
@@ -124,11 +125,23 @@ impl<'a> Workloads<'a> {
     }
 
     /// Makes a workload whose latency got worse ask for its former resource.
-    async fn give_back(&mut self, owner: &Owner) -> Result<Option<WorkloadRow>> {
-        let Some(record) = owner.record.clone() else { return Ok(None) };
-        let around = self.around(owner, &record.from, None);
-        let Some(next) = returned(owner, &around, now_ms()) else { return Ok(None) };
-        self.back(owner, &record, next).await.map(Some)
+    async fn give_back(&mut self, mut owner: Owner) -> Result<Option<WorkloadRow>> {
+        for _ in 0..MOST_READS {
+            let Some(record) = owner.record.clone() else { return Ok(None) };
+            let around = self.around(&owner, &record.from, None);
+            let Some(next) = returned(&owner, &around, now_ms()) else { return Ok(None) };
+            if let Some(row) = self.back(&owner, &record, next).await? {
+                return Ok(Some(row));
+            }
+            // Its controller writes its status after each change.
+            match self.read(&WorkloadName::of(&owner.about)).await? {
+                Ok(now) => owner = now,
+                Err(_) => return Ok(None),
+            }
+        }
+        let record = owner.record.as_ref();
+        let row = record.map(|record| WorkloadRow::of(&owner, record, "waits"));
+        Ok(row.map(|row| row.with("waits", CHANGES)))
     }
 
     /// Latency of all pods of a workload before and after its change.
@@ -204,43 +217,46 @@ impl<'a> Workloads<'a> {
                 next => return Ok(unwritten(row, &owner, next, resource)),
             }
         }
-        Ok(row.with("refused", "it changes all the time: run the command again"))
+        Ok(row.with("refused", CHANGES))
     }
 
     /// Makes a workload ask for its former resource because people want that.
     pub(super) async fn roll_back(&mut self, workload: &WorkloadName) -> Result<WorkloadRow> {
         let row = WorkloadRow::asked(workload, "");
-        let owner = match self.read(workload).await? {
-            Ok(owner) => owner,
-            Err(why) => return Ok(row.with("refused", &why)),
-        };
-        let former = owner.record.as_ref().map(|record| record.from.clone()).unwrap_or_default();
-        let around = self.around(&owner, &former, None);
-        match (roll_back(&owner, &around, now_ms()), &owner.record) {
-            (next, Some(record)) => self.back(&owner, &record.clone(), next).await,
-            (next, None) => Ok(unwritten(row, &owner, next, "")),
+        for _ in 0..MOST_READS {
+            let owner = match self.read(workload).await? {
+                Ok(owner) => owner,
+                Err(why) => return Ok(row.with("refused", &why)),
+            };
+            let former = owner.record.as_ref().map(|record| record.from.clone());
+            let around = self.around(&owner, &former.unwrap_or_default(), None);
+            let next = roll_back(&owner, &around, now_ms());
+            let Some(record) = owner.record.clone() else {
+                return Ok(unwritten(row, &owner, next, ""));
+            };
+            if let Some(row) = self.back(&owner, &record, next).await? {
+                return Ok(row);
+            }
         }
+        Ok(row.with("refused", CHANGES))
     }
 
-    /// Does what follows for a workload that is to ask for its former resource.
+    /// Does what follows for a workload that is to ask for its former resource; `None` if it has
+    /// changed since it was read.
     async fn back(
         &mut self,
         owner: &Owner,
         record: &RequestsRecord,
         next: NextRequests,
-    ) -> Result<WorkloadRow> {
+    ) -> Result<Option<WorkloadRow>> {
         let mut row = WorkloadRow::of(owner, record, "");
         (row.from, row.to) = (record.to.clone(), record.from.clone());
-        match next {
-            NextRequests::Write(write) => match self.written(owner, &write).await? {
-                Some(written) => Ok(WorkloadRow { from: row.from, to: row.to, ..written }),
-                None => Ok(row.with("refused", "it changed while it was read: run it again")),
-            },
-            next => {
-                let to = row.to.clone();
-                Ok(unwritten(row, owner, next, &to))
-            }
-        }
+        let NextRequests::Write(write) = next else {
+            let to = row.to.clone();
+            return Ok(Some(unwritten(row, owner, next, &to)));
+        };
+        let written = self.written(owner, &write).await?;
+        Ok(written.map(|written| WorkloadRow { from: row.from, to: row.to, ..written }))
     }
 
     /// Writes a change; `None` if the workload has changed since it was read.
