@@ -44,7 +44,7 @@ fn whole(name: &str, replicas: u32) -> Value {
 /// Exit code and rows of a call.
 fn apply(setting: &Setting, more: &str) -> (Option<i32>, Value) {
     let call = format!(
-        "partition apply --settle 0s --config-delay 2s --pending-for 0s --output json --kubeconfig {} {more}",
+        "partition apply --settle 0s --config-delay 2s --output json --kubeconfig {} {more}",
         setting.kubeconfig
     );
     let done = setting.folder.call(&call);
@@ -55,8 +55,10 @@ fn apply(setting: &Setting, more: &str) -> (Option<i32>, Value) {
 /// The row of the one workload that is asked to change.
 fn ask(setting: &Setting, name: &str, resource: &str, more: &str) -> (Option<i32>, Value) {
     let name = if name.contains('/') { name.to_owned() } else { format!("Deployment/{name}") };
+    // Nodes do not change for its new pods in the same call.
+    let flags = "--pending-for 1h --prometheus none";
     let (code, document) =
-        apply(setting, &format!("--workload default/{name}={resource} --prometheus none {more}"));
+        apply(setting, &format!("{flags} --workload default/{name}={resource} {more}"));
     (code, row(&document, &format!("default/{name}")).clone())
 }
 
@@ -126,7 +128,7 @@ fn a_workload_gets_a_slice_that_is_made_for_it_and_its_gpu_back() {
 
     // The new pod is pending, which is how the planner learns what to create.
     setting.waits_for("deployment/chat", "{.status.unavailableReplicas}=1");
-    let (_, cut) = apply(&setting, "");
+    let (_, cut) = apply(&setting, "--pending-for 0s --prometheus none");
     let nodes = cut["nodes"].as_array().expect("nodes").iter();
     let done: Vec<&Value> = nodes.filter(|row| row["outcome"] == "Done").collect();
     assert_eq!(done.len(), 1, "{cut}");
