@@ -26,7 +26,7 @@ pub struct GpuContainer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Owner {
     pub about: ObjectName,
-    /// Its containers with GPUs.
+    /// Those that ask for GPUs, init containers among them.
     pub containers: Vec<GpuContainer>,
     /// Pods that it is to have.
     pub replicas: u64,
