@@ -262,7 +262,7 @@ impl ApplyFlags {
             way: self.way.clone(),
             ..self.change.options()
         };
-        let applied = apply::apply(app, &options, policy, &tables);
+        let applied = apply::entry::apply(app, &options, policy, &tables);
         told(app, output, &connection_runtime()?.block_on(applied)?)
     }
 }
@@ -272,7 +272,7 @@ impl RollbackFlags {
         let output = app.output("partition rollback")?;
         let tables = tables(app);
         let options = self.change.options();
-        let returned = apply::rollback(app, &options, &self.node, &self.workload, &tables);
+        let returned = apply::entry::rollback(app, &options, &self.node, &self.workload, &tables);
         let document = connection_runtime()?.block_on(returned)?;
         told(app, output, &document)
     }
