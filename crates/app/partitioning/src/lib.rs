@@ -15,10 +15,12 @@
 //! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
 //! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
+//! | `asked`, `workload_room` | workloads that flags name; where their pods could go |
 //! | `apply` | policies followed on a cluster, node after node; changes rolled back |
 //! | `setup` | what lets NVIDIA's GPU Operator read the layouts |
 
 pub mod apply;
+mod asked;
 mod changes;
 pub mod cluster;
 mod eligible;
@@ -38,4 +40,5 @@ pub mod setup;
 pub mod show;
 pub mod size;
 mod stays;
+mod workload_room;
 pub mod world_file;

@@ -10,16 +10,19 @@ use dovetail_inventory::dump::{RawObject, Sink, Skipped};
 use dovetail_objects::{
     CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
-use dovetail_sharing::names::NVIDIA_DRIVER;
-use dovetail_sharing::{MoveFacts, uses_gpus};
+use dovetail_sharing::names::{FORMER_REQUESTS, NVIDIA_DRIVER};
+use dovetail_sharing::{MoveFacts, Owner, uses_gpus};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_translate::Facts;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The kinds that are read.
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 9] = [
     "Node",
     "Pod",
+    "Deployment",
+    "StatefulSet",
     "PersistentVolumeClaim",
     "PersistentVolume",
     "StorageClass",
@@ -64,6 +67,10 @@ pub(crate) struct Objects {
     pub(crate) csi: BTreeMap<String, CsiNode>,
     /// Nodes whose GPUs NVIDIA's DRA driver gives away.
     pub(crate) dra_nodes: BTreeSet<String>,
+    /// Deployments and StatefulSets that dovetail has changed.
+    pub(crate) owners: Vec<Owner>,
+    /// Kinds of them that the credentials may not list.
+    pub(crate) unlisted: Vec<String>,
     pub(crate) skipped: Vec<Skipped>,
 }
 
@@ -79,6 +86,8 @@ impl Objects {
         let lists = read_some_lists(&config, PAGE, is_wanted, &mut objects).await;
         let lists = lists.with_context(|| cluster.name())?;
         check(&lists.complete)?;
+        let is_owner = |kind: &String| kind.ends_with(".apps");
+        objects.unlisted = lists.refused.into_iter().filter(is_owner).collect();
         objects.tell_skipped(app);
         Ok(objects)
     }
@@ -109,6 +118,13 @@ impl Objects {
                     self.moves.insert(key.clone(), facts);
                 }
                 self.pods.insert(key, pod);
+            }
+            "Deployment" | "StatefulSet" if raw.json.contains(FORMER_REQUESTS) => {
+                let mut object: Value = serde_json::from_str(raw.json).unwrap_or_default();
+                // Items of a list do not say their kind.
+                object["kind"] = raw.kind.into();
+                let owner = Owner::read(&object);
+                self.owners.push(owner.map_err(|problem| raw.skipped("metadata", &problem))?);
             }
             "PersistentVolumeClaim" => {
                 let claim: VolumeClaim =

@@ -12,15 +12,19 @@ use dovetail_model::MigTable;
 use dovetail_objects::Pod;
 use dovetail_sharing::config_map::Layouts;
 use dovetail_sharing::names::DEFAULT_CONFIG_MAP;
-use dovetail_sharing::{Component, Seen, SharingPolicy, Timing, Write};
+use dovetail_sharing::{Component, Seen, SharingPolicy, Timing, Write, apply_query};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use kube::{Client, Config};
 use serde_json::{Value, json};
+
+use crate::asked::WorkloadName;
 
 pub(crate) const POLICIES: &str = "/apis/dovetail.dev/v1alpha1/sharingpolicies";
 
 /// Body of a patch by RFC 7386.
 const MERGE: &str = "application/merge-patch+json";
+/// Body of a server-side apply; JSON is YAML, too.
+const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
 
 /// What became of the eviction of a pod.
@@ -217,6 +221,18 @@ impl Server {
         let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
         let owner = owners.into_iter().find(|owner| owner["controller"] == true);
         Ok(owner.and_then(|owner| owner["uid"].as_str()).unwrap_or_default().to_owned())
+    }
+
+    /// A Deployment or StatefulSet; `None` if there is none of the name.
+    pub(crate) async fn owner(&self, name: &WorkloadName) -> Result<Option<Value>> {
+        self.get(name.path()).await
+    }
+
+    /// Applies fields of a Deployment or StatefulSet; `false` if it has changed in between.
+    pub(crate) async fn apply(&self, name: &WorkloadName, body: &Value) -> Result<bool> {
+        let path = format!("{}?{}", name.path(), apply_query());
+        let (code, _) = self.send(Method::Patch, path, Some((APPLY, body))).await?;
+        Ok(code == 200)
     }
 
     /// Creates an event; one of its name says the same.

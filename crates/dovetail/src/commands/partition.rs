@@ -9,6 +9,7 @@ use dovetail_account::Priced;
 use dovetail_console::app::App;
 use dovetail_console::connection::connection_runtime;
 use dovetail_model::MigTable;
+use dovetail_partitioning::apply::{AskedChange, WorkloadName};
 use dovetail_partitioning::fleet::{Tables, model_of};
 use dovetail_partitioning::{apply, cluster, plan, planned, policy, setup, show, size, world_file};
 use dovetail_price::PriceBook;
@@ -33,7 +34,7 @@ pub(crate) enum Command {
     Show(ShowFlags),
     /// Apply SharingPolicies, one node at a time; pods move only where a policy allows it
     Apply(Box<ApplyFlags>),
-    /// Return nodes to the layout before their last change
+    /// Return nodes to the layout, or workloads to the request, before their last change
     Rollback(Box<RollbackFlags>),
     /// Compute the fewest GPUs of a model that can provide the given MIG instances
     Size(Box<SizeFlags>),
@@ -89,6 +90,10 @@ pub(crate) struct ApplyFlags {
     /// JSON file with a SharingPolicy [default: the SharingPolicies of the cluster]
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// Make the pods of a Deployment or StatefulSet request RESOURCE instead of the GPU or slice
+    /// that they request now, such as prod/Deployment/chat=nvidia.com/mig-1g.10gb; repeatable
+    #[arg(long, value_name = "NAMESPACE/KIND/NAME=RESOURCE", num_args = 1..)]
+    workload: Vec<AskedChange>,
     /// Plan only for pods that have been pending at least this long
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pending_for: u64,
@@ -109,8 +114,11 @@ pub(crate) struct RollbackFlags {
     #[command(flatten)]
     change: ChangeFlags,
     /// Node to roll back; repeatable
-    #[arg(long, value_name = "NAME", required = true, num_args = 1..)]
+    #[arg(long, value_name = "NAME", required_unless_present = "workload", num_args = 1..)]
     node: Vec<String>,
+    /// Workload to roll back to its former resource request, such as prod/Deployment/chat; repeatable
+    #[arg(long, value_name = "NAMESPACE/KIND/NAME", num_args = 1..)]
+    workload: Vec<WorkloadName>,
 }
 
 #[derive(Debug, Args)]
@@ -235,6 +243,7 @@ impl ChangeFlags {
             },
             young_ms: cluster::YOUNG_MS,
             move_wait_ms: 0,
+            workloads: Vec::new(),
             poll_ms: POLL_MS,
             is_dry_run: self.dry_run,
             prometheus: ServerChoice::None,
@@ -251,11 +260,12 @@ impl ApplyFlags {
         let options = apply::Options {
             young_ms: self.pending_for,
             move_wait_ms: self.move_wait,
+            workloads: self.workload.clone(),
             prometheus: self.prometheus.clone(),
             way: self.way.clone(),
             ..self.change.options()
         };
-        let applied = apply::apply(app, &options, policy, &tables);
+        let applied = apply::entry::apply(app, &options, policy, &tables);
         told(app, output, &connection_runtime()?.block_on(applied)?)
     }
 }
@@ -265,13 +275,14 @@ impl RollbackFlags {
         let output = app.output("partition rollback")?;
         let tables = tables(app);
         let options = self.change.options();
-        let returned = apply::rollback(app, &options, &self.node, &tables);
+        let returned = apply::entry::rollback(app, &options, &self.node, &self.workload, &tables);
         let document = connection_runtime()?.block_on(returned)?;
         told(app, output, &document)
     }
 }
 
-/// Prints what became of nodes; one that did not come to its layout is a failure.
+/// Prints what became of nodes and workloads; a node that did not come to its layout is a failure,
+/// and so is a workload that may not change.
 fn told(app: &App, output: Output, document: &apply::Document) -> Result<()> {
     match output {
         Output::Json => app.print_json(document)?,
@@ -279,6 +290,8 @@ fn told(app: &App, output: Output, document: &apply::Document) -> Result<()> {
     }
     let stuck = document.stuck();
     ensure!(stuck.is_empty(), "the layout of {} could not be rolled back", stuck.join(", "));
+    let refused = document.refused();
+    ensure!(refused.is_empty(), "{} may not be changed: see the reason above", refused.join(", "));
     Ok(())
 }
 

@@ -52,6 +52,7 @@ mod partition_apply;
 mod partition_guard;
 mod partition_moves;
 mod partition_replicas;
+mod partition_workload;
 mod patches;
 mod program;
 mod real_traces;

@@ -134,6 +134,11 @@ impl Setting {
         self.kubectl(&["patch", object, "--type=merge", "-p", &patch]);
     }
 
+    /// What the program asked for.
+    pub(crate) fn used(&self) -> BTreeSet<Right> {
+        asked(&self.folder.read("audit.log")).0
+    }
+
     /// Requests of the program that were refused.
     pub(crate) fn refused(&self) -> BTreeSet<String> {
         let (_, refused) = asked(&self.folder.read("audit.log"));
@@ -229,6 +234,10 @@ fn a_node_is_cut_for_pending_pods_and_returned_under_the_rights_of_its_manifest(
     // Only guards need the one (partition_guard.rs), only moves the other (partition_moves.rs).
     assert!(all.remove(&("apps".to_owned(), "replicasets".to_owned(), "get".to_owned())));
     assert!(all.remove(&(String::new(), "pods".to_owned(), "create".to_owned())));
+    // Only `--workload` needs these (partition_workload.rs).
+    for (resource, verb) in crate::partition_workload::RIGHTS {
+        assert!(all.remove(&("apps".to_owned(), resource.to_owned(), verb.to_owned())));
+    }
     assert_eq!(used, all);
 }
 

@@ -13,10 +13,10 @@ use crate::partition_apply::{Setting, policy, tainted};
 const BOUNDS: [f64; 16] =
     [0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0];
 const PER_MINUTE: f64 = 40.0;
-const HOURS: u64 = 6;
-const HOUR_MS: u64 = 3_600_000;
+pub(crate) const HOURS: u64 = 6;
+pub(crate) const HOUR_MS: u64 = 3_600_000;
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock");
     now.as_millis() as u64
 }
@@ -28,7 +28,7 @@ fn share(bound: f64, median: f64) -> f64 {
 }
 
 /// The counters of one pod, sample by sample.
-fn samples(lines: &mut Vec<String>, pod: &str, median: f64, from_ms: u64) {
+pub(crate) fn samples(lines: &mut Vec<String>, pod: &str, median: f64, from_ms: u64) {
     for (le, share) in BOUNDS
         .iter()
         .map(|bound| (bound.to_string(), share(*bound, median)))
@@ -110,7 +110,7 @@ fn problem<'v>(applied: &'v Value, node: &str) -> &'v str {
 }
 
 /// Reason and message of the events about an object.
-fn events(setting: &Setting, kind: &str, name: &str) -> BTreeSet<(String, String)> {
+pub(crate) fn events(setting: &Setting, kind: &str, name: &str) -> BTreeSet<(String, String)> {
     let events = setting.get(&["events", "-n", "default"]);
     let events = events["items"].as_array().expect("events").iter().filter(|event| {
         event["involvedObject"]["kind"] == kind && event["involvedObject"]["name"] == name
@@ -119,11 +119,11 @@ fn events(setting: &Setting, kind: &str, name: &str) -> BTreeSet<(String, String
     events.map(|event| (text(&event["reason"]), text(&event["message"]))).collect()
 }
 
-fn has(events: &BTreeSet<(String, String)>, reason: &str, words: &str) -> bool {
+pub(crate) fn has(events: &BTreeSet<(String, String)>, reason: &str, words: &str) -> bool {
     events.iter().any(|(of, message)| of == reason && message.contains(words))
 }
 
-fn step(setting: &Setting) -> String {
+pub(crate) fn step(setting: &Setting) -> String {
     let shared = setting.get(&["sharingpolicy", "shared"]);
     shared["status"]["step"].as_str().unwrap_or_default().to_owned()
 }

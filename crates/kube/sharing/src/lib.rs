@@ -19,11 +19,14 @@
 //! | `node_state` | what is read of a node before each step |
 //! | `record` | how far the change of a node is, in its annotation |
 //! | `step` | what to write next |
+//! | `owner`, `requests_record` | a Deployment or StatefulSet; what its pods asked for before a change, in its annotation |
+//! | `allowed`, `requests_change`, `requests_write` | a workload that is to ask for another resource: by which policy, what to do next, how it is written |
 //! | `node_write` | a write to a node, with the event that precedes it |
 //!
 //! Nothing is sent here. Between two steps nothing is kept but what the API server has, so a
 //! process that dies at any point is continued by the next one.
 
+mod allowed;
 mod component;
 pub mod config_map;
 mod definition;
@@ -38,10 +41,14 @@ mod node_state;
 mod node_write;
 mod object_name;
 mod outcome;
+mod owner;
 mod pod_move;
 mod policy;
 mod record;
 mod replicas;
+mod requests_change;
+mod requests_record;
+mod requests_write;
 mod side;
 mod status;
 mod step;
@@ -49,6 +56,7 @@ mod verdict;
 pub mod watch;
 mod workload;
 
+pub use allowed::allowed_by;
 pub use component::Component;
 pub use definition::definition;
 pub use layout::{GpuLayout, NodeLayout};
@@ -58,10 +66,16 @@ pub use moving::{begin_moving, evicting, held_up, moved_gpu_ms};
 pub use node_state::{GpuPod, Seen, uses_gpus};
 pub use node_write::{Write, event_about};
 pub use object_name::ObjectName;
+pub use owner::{GpuContainer, Owner};
 pub use pod_move::PodMove;
 pub use policy::{Budget, Guard, Mode, Moves, PolicySpec, SharingPolicy};
 pub use record::{Record, Step};
 pub use replicas::{Method, Replicas, shared_resource};
+pub use requests_change::{
+    Around, NextRequests, change, decided, due, gate_of_workloads, returned, roll_back, rolled,
+};
+pub use requests_record::{RequestsRecord, RequestsStep};
+pub use requests_write::{RequestsWrite, apply_query, fragment};
 pub use side::Side;
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
 pub use step::{Next, Refused, Timing, begin, give_back, next, revert};

@@ -4,6 +4,10 @@
 pub const TAINT: &str = "dovetail.dev/repartition";
 /// Annotation of a node: how far the change of its layout is.
 pub const RECORD: &str = "dovetail.dev/partition";
+/// Annotation of a Deployment or StatefulSet: what its pods asked for before dovetail changed that.
+pub const FORMER_REQUESTS: &str = "dovetail.dev/former-requests";
+/// Who writes the fields of workloads, for server-side apply.
+pub const FIELD_MANAGER: &str = "dovetail";
 /// Annotation of the ConfigMap: when each of its newest names was written, in ms since 1970.
 pub const WRITTEN: &str = "dovetail.dev/written";
 

@@ -72,6 +72,24 @@ pub enum Gate {
     Waits { node: String, until_ms: u64 },
     /// None until people change the layouts of the policy.
     Stopped { node: String, outcome: Outcome, why: String },
+    /// None until the watch over a changed workload is over.
+    WaitsFor { workload: String },
+    /// None, because of what came of a changed workload.
+    StoppedBy { workload: String, outcome: Outcome, why: String },
+}
+
+impl Gate {
+    /// The gate of nodes and that of workloads as one.
+    #[must_use]
+    pub fn and(self, of_workloads: Option<Self>) -> Self {
+        match (self, of_workloads) {
+            (stopped @ Self::Stopped { .. }, _) | (_, Some(stopped @ Self::StoppedBy { .. })) => {
+                stopped
+            }
+            (Self::Open | Self::Canary, Some(waits)) => waits,
+            (of_nodes, _) => of_nodes,
+        }
+    }
 }
 
 impl Watch {
@@ -101,6 +119,31 @@ impl Watch {
     #[must_use]
     pub(crate) fn called_off(&self) -> Self {
         Self { is_return: false, ..self.clone() }
+    }
+
+    /// The period whose requests are judged after a change that was made at a time, in milliseconds
+    /// since 1970.
+    pub(crate) fn after(&self, since_ms: u64) -> Period {
+        let from_ms = since_ms + WARM_UP_MS;
+        Period { from_ms, to_ms: from_ms + u64::from(self.hours) * HOUR_MS }
+    }
+
+    /// The same hours on the last day on which they were over before the change began.
+    pub(crate) fn before(&self, started_ms: u64, since_ms: u64) -> Period {
+        let after = self.after(since_ms);
+        let days = after.to_ms.saturating_sub(started_ms).div_ceil(DAY_MS).max(1);
+        let earlier = |at_ms: u64| at_ms.saturating_sub(days * DAY_MS);
+        Period { from_ms: earlier(after.from_ms), to_ms: earlier(after.to_ms) }
+    }
+
+    /// Whether the requests after a change that was made at a time are measured by now.
+    pub(crate) fn is_over(&self, since_ms: u64, now_ms: u64) -> bool {
+        now_ms >= self.after(since_ms).to_ms + LATE_MS
+    }
+
+    /// Whether it is over the layouts that a policy asks for now.
+    pub(crate) fn is_of(&self, policy: &SharingPolicy) -> bool {
+        self.policy == policy.name && self.spec == number(policy)
     }
 
     /// Whether the recorded change is the way back from one that made latency worse.
@@ -133,21 +176,17 @@ fn number(policy: &SharingPolicy) -> String {
 
 /// The period after a change whose requests are judged.
 pub fn after(record: &Record, watch: &Watch) -> Period {
-    let from_ms = record.since_ms + WARM_UP_MS;
-    Period { from_ms, to_ms: from_ms + u64::from(watch.hours) * HOUR_MS }
+    watch.after(record.since_ms)
 }
 
 /// The same hours on the last day on which they were over before the change began.
 pub fn before(record: &Record, watch: &Watch) -> Period {
-    let after = after(record, watch);
-    let days = after.to_ms.saturating_sub(record.started_ms).div_ceil(DAY_MS).max(1);
-    let earlier = |at_ms: u64| at_ms.saturating_sub(days * DAY_MS);
-    Period { from_ms: earlier(after.from_ms), to_ms: earlier(after.to_ms) }
+    watch.before(record.started_ms, record.since_ms)
 }
 
 /// Whether the verdict on a change is due: its requests are measured, and none was given.
 pub fn is_due(record: &Record, now_ms: u64) -> bool {
-    is_watched(record).is_some_and(|watch| now_ms >= after(record, watch).to_ms + LATE_MS)
+    is_watched(record).is_some_and(|watch| watch.is_over(record.since_ms, now_ms))
 }
 
 /// The watch of a record whose verdict is to come.

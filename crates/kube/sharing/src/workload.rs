@@ -28,6 +28,18 @@ pub struct Workload {
     pub pods: String,
 }
 
+impl Workload {
+    /// All pods of a Deployment or of another owner.
+    pub fn of_owner(owner: &ObjectName) -> Self {
+        let all_pods = match &*owner.kind {
+            "Deployment" => pods_of_deployment(&owner.name),
+            kind => pods_of(kind, &owner.name),
+        };
+        let (owner, pods) = (owner.clone(), all_pods.clone());
+        Self { owner, replica_set: None, all_pods, pods }
+    }
+}
+
 /// The workloads with pods that use GPUs, out of the pods of a node as the API server has them.
 pub fn workloads(pods: &[Value]) -> Vec<Workload> {
     let mut found: Vec<Workload> = Vec::new();

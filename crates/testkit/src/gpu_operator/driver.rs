@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, PodSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -244,12 +244,9 @@ impl Driver {
             if !self.pods.insert(key.clone()) {
                 continue;
             }
-            let limits =
-                spec.containers.iter().filter_map(|one| one.resources.as_ref()?.limits.as_ref());
-            let asked =
-                limits.flat_map(BTreeMap::keys).find(|name| name.starts_with("nvidia.com/"));
+            let asked = asked(spec);
             let is_admitted = match (asked, lock(&self.nodes).get_mut(node)) {
-                (Some(resource), Some(mig)) => mig.admit(&key, resource),
+                (Some(resource), Some(mig)) => mig.admit(&key, &resource),
                 _ => true,
             };
             let status = match is_admitted {
@@ -267,6 +264,13 @@ impl Driver {
         self.pods = present;
         Ok(())
     }
+}
+
+/// The resource of GPUs that a pod asks for. Kubelets take zero of it as not asked for.
+fn asked(spec: &PodSpec) -> Option<String> {
+    let limits = spec.containers.iter().filter_map(|one| one.resources.as_ref()?.limits.as_ref());
+    let mut asked = limits.flatten().filter(|(_, amount)| amount.0 != "0");
+    asked.find(|(name, _)| name.starts_with("nvidia.com/")).map(|(name, _)| name.clone())
 }
 
 /// What is gone is deleted.

@@ -7,6 +7,7 @@ use dovetail_console::table::{table, wrapped};
 use dovetail_sharing::{Record, Step};
 use serde::Serialize;
 
+use super::workload_row::{self, WorkloadRow};
 use crate::changes::NodeChange;
 use crate::move_row::{MoveRow, move_lines};
 use crate::show::in_lines as name_in_lines;
@@ -16,6 +17,8 @@ use crate::show::in_lines as name_in_lines;
 pub struct Document {
     pub policies: Vec<PolicyRow>,
     pub nodes: Vec<NodeRow>,
+    /// Workloads whose pods ask for another resource, or should.
+    pub workloads: Vec<WorkloadRow>,
     /// Verdicts on latency after changes.
     pub verdicts: Vec<VerdictRow>,
 }
@@ -137,6 +140,12 @@ impl Document {
         let stuck = self.nodes.iter().filter(|row| row.outcome == Step::Stuck.word());
         stuck.map(|row| &*row.node).collect()
     }
+
+    /// Workloads that may not change.
+    pub fn refused(&self) -> Vec<&str> {
+        let refused = self.workloads.iter().filter(|row| row.outcome == "refused");
+        refused.map(|row| &*row.workload).collect()
+    }
 }
 
 /// Longest line of a layout.
@@ -164,10 +173,10 @@ fn in_lines(layout: &str) -> String {
 
 /// The document as text.
 pub fn text(document: &Document) -> String {
-    let mut text = String::new();
-    if document.nodes.is_empty() {
+    let mut text = workload_row::lines(&document.workloads);
+    if document.nodes.is_empty() && text.is_empty() {
         text += "no node has to change\n";
-    } else {
+    } else if !document.nodes.is_empty() {
         let rows = document.nodes.iter().map(|row| {
             let served = row.served.iter().map(|(profile, count)| format!("{profile} × {count}"));
             vec![

@@ -10,12 +10,12 @@ use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
 use dovetail_metrics::prometheus::{AnswerError, QueryError};
 use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
 use dovetail_sharing::watch::{
-    Gate, Outcome, Period, RollOut, Watch, after, before, conclude, gate, is_due, is_warning,
-    reason, roll_out,
+    Gate, Outcome, Period, RollOut, after, before, conclude, gate, is_due, is_warning, reason,
+    roll_out,
 };
 use dovetail_sharing::{
-    ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about, give_back,
-    workloads,
+    ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about,
+    gate_of_workloads, give_back, workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
@@ -74,7 +74,7 @@ impl Apply<'_> {
     }
 
     /// A server that has latency, or why there is none.
-    async fn prometheus(&self) -> Result<AnyClient, String> {
+    pub(super) async fn prometheus(&self) -> Result<AnyClient, String> {
         let (choice, cluster) = (&self.options.prometheus, &self.options.connection);
         let none = "no Prometheus was found: name one with --prometheus URL";
         match self.options.way.reach(choice, cluster).await {
@@ -108,14 +108,14 @@ impl Apply<'_> {
         }
         let mut judged = Vec::new();
         for workload in found {
-            let measured = measure(&policy.spec, &workload, record, watch, client).await;
+            let periods = [before(record, watch), after(record, watch)];
+            let measured = outcome(&policy.spec, &workload, periods, &watch.query, client).await;
             let (outcome, why) = match measured {
-                Ok((source, judgement)) => words(&workload, source, &judgement),
-                Err(LatencyError::Query(error)) => {
+                Ok(verdict) => verdict,
+                Err(error) => {
                     let waiting = none(Outcome::Waiting, &error.to_string())?;
                     return Ok(NodeVerdict { refused: refused(&error), ..waiting });
                 }
-                Err(error) => (Outcome::Unknown, format!("{}: {error}", named(&workload))),
             };
             judged.push((workload, outcome, why));
         }
@@ -131,7 +131,7 @@ impl Apply<'_> {
     }
 
     /// Tells that the server refuses the query of a policy.
-    async fn query_refused(&self, policy: &SharingPolicy, why: &str) -> Problem {
+    pub(super) async fn query_refused(&self, policy: &SharingPolicy, why: &str) -> Problem {
         let why = format!("Prometheus rejected the query: {}", plain(why));
         let problem = Problem::WrongField { field: "guard.query".to_owned(), why };
         if !self.options.is_dry_run {
@@ -214,8 +214,8 @@ impl Apply<'_> {
 pub(super) fn step_word(policy: &SharingPolicy, objects: &Objects) -> &'static str {
     match gate_of(policy, objects, &BTreeSet::new()) {
         Gate::Changes { .. } => "Changing",
-        Gate::Waits { .. } => "Watching",
-        Gate::Stopped { .. } => "Stopped",
+        Gate::Waits { .. } | Gate::WaitsFor { .. } => "Watching",
+        Gate::Stopped { .. } | Gate::StoppedBy { .. } => "Stopped",
         Gate::Open | Gate::Canary => "Idle",
     }
 }
@@ -237,7 +237,8 @@ pub(super) fn gate_of(policy: &SharingPolicy, objects: &Objects, mine: &BTreeSet
     let of_others = of_policy(policy, objects).filter(|(node, ..)| !mine.contains(*node));
     let records: Vec<(&str, Record)> =
         of_others.map(|(node, _, record)| (&**node, record)).collect();
-    gate(policy, records.iter().map(|(node, record)| (*node, record)))
+    let of_nodes = gate(policy, records.iter().map(|(node, record)| (*node, record)));
+    of_nodes.and(gate_of_workloads(policy, objects.owners.iter(), true))
 }
 
 /// What came of the layouts of a policy.
@@ -269,11 +270,21 @@ pub(super) fn why_no_more(gate: &Gate) -> Option<String> {
             let word = outcome.word();
             Some(format!("planned: latency on node {node} is {word} ({why}): {GO_ON}"))
         }
+        Gate::WaitsFor { workload } => {
+            Some(format!("planned: waiting for the latency check of {workload}"))
+        }
+        Gate::StoppedBy { workload, outcome: Outcome::RolledBack, why } => {
+            Some(format!("planned: {workload} was rolled back ({why}): {GO_ON}"))
+        }
+        Gate::StoppedBy { workload, outcome, why } => {
+            let word = outcome.word();
+            Some(format!("planned: latency of {workload} is {word} ({why}): {GO_ON}"))
+        }
     }
 }
 
 /// The policy as an object that events can be about.
-fn named_policy(policy: &SharingPolicy) -> ObjectName {
+pub(super) fn named_policy(policy: &SharingPolicy) -> ObjectName {
     ObjectName {
         api_version: VERSION.to_owned(),
         kind: "SharingPolicy".to_owned(),
@@ -284,28 +295,38 @@ fn named_policy(policy: &SharingPolicy) -> ObjectName {
 }
 
 /// Why a server refuses a query; `None` if it does not.
-fn refused(error: &QueryError) -> Option<String> {
+pub(super) fn refused(error: &QueryError) -> Option<String> {
     let QueryError::Answer { source: AnswerError::Refused { kind, message }, .. } = error else {
         return None;
     };
     matches!(&**kind, "bad_data" | "execution").then(|| message.clone())
 }
 
-/// Latency of a workload, by the query that the policy had when the change began. If the server
-/// refuses it, the present one is used.
-async fn measure(
+/// What came of the latency of a workload between two periods, with what that rests on, by the
+/// query that the policy had when the change began. If the server refuses it, the present one is
+/// used.
+///
+/// # Errors
+/// A server without an answer: it is asked again later.
+pub(super) async fn outcome(
     spec: &PolicySpec,
     workload: &Workload,
-    record: &Record,
-    watch: &Watch,
+    periods: [Period; 2],
+    query: &str,
     client: &mut AnyClient,
-) -> Result<(String, Judgement), LatencyError> {
+) -> Result<(Outcome, String), QueryError> {
     let present = spec.guard.as_ref().map(|guard| &*guard.query).unwrap_or_default();
-    match measure_by(&watch.query, workload, record, watch, client).await {
-        Err(LatencyError::Query(error)) if present != watch.query && refused(&error).is_some() => {
-            measure_by(present, workload, record, watch, client).await
-        }
-        measured => measured,
+    let mut measured = measure_by(query, workload, periods, client).await;
+    if let Err(LatencyError::Query(error)) = &measured
+        && present != query
+        && refused(error).is_some()
+    {
+        measured = measure_by(present, workload, periods, client).await;
+    }
+    match measured {
+        Ok((source, judgement)) => Ok(words(workload, source, &judgement)),
+        Err(LatencyError::Query(error)) => Err(error),
+        Err(error) => Ok((Outcome::Unknown, format!("{}: {error}", named(workload)))),
     }
 }
 
@@ -314,8 +335,7 @@ async fn measure(
 async fn measure_by(
     query: &str,
     workload: &Workload,
-    record: &Record,
-    watch: &Watch,
+    periods: [Period; 2],
     client: &mut AnyClient,
 ) -> Result<(String, Judgement), LatencyError> {
     let queries = match query {
@@ -324,7 +344,7 @@ async fn measure_by(
     };
     let unknown =
         |unknown: Unknown| Judgement { verdict: Verdict::Unknown(unknown), quantiles: Vec::new() };
-    let [before, after] = [before(record, watch), after(record, watch)].map(blocks);
+    let [before, after] = periods.map(blocks);
     for (source, query) in queries {
         let ask = |pods: &str| {
             let asked = Asked {

@@ -37,7 +37,11 @@ impl Room {
         let share = match gate {
             Gate::Open => usize::MAX,
             Gate::Canary => 1,
-            Gate::Changes { .. } | Gate::Waits { .. } | Gate::Stopped { .. } => 0,
+            Gate::Changes { .. }
+            | Gate::Waits { .. }
+            | Gate::Stopped { .. }
+            | Gate::WaitsFor { .. }
+            | Gate::StoppedBy { .. } => 0,
         };
         let of_gate = why_no_more(gate).filter(|_| left_today >= share);
         Self {

@@ -160,7 +160,7 @@ fn edited(facts: &Facts, findings: &[&Finding], source: &Source) -> Option<Patch
             }
         }
     }
-    warnings.extend(source.manager.as_ref().map(managed));
+    warnings.extend(source.manager.as_ref().map(Manager::advice));
     let nodes = pool::node_change(facts, source, &after);
     Some(Patch {
         object: source.object.clone(),
@@ -173,19 +173,6 @@ fn edited(facts: &Facts, findings: &[&Finding], source: &Source) -> Option<Patch
         edited: Some(Edited { before: source.content.clone(), after }),
         nodes,
     })
-}
-
-/// Who undoes a live change, and where it belongs.
-fn managed(manager: &Manager) -> String {
-    let (owner, when, place) = match manager.tool {
-        Tool::Helm => ("Helm release", "on its next upgrade", "the chart or its values"),
-        Tool::ArgoCd => ("Argo CD application", "when it syncs", "the repository that it reads"),
-        Tool::Flux => ("Flux resource", "at its next interval", "the repository that it reads"),
-    };
-    let name = manager.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-    format!(
-        "{owner}{name} manages this object and undoes a live change {when}: put the fragment into {place}"
-    )
 }
 
 /// What a patch of an object restarts or evicts.

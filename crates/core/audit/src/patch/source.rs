@@ -27,6 +27,21 @@ pub struct Manager {
     pub name: Option<String>,
 }
 
+impl Manager {
+    /// Who undoes a live change, and where it belongs, in words.
+    pub fn advice(&self) -> String {
+        let (owner, when, place) = match self.tool {
+            Tool::Helm => ("Helm release", "on its next upgrade", "the chart or its values"),
+            Tool::ArgoCd => ("Argo CD application", "when it syncs", REPOSITORY),
+            Tool::Flux => ("Flux resource", "at its next interval", REPOSITORY),
+        };
+        let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        format!(
+            "{owner}{name} manages this object and undoes a live change {when}: put the fragment into {place}"
+        )
+    }
+}
+
 /// What writes objects from sources of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
@@ -37,6 +52,8 @@ pub enum Tool {
     /// Flux, at its next interval.
     Flux,
 }
+
+const REPOSITORY: &str = "the repository that it reads";
 
 /// Kinds whose lists the API server merges by name.
 const STRATEGIC: [&str; 6] =

@@ -89,7 +89,7 @@ fn json(value: &Value) -> Option<Json> {
 /// Labels and annotations are those of the tools' own documentation: Helm
 /// (`meta.helm.sh/release-name`), Argo CD (resource tracking), Flux (kustomize-controller and
 /// helm-controller, `<name>.toolkit.fluxcd.io/name`).
-fn manager(metadata: &Value) -> Option<Manager> {
+pub fn manager(metadata: &Value) -> Option<Manager> {
     let label = |key: &str| metadata["labels"][key].as_str();
     let annotation = |key: &str| metadata["annotations"][key].as_str();
     let found = |tool, name: &str| Some(Manager { tool, name: Some(name.to_owned()) });

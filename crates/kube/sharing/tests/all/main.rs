@@ -4,4 +4,5 @@ mod definition;
 mod faults;
 mod latency;
 mod moves;
+mod workloads;
 mod world;

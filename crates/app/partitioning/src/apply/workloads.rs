@@ -1,0 +1,388 @@
+//! Workloads whose pods are to ask for another resource: changed one after the other, watched, and
+//! returned if their latency gets worse.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use dovetail_console::clock::now_ms;
+use dovetail_console::plain::plain;
+use dovetail_sharing::watch::{Gate, Outcome};
+use dovetail_sharing::{
+    Around, NextRequests, Owner, RequestsRecord, RequestsWrite, SharingPolicy, Workload,
+    allowed_by, change, decided, due, event_about, gate_of_workloads, returned, roll_back, rolled,
+};
+use dovetail_sources::prometheus::AnyClient;
+
+use super::latency::{gate_of, named_policy, outcome, refused, why_no_more};
+use super::workload_row::WorkloadRow;
+use super::{Apply, Document};
+use crate::asked::{AskedChange, WorkloadName};
+use crate::objects::Objects;
+use crate::workload_room::{could_take, free, tool};
+
+/// A workload is read so often again if it changes while it is read.
+const MOST_READS: u32 = 5;
+const CHANGES: &str = "it changes all the time: run the command again";
+
+/// The workloads of a cluster, and the policies that they may change under.
+pub(super) struct Workloads<'a> {
+    apply: &'a Apply<'a>,
+    policies: Vec<&'a SharingPolicy>,
+    objects: &'a mut Objects,
+    /// Policies under which a workload would have changed, in a dry run.
+    planned: BTreeSet<String>,
+    client: Option<Result<AnyClient, String>>,
+    has_written: bool,
+}
+
+impl<'a> Workloads<'a> {
+    /// `policies`: those that can be followed.
+    pub(super) fn new(
+        apply: &'a Apply<'a>,
+        policies: Vec<&'a SharingPolicy>,
+        objects: &'a mut Objects,
+    ) -> Self {
+        let (planned, client, has_written) = (BTreeSet::new(), None, false);
+        Self { apply, policies, objects, planned, client, has_written }
+    }
+
+    /// Goes on with workloads that were changed, and changes those that are asked for; whether
+    /// anything was written.
+    pub(super) async fn run(
+        mut self,
+        asked: &[AskedChange],
+        document: &mut Document,
+    ) -> Result<bool> {
+        if !self.objects.unlisted.is_empty() {
+            let kinds = self.objects.unlisted.join(" and ");
+            self.apply.app.note(&format!(
+                "the credentials may not list {kinds}: workloads that were changed are not judged \
+                 (deploy/sharing/rbac.yaml has the rights)"
+            ));
+        }
+        for place in 0..self.objects.owners.len() {
+            if let Some(row) = self.go_on(place).await? {
+                document.workloads.push(row);
+            }
+        }
+        for one in asked {
+            let row = self.change(one).await?;
+            document.workloads.retain(|known| known.workload != row.workload);
+            document.workloads.push(row);
+        }
+        Ok(self.has_written)
+    }
+
+    fn is_dry_run(&self) -> bool {
+        self.apply.options.is_dry_run
+    }
+
+    fn policy(&self, name: &str) -> Option<&'a SharingPolicy> {
+        self.policies.iter().find(|policy| policy.name == name).copied()
+    }
+
+    /// The next step of a workload that was changed: its watch begins, its verdict, its return.
+    async fn go_on(&mut self, place: usize) -> Result<Option<WorkloadRow>> {
+        let mut owner = self.objects.owners[place].clone();
+        let Some(record) = owner.record.clone() else { return Ok(None) };
+        let Some(policy) = self.policy(&record.policy) else { return Ok(None) };
+        if policy.spec.guard.is_none() || !policy.spec.apply {
+            return Ok(None);
+        }
+        let is_unfinished = record.is_open() || record.returns();
+        if is_unfinished && !owner.is_as_recorded() {
+            let why = "others have changed what it asks for since: it is not watched any more";
+            let row = WorkloadRow::of(&owner, &record, "overridden");
+            return Ok(Some(row.with("overridden", why)));
+        }
+        if let Some(write) = rolled(&owner, now_ms()) {
+            self.send(&owner, &write).await?;
+            let record = if self.is_dry_run() { record } else { write.record };
+            return Ok(Some(WorkloadRow::of(&owner, &record, record.step.word())));
+        }
+        let mut verdict = None;
+        if due(&owner, now_ms()).is_some() {
+            let (outcome, why) = self.verdict(&owner, &record, policy).await;
+            verdict = Some(format!("{}: {}", outcome.word(), plain(&why)));
+            if outcome != Outcome::Waiting
+                && let Some(write) = decided(&owner, outcome, &why)
+                && self.send(&owner, &write).await?
+            {
+                owner = self.objects.owners[place].clone();
+            }
+        }
+        let row = self.give_back(owner.clone()).await?;
+        let row = row.or_else(|| {
+            let record = owner.record.as_ref()?;
+            let is_shown = is_unfinished || verdict.is_some();
+            is_shown.then(|| rolling(&owner, record))
+        });
+        let judged = |row: WorkloadRow| match &verdict {
+            Some(latency) => WorkloadRow { latency: latency.clone(), ..row },
+            None => row,
+        };
+        Ok(row.map(judged))
+    }
+
+    /// Makes a workload whose latency got worse ask for its former resource.
+    async fn give_back(&mut self, mut owner: Owner) -> Result<Option<WorkloadRow>> {
+        for _ in 0..MOST_READS {
+            let Some(record) = owner.record.clone() else { return Ok(None) };
+            let around = self.around(&owner, &record.from, None);
+            let Some(next) = returned(&owner, &around, now_ms()) else { return Ok(None) };
+            if let Some(row) = self.back(&owner, &record, next).await? {
+                return Ok(Some(row));
+            }
+            // Its controller writes its status after each change.
+            match self.read(&WorkloadName::of(&owner.about)).await? {
+                Ok(now) => owner = now,
+                Err(_) => return Ok(None),
+            }
+        }
+        let record = owner.record.as_ref();
+        let row = record.map(|record| WorkloadRow::of(&owner, record, "waits"));
+        Ok(row.map(|row| row.with("waits", CHANGES)))
+    }
+
+    /// Latency of all pods of a workload before and after its change.
+    async fn verdict(
+        &mut self,
+        owner: &Owner,
+        record: &RequestsRecord,
+        policy: &SharingPolicy,
+    ) -> (Outcome, String) {
+        let (Some(periods), Some(watch)) = (due(owner, now_ms()), &record.watch) else {
+            return (Outcome::Waiting, String::new());
+        };
+        if self.client.is_none() {
+            self.client = Some(self.apply.prometheus().await);
+        }
+        let client = match self.client.as_mut() {
+            Some(Ok(client)) => client,
+            // The next call asks again.
+            Some(Err(problem)) => return (Outcome::Waiting, problem.clone()),
+            None => return (Outcome::Waiting, String::new()),
+        };
+        let workload = Workload::of_owner(&owner.about);
+        match outcome(&policy.spec, &workload, periods, &watch.query, client).await {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                if let Some(why) = refused(&error) {
+                    self.apply.query_refused(policy, &why).await;
+                }
+                (Outcome::Waiting, error.to_string())
+            }
+        }
+    }
+
+    /// Makes the pods of a workload ask for another resource, if that may be.
+    async fn change(&mut self, asked: &AskedChange) -> Result<WorkloadRow> {
+        let AskedChange { workload, resource } = asked;
+        let row = WorkloadRow::asked(workload, resource);
+        for _ in 0..MOST_READS {
+            let owner = match self.read(workload).await? {
+                Ok(owner) => owner,
+                Err(why) => return Ok(row.with("refused", &why)),
+            };
+            let (container, from) = match owner.asks() {
+                Ok(asks) => asks,
+                Err(why) => return Ok(row.with("refused", &why)),
+            };
+            let row = WorkloadRow {
+                container: container.name.clone(),
+                from: from.to_owned(),
+                ..row.clone()
+            };
+            if from == resource {
+                let latency = owner.record.as_ref().map(RequestsRecord::latency);
+                let latency = latency.unwrap_or_default();
+                return Ok(WorkloadRow { latency, ..row.with("unchanged", "") });
+            }
+            let policy = match self.allowing(&owner, resource) {
+                Ok(policy) => policy,
+                Err(why) => return Ok(row.with("refused", &why)),
+            };
+            let row = WorkloadRow { policy: policy.name.clone(), ..row };
+            let held = match self.held(policy) {
+                Ok(held) => held,
+                Err(why) => return Ok(row.with("refused", &why)),
+            };
+            let around = self.around(&owner, resource, held);
+            match change(&owner, resource, policy, &around, now_ms()) {
+                NextRequests::Write(write) => {
+                    if let Some(row) = self.written(&owner, &write).await? {
+                        return Ok(row);
+                    }
+                }
+                next => return Ok(unwritten(row, &owner, next, resource)),
+            }
+        }
+        Ok(row.with("refused", CHANGES))
+    }
+
+    /// Makes a workload ask for its former resource because people want that.
+    pub(super) async fn roll_back(&mut self, workload: &WorkloadName) -> Result<WorkloadRow> {
+        let row = WorkloadRow::asked(workload, "");
+        for _ in 0..MOST_READS {
+            let owner = match self.read(workload).await? {
+                Ok(owner) => owner,
+                Err(why) => return Ok(row.with("refused", &why)),
+            };
+            let former = owner.record.as_ref().map(|record| record.from.clone());
+            let around = self.around(&owner, &former.unwrap_or_default(), None);
+            let next = roll_back(&owner, &around, now_ms());
+            let Some(record) = owner.record.clone() else {
+                return Ok(unwritten(row, &owner, next, ""));
+            };
+            if let Some(row) = self.back(&owner, &record, next).await? {
+                return Ok(row);
+            }
+        }
+        Ok(row.with("refused", CHANGES))
+    }
+
+    /// Does what follows for a workload that is to ask for its former resource; `None` if it has
+    /// changed since it was read.
+    async fn back(
+        &mut self,
+        owner: &Owner,
+        record: &RequestsRecord,
+        next: NextRequests,
+    ) -> Result<Option<WorkloadRow>> {
+        let mut row = WorkloadRow::of(owner, record, "");
+        (row.from, row.to) = (record.to.clone(), record.from.clone());
+        let NextRequests::Write(write) = next else {
+            let to = row.to.clone();
+            return Ok(Some(unwritten(row, owner, next, &to)));
+        };
+        let written = self.written(owner, &write).await?;
+        Ok(written.map(|written| WorkloadRow { from: row.from, to: row.to, ..written }))
+    }
+
+    /// Writes a change; `None` if the workload has changed since it was read.
+    async fn written(
+        &mut self,
+        owner: &Owner,
+        write: &RequestsWrite,
+    ) -> Result<Option<WorkloadRow>> {
+        let record = &write.record;
+        let former = if record.asked() == record.to { &record.from } else { &record.to };
+        let row = WorkloadRow::of(owner, record, record.step.word());
+        let row = row.with_manifest(owner, former, record.asked());
+        if self.is_dry_run() {
+            self.planned.insert(record.policy.clone());
+            return Ok(Some(WorkloadRow { latency: String::new(), ..row.with("planned", "") }));
+        }
+        Ok(self.send(owner, write).await?.then_some(row))
+    }
+
+    /// Sends a write, its events first; `false` if the workload has changed since it was read, or
+    /// in a dry run. A process that dies in between repeats both.
+    async fn send(&mut self, owner: &Owner, write: &RequestsWrite) -> Result<bool> {
+        if self.is_dry_run() {
+            return Ok(false);
+        }
+        if let Some((reason, message, is_warning)) = &write.event {
+            let said = format!("{} {} {reason}", owner.about.uid, write.record.started_ms);
+            let sender = self.apply.sender();
+            let what = (*reason, &**message, *is_warning);
+            sender.tell(&event_about(&owner.about, what, &said, now_ms())).await;
+            if let Some(policy) = self.policy(&write.record.policy) {
+                let message = format!("{}: {message}", owner.words());
+                let what = (*reason, &*message, *is_warning);
+                sender.tell(&event_about(&named_policy(policy), what, &said, now_ms())).await;
+            }
+        }
+        let name = WorkloadName::of(&owner.about);
+        if !self.apply.server.apply(&name, &write.body).await? {
+            return Ok(false);
+        }
+        self.has_written = true;
+        self.apply.app.note(&format!("{name}: {}", write.record.step.word()));
+        if let Ok(now) = self.read(&name).await? {
+            let known = self.objects.owners.iter_mut().find(|one| one.about == now.about);
+            match known {
+                Some(known) => *known = now,
+                None => self.objects.owners.push(now),
+            }
+        }
+        Ok(true)
+    }
+
+    /// A workload as it is now, or why it cannot be changed.
+    async fn read(&self, name: &WorkloadName) -> Result<Result<Owner, String>> {
+        if let Some(why) = name.other_kind() {
+            return Ok(Err(why));
+        }
+        let Some(object) = self.apply.server.owner(name).await? else {
+            return Ok(Err(
+                "the cluster has none of this name: check namespace and name".to_owned()
+            ));
+        };
+        Ok(Owner::read(&object))
+    }
+
+    /// The policy that lets the pods of a workload ask for a resource.
+    fn allowing(&self, owner: &Owner, resource: &str) -> Result<&'a SharingPolicy, String> {
+        let nodes = self.apply.gpu_nodes(self.objects);
+        let takes = could_take(owner, resource, self.objects);
+        allowed_by(resource, self.policies.iter().copied(), &nodes, takes)
+    }
+
+    /// Why the guard of a policy lets no workload change now; an error if that is not known.
+    fn held(&self, policy: &SharingPolicy) -> Result<Option<String>, String> {
+        if policy.spec.guard.is_none() {
+            return Ok(None);
+        }
+        if !self.objects.unlisted.is_empty() {
+            return Err(format!(
+                "the credentials may not list {}, so whether another change is watched is not known: grant \
+                 the rights in deploy/sharing/rbac.yaml",
+                self.objects.unlisted.join(" and ")
+            ));
+        }
+        if self.planned.contains(&policy.name) {
+            return Ok(Some("one workload changes at a time".to_owned()));
+        }
+        let gate = gate_of(policy, self.objects, &BTreeSet::new());
+        let gate = gate.and(gate_of_workloads(policy, self.objects.owners.iter(), false));
+        let why = match gate {
+            Gate::Open | Gate::Canary => None,
+            gate => why_no_more(&gate),
+        };
+        Ok(why.map(|why| why.trim_start_matches("planned: ").to_owned()))
+    }
+
+    fn around(&self, owner: &Owner, resource: &str, held: Option<String>) -> Around {
+        let free = match owner.ends_pods() {
+            Some(_) => free(owner, resource, self.objects),
+            None => 0,
+        };
+        Around { free, tool: tool(owner), held }
+    }
+}
+
+/// A workload that is watched, or whose pods are being replaced.
+fn rolling(owner: &Owner, record: &RequestsRecord) -> WorkloadRow {
+    let row = WorkloadRow::of(owner, record, record.step.word());
+    match record.step.word() {
+        "Rolling" => {
+            let (ready, replicas) = (owner.ready, owner.replicas);
+            row.with("Rolling", &format!("{ready} of {replicas} new pods are ready"))
+        }
+        step => row.with(step, ""),
+    }
+}
+
+/// The row of a workload that is not written now.
+fn unwritten(row: WorkloadRow, owner: &Owner, next: NextRequests, to: &str) -> WorkloadRow {
+    match next {
+        NextRequests::Unchanged | NextRequests::Write(_) => row.with("unchanged", ""),
+        NextRequests::Refused(why) => row.with("refused", &why),
+        NextRequests::Waits(why) => row.with("waits", &why),
+        NextRequests::Manifest(why) => {
+            let from = row.from.clone();
+            row.with("manifest", &why).with_manifest(owner, &from, to)
+        }
+    }
+}
