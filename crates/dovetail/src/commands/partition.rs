@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Apply(Box<ApplyFlags>),
     /// Return nodes to the layout before their last change
     Rollback(Box<RollbackFlags>),
-    /// Compute the fewest GPUs of a model that can provide the given MIG instances
+    /// Compute the minimum number of GPUs of a model that can provide the given MIG instances
     Size(Box<SizeFlags>),
     /// Print the objects and the patch that let NVIDIA's GPU Operator read planned layouts
     Setup(SetupFlags),
