@@ -64,7 +64,7 @@ enum Command {
     Config,
     /// Print the version.
     Version,
-    /// Print the completion script of a shell.
+    /// Print the completion script for a shell.
     Completion(completion::CompletionFlags),
     /// Show the options that all commands share, and the exit codes.
     #[command(hide = true, after_help = EXIT_CODES)]

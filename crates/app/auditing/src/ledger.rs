@@ -28,8 +28,8 @@ use super::words::object_words;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct LedgerFlags {
-    /// Ledger used to verify the fixes made since --baseline (a file, or
-    /// postgres://USER@HOST/DATABASE); compares the waste of each object before and after
+    /// Ledger (file or postgres://USER@HOST/DATABASE) written by dovetail serve, to verify the
+    /// fixes made since --baseline: compares the waste of each object before and after
     #[arg(long, value_name = "LEDGER", requires = "baseline")]
     store: Option<String>,
     /// Cluster in the ledger [default: from dovetail.toml, else that of the objects, else the only

@@ -19,8 +19,9 @@ use super::top::Top;
 pub struct BillFlags {
     #[command(flatten)]
     pub account: AccountFlags,
-    /// Ledger to read: a file, or postgres://USER@HOST/DATABASE; with --prometheus, dovetail first
-    /// adds the missing hours of the period
+    /// Ledger to read, written by dovetail serve or by this command: a file, or
+    /// postgres://USER@HOST/DATABASE; with --prometheus, dovetail first adds the missing hours of
+    /// the period
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["usage", "example", "exporter", "exporters_in"])]
     pub store: Option<String>,
     /// Show only namespaces in which your credentials may list pods

@@ -17,7 +17,7 @@ pub enum Dimension {
     Queue,
     /// Top-level owner of the pod
     Job,
-    /// Model that the labels of the pod name
+    /// AI model named in the pod's labels
     Model,
     /// The pod
     Pod,

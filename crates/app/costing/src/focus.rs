@@ -42,7 +42,7 @@ pub fn dataset(
     }
     let mut bytes = Vec::new();
     write(version, &origins, &mut bytes).context("cannot make a FOCUS dataset")?;
-    Ok((String::from_utf8(bytes).context("the rows are text")?, without_price))
+    Ok((String::from_utf8(bytes).context("the CSV rows are not valid UTF-8")?, without_price))
 }
 
 /// The four costs of the specification, and the commitment behind them.

@@ -13,8 +13,10 @@ use super::teams::Teams;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub struct SplitFlags {
-    /// How to split a node's price among CPU, memory and GPUs: all-in, residual, aws-split,
-    /// opencost or datadog [default: residual if CPU and memory have list prices, else all-in]
+    /// How to split a node's price among CPU, memory and GPUs: all-in (GPUs carry the whole price),
+    /// residual (CPU and memory at list price, GPUs the rest), or the weights of aws-split,
+    /// opencost or datadog (docs/read-the-bill.md) [default: residual if CPU and memory have list
+    /// prices, else all-in]
     #[arg(long, value_name = "NAME")]
     pub method: Option<SplitMethod>,
     /// Label that names the team, on the namespace, then on the pod; repeatable [default: team,

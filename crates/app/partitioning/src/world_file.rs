@@ -122,8 +122,12 @@ fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
     let names: Vec<&String> = names.collect();
     let has_all = |table: &&MigTable| names.iter().all(|name| table.profile(name).is_some());
     let (model, table) = match &world.model {
-        Some(model) => model_of(tables, model)
-            .ok_or_else(|| format!("field `model`: `{model}` does not support MIG"))?,
+        Some(model) => model_of(tables, model).ok_or_else(|| {
+            format!(
+                "field `model`: the MIG profiles of `{model}` are unknown; check the name, or \
+                 describe it under `[[mig.table]]` in dovetail.toml"
+            )
+        })?,
         None => tables.iter().find(has_all).map(|table| (table.name.clone(), table)).ok_or_else(
             || "field `model`: no GPU has all of these profiles: name the model".to_owned(),
         )?,

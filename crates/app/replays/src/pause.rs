@@ -57,7 +57,11 @@ impl PauseFlags {
             return Ok(None);
         };
         let at_ms = seconds.checked_mul(1_000);
-        let at_ms = at_ms.ok_or_else(|| UsageError(format!("--pause-at {seconds}: too late")))?;
+        let at_ms = at_ms.ok_or_else(|| {
+            UsageError(format!(
+                "--pause-at {seconds}: the value is too large; use a second of the trace"
+            ))
+        })?;
         check_place(path)?;
         Ok(Some(Pause { at_ms, path }))
     }

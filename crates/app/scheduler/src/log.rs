@@ -62,7 +62,7 @@ fn log_learned(at: &ConfigMapName, news: &LearnedNews) {
         LearnedNews::NotRead { problem } => {
             warn!(
                 namespace,
-                name, "cannot read the ConfigMap, learning starts from scratch: {problem}"
+                name, "cannot read the ConfigMap: {problem}; learning starts from scratch"
             );
         }
         LearnedNews::NotWritten { problem } => {

@@ -197,8 +197,8 @@ impl Metrics {
     fn register(&mut self) {
         self.register_decisions();
         self.register_binds();
-        let help = "Conditions and events of pods, statuses of queues, reservations and groups, \
-                    receipts of preemptions, by `what` and `outcome`";
+        let help = "Writes of pod conditions and events, of queue, Reservation and PodGroup \
+                    statuses, and of preemption records, by `what` and `outcome`";
         self.add("dovetail_announcements", &["what", "outcome"], help, self.announcements.clone());
         let help = "Events in the write queue";
         self.add("dovetail_events_to_write", &[], help, self.events_owed.clone());
@@ -226,7 +226,8 @@ impl Metrics {
         let help = "Scheduling attempts by `result`: scheduled, unschedulable (counted once until \
                     the reason changes), error";
         self.add("scheduler_schedule_attempts", &["result"], help, self.attempts.clone());
-        let help = "Time from first seeing a pod to its bind, in seconds, pauses included";
+        let help = "Time in seconds from when the scheduler first saw a pod to its bind, \
+                    including waits between attempts";
         self.add("scheduler_pod_scheduling_sli_duration_seconds", &[], help, self.waited_s.clone());
         let help = "Pending pods by `queue`: active, unschedulable (no current node fits), backoff \
                     (the bind failed)";
@@ -235,8 +236,8 @@ impl Metrics {
         self.add("scheduler_preemption_attempts", &[], help, self.preemption_attempts.clone());
         let help = "Pods preempted for a pod or gang of a higher priority";
         self.add("scheduler_preemption_victims", &[], help, self.preemption_victims.clone());
-        let help =
-            "Pods preempted by `reason`: priority, reclaim (a queue gets its quota back), order";
+        let help = "Pods preempted by `reason`: priority, reclaim (a queue gets its quota back), \
+                    order (a job is ahead in scheduling order)";
         self.add("dovetail_preempted_pods", &["reason"], help, self.preempted.clone());
         let help = "GPU-seconds that preempted pods lost since their last checkpoint, or since \
                     their start if none is known, by `reason`; estimated at the time of the \
@@ -277,11 +278,12 @@ impl Metrics {
     }
 
     fn register_forecasts(&mut self) {
-        let help = "Jobs that started after a forecast of their start, by `start`: by_then, later, \
-                    unknown (no start was expected: run times are not known, or the forecast did not \
-                    reach that far), and by the `quantile` of the forecast: of good ones, half of \
-                    the jobs start by 0.5 and nine in ten by 0.9. Forecasts are made every ten \
-                    minutes for pending jobs that have none";
+        let help = "Jobs that started after a forecast of their start, by `start`: by_then, \
+                    later, unknown (no start was expected: run times are not known, or the \
+                    forecast did not reach that far), and by the `quantile` of the forecast: with \
+                    accurate forecasts, half of the jobs start by the forecast for quantile 0.5, \
+                    and nine in ten by the forecast for 0.9. Forecasts are made every ten minutes \
+                    for pending jobs that have none";
         let labels = &["quantile", "start"];
         self.add("dovetail_forecast_starts", labels, help, self.forecast_starts.clone());
         let help = "Expected wait in seconds, from the forecast to the expected start, for jobs \

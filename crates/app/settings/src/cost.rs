@@ -110,8 +110,8 @@ impl Hardware {
                 (
                     "pue",
                     format!(
-                        "`{text}` is not a PUE: write a number from 1 on with at most six \
-                         decimals, such as 1.4"
+                        "`{text}` is not a PUE (power usage effectiveness): write a number of at \
+                         least 1 with at most six decimal places, such as 1.4"
                     ),
                 )
             })?,

@@ -149,8 +149,8 @@ mod tests {
             ),
             (
                 ("pue = \"1\"", "pue = \"-1\""),
-                "d.toml:17: cost.hardware, number 2: pue: `-1` is not a PUE: write a number from 1 \
-                 on",
+                "d.toml:17: cost.hardware, number 2: pue: `-1` is not a PUE (power usage \
+                 effectiveness): write a number of at least 1",
             ),
             (
                 ("280000", "280k"),

@@ -33,8 +33,8 @@ use crate::{AMPLE_CPU_MILLI, AMPLE_MEMORY_BYTES};
 /// stand beside the file is not missing, whatever else requires it.
 #[derive(Debug, Args)]
 pub struct LedgerFlags {
-    /// Ledger instead of a file with jobs: a file, or postgres://USER@HOST/DATABASE; its GPU time
-    /// in a period is written as jobs
+    /// Ledger (written by dovetail serve) to export instead of FILE: a path, or
+    /// postgres://USER@HOST/DATABASE; its GPU time in a period is written as jobs
     #[arg(long, value_name = "LEDGER", conflicts_with_all = ["jobs", "skip_bad_rows"])]
     pub from_ledger: Option<String>,
     /// With --from-ledger: period to read: a duration before --until (24h, 14d), a day

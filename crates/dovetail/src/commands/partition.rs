@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Apply(Box<ApplyFlags>),
     /// Return nodes to the layout, or workloads to the request, before their last change
     Rollback(Box<RollbackFlags>),
-    /// Compute the fewest GPUs of a model that can provide the given MIG instances
+    /// Compute the minimum number of GPUs of a model that can provide the given MIG instances
     Size(Box<SizeFlags>),
     /// Print the objects and the patch that let NVIDIA's GPU Operator read planned layouts
     Setup(SetupFlags),
@@ -116,7 +116,8 @@ pub(crate) struct RollbackFlags {
     /// Node to roll back; repeatable
     #[arg(long, value_name = "NAME", required_unless_present = "workload", num_args = 1..)]
     node: Vec<String>,
-    /// Workload to roll back to its former resource request, such as prod/Deployment/chat; repeatable
+    /// Workload to roll back to its former resource request, such as prod/Deployment/chat;
+    /// repeatable
     #[arg(long, value_name = "NAMESPACE/KIND/NAME", num_args = 1..)]
     workload: Vec<WorkloadName>,
 }

@@ -136,8 +136,9 @@ async fn schedule(
     options.recording = recording.map(Recording::new);
     let listen = flags.listen.clone().or(section.listen).unwrap_or_else(|| LISTEN.to_owned());
     let listener = TcpListener::bind(&listen).await;
-    let listener =
-        listener.with_context(|| format!("cannot listen on `{listen}`: name another --listen"))?;
+    let listener = listener.with_context(|| {
+        format!("cannot listen on `{listen}`; choose another address with --listen")
+    })?;
     if let Ok(address) = listener.local_addr() {
         info!(%address, "probes and metrics are answered");
     }
@@ -301,7 +302,8 @@ pub(crate) fn print_metrics(app: &App) -> Result<()> {
          {table}\n\
          # Metrics of `dovetail serve`\n\n\
          `dovetail serve` serves these metrics at `http://127.0.0.1:9003/metrics` (`--listen`). Amounts from\n\
-         the ledger are gauges for the period in their name. They change if dovetail reads an hour again.\n\n\
+         the [ledger](../track-cost.md) are gauges for the period in their name. They change if\n\
+         dovetail re-reads the data for an hour.\n\n\
          {of_serve}"
     ))
 }

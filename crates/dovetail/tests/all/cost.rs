@@ -396,7 +396,7 @@ fn other_currencies_are_converted_at_the_users_rate_which_is_told() {
         "{source}"
     );
     for (flag, told) in [
-        ("--exchange 1.08", "`1.08` is not an exchange rate: write the currency"),
+        ("--exchange 1.08", "`1.08` is not an exchange rate: write CURRENCY=RATE"),
         ("--exchange EUR=1,08", "write USD for one EUR, such as 1.08"),
         ("--exchange EUR=1 --exchange EUR=2", "--exchange: EUR is listed twice"),
     ] {

@@ -143,8 +143,8 @@ fn a_team_without_gpus_is_told_of_the_week_before() {
     );
     let nobody = folder.call(&format!("{ask} ears"));
     assert_eq!(nobody.code, Some(1), "{}", nobody.out);
-    let why =
-        "team `ears` had no GPU in the week until 2024-10-18T00:00:00Z, nor in the week before";
+    let why = "team `ears` used no GPUs in the week before 2024-10-18T00:00:00Z or in the week \
+               before that";
     assert!(nobody.err.contains(why), "{}", nobody.err);
 }
 

@@ -81,7 +81,8 @@ impl Exchange {
     pub fn with_text(self, text: &str, source: &str) -> Result<Self, String> {
         let (currency, rate) = text.split_once('=').ok_or_else(|| {
             format!(
-                "`{text}` is not an exchange rate: write the currency and USD for one of it, such as EUR=1.08"
+                "`{text}` is not an exchange rate: write CURRENCY=RATE, where RATE is the price of \
+                 one unit in USD, such as EUR=1.08"
             )
         })?;
         let (usd, as_of) = rate.split_once('@').map_or((rate, None), |(usd, day)| (usd, Some(day)));

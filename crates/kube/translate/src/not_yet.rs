@@ -158,8 +158,8 @@ pub enum NotYet {
     },
     /// Devices for all claims of a pod, or of its gang, were not free together.
     #[error(
-        "node {node} did not have the devices for the claims of the pod, or of its gang, together; dovetail retries \
-         the pod"
+        "node {node} did not have enough free devices for all claims of the pod, or of its gang, \
+         at the same time; dovetail retries the pod"
     )]
     DevicesTaken {
         /// The node that was chosen for the first.

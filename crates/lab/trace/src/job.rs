@@ -261,8 +261,8 @@ impl TraceJob {
         // 2^53 bytes of a million pods fit 128 bits alone.
         let memory_bytes = i128::from(self.memory_bytes) * i128::from(self.pod_count);
         if memory_bytes > i128::from(MAX_JOB_MEMORY_BYTES) {
-            let problem = format!("makes {memory_bytes} for the {} pods together", self.pod_count);
-            let expected = format!("at most {MAX_JOB_MEMORY_BYTES} for a whole job");
+            let problem = format!("adds up to {memory_bytes} bytes over all pods");
+            let expected = format!("at most {MAX_JOB_MEMORY_BYTES} for a job");
             return Err(Violation::new("memory_bytes", self.memory_bytes, problem, expected));
         }
         self.check_gpus()
@@ -311,8 +311,8 @@ impl TraceJob {
             return Err(out_of_range("gpu_count", self.gpu_count, 0, MAX_GPUS));
         }
         if self.total_gpus() > u64::from(MAX_GPUS) {
-            let problem = format!("makes {} for the pods together", self.total_gpus());
-            let expected = format!("at most {MAX_GPUS} for a whole job");
+            let problem = format!("adds up to {} GPUs over all pods", self.total_gpus());
+            let expected = format!("at most {MAX_GPUS} for a job");
             return Err(Violation::new("gpu_count", self.gpu_count, problem, expected));
         }
         let expected = match self.gpu_count {

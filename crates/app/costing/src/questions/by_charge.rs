@@ -161,7 +161,7 @@ pub fn idle(asked: &Asked) -> Answer {
               of its node; percentages are of the GPU time allocated to the team, measured or not"
             .to_owned(),
         uncertainty: format!(
-            "between {} and, with all that is unknown, {} GPU-hours",
+            "between {} GPU-hours and, if all unmeasured time was idle, {} GPU-hours",
             gpu_hours(all.idle_gpu_milli_ms).text(),
             gpu_hours(all.idle_gpu_milli_ms + all.blind_gpu_milli_ms).text()
         ),

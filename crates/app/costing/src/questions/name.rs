@@ -5,23 +5,23 @@ use clap::ValueEnum;
 /// A question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Name {
-    /// Which ten workloads waste the most
+    /// Which ten workloads waste the most?
     Top,
-    /// How busy are each team's GPUs on average, and how much of their time is active
+    /// How busy are each team's GPUs on average, and how much of their time is active?
     Teams,
-    /// How many allocated GPU-hours are idle, and whose
+    /// How many allocated GPU-hours are idle, and whose?
     Idle,
-    /// Which pods had less than 30 % utilization for more than 6 hours
+    /// Which pods had less than 30 % utilization for more than 6 hours?
     Low,
-    /// Which GPU nodes run pods that do not need a GPU
+    /// Which GPU nodes run pods that do not need a GPU?
     Beside,
-    /// How much training runs on spot capacity
+    /// How much training runs on spot capacity?
     Spot,
-    /// What does each training run cost, including failed attempts
+    /// What does each training run cost, including failed attempts?
     Runs,
-    /// How long do the jobs of each team wait for their first and last pod to start
+    /// How long do the jobs of each team wait for their first and last pod to start?
     Wait,
-    /// What do 1,000 requests and a million tokens cost
+    /// What do 1,000 requests and a million tokens cost?
     Requests,
 }
 
@@ -34,7 +34,6 @@ impl Name {
     /// In words.
     pub fn words(self) -> String {
         let value = self.to_possible_value();
-        let help = value.and_then(|value| value.get_help().map(ToString::to_string));
-        format!("{}?", help.unwrap_or_default())
+        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 }

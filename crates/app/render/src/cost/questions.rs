@@ -13,8 +13,8 @@ use crate::cost::terminal::price_lines;
 pub fn terminal(document: &Document) -> String {
     let period = match document.basis {
         "run-rate" => format!(
-            "Hours and amounts are a run rate unless an answer says otherwise: one snapshot of {}, as if it \
-             lasted {} days",
+            "Unless an answer says otherwise, hours and amounts are a run rate: the snapshot taken \
+             at {}, extrapolated to {} days",
             document.from,
             whole(document.days)
         ),

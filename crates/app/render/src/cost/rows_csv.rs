@@ -34,7 +34,7 @@ pub fn rows_csv(document: &Document) -> Result<String> {
     }
     writer.flush()?;
     drop(writer);
-    String::from_utf8(bytes).context("the rows are text")
+    String::from_utf8(bytes).context("the CSV rows are not valid UTF-8")
 }
 
 fn record(document: &Document, row: &RowOut) -> Vec<String> {

@@ -169,8 +169,10 @@ impl Looker {
         let order = order.into_iter();
         let said = targets::look(&self.targets, order, at_ms as i64, end, &mut scrapes).await;
         if let Some(refused) = scrapes.refused() {
-            let text = format!("lines of exporters are left out: {}", refused_in_words(refused));
-            self.tell(text);
+            self.tell(format!(
+                "skipped lines in the output of GPU exporters; first: {}",
+                refused_in_words(refused)
+            ));
         }
         let silent = || said.iter().zip(&self.targets).filter(|(said, _)| said.is_err());
         let names = silent().map(|(_, target)| target.name().to_owned()).collect();

@@ -110,8 +110,9 @@ pub(crate) fn command(app: App, flags: ServeFlags) -> Result<()> {
     let collector = collector.with_events(events).with_digests(digests);
     let books = Books::open(&address, method, team)?;
     let listener = runtime.block_on(TcpListener::bind(place.address));
-    let listener = listener
-        .with_context(|| format!("cannot listen on {}: name another --listen", place.address))?;
+    let listener = listener.with_context(|| {
+        format!("cannot listen on {}; choose another address with --listen", place.address)
+    })?;
     let routes = Site::new(books, metrics, guard, now_ms).routes();
     let scheme = if place.tls.is_some() { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{}", listener.local_addr()?);
@@ -230,7 +231,7 @@ fn collecting(
     async move {
         match tokio::time::timeout(GRACE, end).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => bail!("the collector panicked: this is a bug, please report it"),
+            Ok(Err(_)) => bail!("the collector panicked; this is a bug: report it"),
             Err(_) => {
                 tracing::warn!(
                     "a server does not answer: its data is read again after the next start"

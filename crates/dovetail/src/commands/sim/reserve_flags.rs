@@ -13,8 +13,8 @@ pub(crate) struct ReserveFlags {
     /// timed: maximum number of reservations for pending jobs, one per queue at most [default: 0]
     #[arg(long, value_name = "JOBS")]
     pub(crate) reserve_heads: Option<u32>,
-    /// timed: how much of a reservation other jobs may use at once, in percent of the GPUs of the
-    /// job that it is for [default: 100]
+    /// timed: maximum share of a reservation that other jobs may use at a time, as a percentage of
+    /// the reserving job's GPUs [default: 100]
     #[arg(long, value_name = "PERCENT", requires = "reserve_heads")]
     pub(crate) lend: Option<u32>,
     /// timed: TOML file with reservations of capacity, each with a start and an end

@@ -28,14 +28,14 @@ pub(crate) struct SlicesFlags {
         required_if_eq("protocol", "slices")
     )]
     mix: Option<String>,
-    /// slices: mean number of requested compute slices, divided by those of all GPUs, such as 0.9
-    /// [required with slices]
+    /// slices: mean number of requested compute slices, divided by the number of compute slices of
+    /// all GPUs, such as 0.9 [required with slices]
     #[arg(long, value_name = "RATIO", required_if_eq("protocol", "slices"))]
     load: Option<f64>,
     /// slices: number of pods; the first quarter is a warm-up [default: 3000]
     #[arg(long, value_name = "N")]
     requests: Option<u32>,
-    /// slices: limit on GPU time lost to moving pods, in percent of the GPU time served
+    /// slices: limit on GPU time lost to moving pods, as a percentage of the GPU time served
     /// [default: 0]
     #[arg(long, value_name = "PERCENT")]
     moves: Option<f64>,

@@ -42,8 +42,8 @@ pub(crate) struct SynthFlags {
     /// GPU time that the jobs can use within --days, as a ratio to the cluster's GPU time
     #[arg(long, value_name = "RATIO", default_value_t = SynthConfig::default().load)]
     load: f64,
-    /// Kind of cluster and work: mixed (CPU jobs, GPU shares, training), training (whole GPUs, up
-    /// to gangs of 512), sharing (services and small jobs)
+    /// Kind of cluster and work: mixed (CPU jobs, GPU shares, training), training (whole GPUs,
+    /// gangs of up to 512 GPUs), sharing (services and small jobs)
     #[arg(long, value_name = "NAME", default_value = SynthConfig::default().profile.name())]
     #[arg(value_parser = PossibleValuesParser::new(PROFILES.map(SynthProfile::name)))]
     profile: String,

@@ -196,8 +196,11 @@ fn the_limits_of_a_whole_cluster_and_of_a_whole_job_hold() {
     assert_eq!((kept.nodes.len(), kept.skipped.len()), (976, 1));
     let own = "job_id,duration_ms,gpu_count,pod_count,memory_bytes\n";
     for (row, part) in [
-        ("b,1,1000000,2,0", "column `gpu_count`: `1000000` makes 2000000 for the pods together"),
-        ("b,1,0,129,9007199254740992", "column `memory_bytes`: `9007199254740992` makes 11619"),
+        ("b,1,1000000,2,0", "column `gpu_count`: `1000000` adds up to 2000000 GPUs over all pods"),
+        (
+            "b,1,0,129,9007199254740992",
+            "column `memory_bytes`: `9007199254740992` adds up to 11619",
+        ),
         ("b,1,0,1,9007199254740993", "column `memory_bytes`: `9007199254740993` is too large"),
         ("b,3162240000001,0,1,0", "column `duration_ms`: `3162240000001` is too large"),
     ] {

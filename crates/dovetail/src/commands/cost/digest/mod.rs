@@ -24,7 +24,7 @@ const SCHEMA: &str = "dovetail-digest/1";
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct DigestFlags {
-    /// Ledger: a file, or postgres://USER@HOST/DATABASE
+    /// Ledger written by dovetail serve or cost --store: a file, or postgres://USER@HOST/DATABASE
     #[arg(long, value_name = "LEDGER")]
     store: String,
     /// Cluster in the ledger [default: all]
@@ -91,7 +91,8 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
         let known: Vec<String> = weeks.of_teams.iter().map(|week| week.team.clone()).collect();
         if let Some(team) = flags.team.iter().find(|team| !known.contains(&plain(team))) {
             bail!(
-                "team `{}` had no GPU in the week until {}, nor in the week before; these had: {}",
+                "team `{}` used no GPUs in the week before {} or in the week before that; teams \
+                 that did: {}",
                 plain(team),
                 dovetail_units::time::time(span.to_ms),
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }

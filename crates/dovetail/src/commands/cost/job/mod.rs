@@ -23,9 +23,10 @@ use dovetail_settings::form::Output;
 /// Flags as written.
 #[derive(Debug, Args)]
 pub(crate) struct JobFlags {
-    /// Name of the job, such as train, vision/train, Job/train, or one of its pods. With --example,
-    /// also one of these generated jobs, which have data for every signal: balanced, straggler,
-    /// episodes, starved, epochs, failing, hanging, notebook, single, lingering
+    /// Name of the job, such as train, vision/train or Job/train, or the name of one of its pods.
+    /// With --example, also one of these generated jobs, which have data for every signal:
+    /// balanced, straggler, episodes, starved, epochs, failing, hanging, notebook, single,
+    /// lingering
     #[arg(value_name = "JOB")]
     name: String,
     /// Namespace of the job

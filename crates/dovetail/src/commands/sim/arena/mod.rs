@@ -65,7 +65,7 @@ pub(crate) struct ArenaFlags {
     /// Save finished runs to a file, and skip runs that it already contains
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Folder of external traces, with the files in openb/ and jobs/ that docs/arena.md lists
+    /// Folder of external traces: node and pod lists in openb/, job files in jobs/ (docs/arena.md)
     #[arg(long, value_name = "FOLDER", env = "DOVETAIL_TRACES", value_parser = folder)]
     traces: Option<PathBuf>,
     /// List the regimes that would run, without running them
