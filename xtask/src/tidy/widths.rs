@@ -18,7 +18,6 @@ const NOT_YET: &[&str] = &[
     "crates/lab/sim/src/arena/machines.rs",
     "crates/lab/sim/src/timeline/series.rs",
     "docs/internals/audit.md",
-    "docs/reference/json.md",
 ];
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
