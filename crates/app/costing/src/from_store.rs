@@ -605,10 +605,10 @@ mod tests {
             (&[][..], None),
             (&[59], None),
             (&[29, 30], None),
-            (&[60], Some("60 s of the period, in 1 part,")),
-            (&[30, 3569], Some("60 min of the period, in 2 parts,")),
-            (&[3600], Some("60 min of the period, in 1 part,")),
-            (&[3600, 19_800], Some("6.5 h of the period, in 2 parts,")),
+            (&[60], Some("60 s of the period, in 1 part:")),
+            (&[30, 3569], Some("60 min of the period, in 2 parts:")),
+            (&[3600], Some("60 min of the period, in 1 part:")),
+            (&[3600, 19_800], Some("6.5 h of the period, in 2 parts:")),
         ] {
             let told = gaps_in_words("west", &gaps(lengths_s), 0);
             match expected {

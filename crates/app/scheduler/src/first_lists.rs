@@ -129,9 +129,8 @@ mod tests {
         lists.refused(Kind::Node, "no nodes".to_owned(), 1_999);
         let told = lists.refusals(2_000).expect("a line");
         let begin = "the user may not list and watch nodes, pods: grant this permission, as the \
-             ClusterRole of \
-                     deploy/rbac.yaml does; ";
-        assert!(told.starts_with(begin) && told.ends_with(" says: no nodes"), "{told}");
+             ClusterRole of deploy/rbac.yaml does; ";
+        assert!(told.starts_with(begin) && told.ends_with(": no nodes"), "{told}");
         lists.refused(Kind::Pod, "no pods".to_owned(), 10_000);
         assert_eq!(lists.refusals(11_000), None, "the same is told once a minute");
         lists.refused(Kind::Pod, "no pods".to_owned(), 62_000);

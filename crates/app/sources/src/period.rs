@@ -192,10 +192,14 @@ mod tests {
         assert_eq!(is(of("2026-10", 5 * minute_ms)), month);
         let running = span("2026-11-01T00:00:00Z", "2026-11-23T13:30:00Z");
         assert_eq!(is(of("2026-11", 5 * minute_ms)), running);
-        assert!(is(of("2026-12", minute_ms)).unwrap_err().contains("still to come"));
+        assert!(is(of("2026-12", minute_ms)).unwrap_err().contains("in the future"));
         let within = "2026-10-01T00:00:30Z..2026-10-02";
-        assert!(is(of(within, minute_ms)).unwrap_err().contains("within a step"));
+        assert!(
+            is(of(within, minute_ms))
+                .unwrap_err()
+                .contains("is not a multiple of the step of 60 s")
+        );
         assert!(of(within, minute_ms / 2).is_ok());
-        assert!(is(of("2026-10", 7 * minute_ms)).unwrap_err().contains("steps of 420 s"));
+        assert!(is(of("2026-10", 7 * minute_ms)).unwrap_err().contains("the step of 420 s"));
     }
 }

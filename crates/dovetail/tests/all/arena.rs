@@ -66,7 +66,7 @@ fn a_comparison_that_was_cut_off_ends_as_one_that_was_not() {
     assert!(done.err.contains("runs.jsonl has 12 finished runs"), "{}", done.err);
     let done = folder.call(&resumed.replace("--seeds 2", "--seeds 3"));
     assert_eq!(done.code, Some(3), "{}", done.err);
-    assert!(done.err.contains("seeds [42, 43] there, [42, 43, 44] here"), "{}", done.err);
+    assert!(done.err.contains("seeds: [42, 43] in the file, [42, 43, 44] now"), "{}", done.err);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn hostile_traces_end_as_bad_input() {
     // A file that cannot be read concerns the regimes that read it, and no flag waits for it.
     folder.write("t/jobs/philly_pass_82k.csv", "job_id,submit_s,duration_s,num_gpu\n0,0,1e400,1\n");
     for (regime, code, told) in [
-        ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv:2: column duration_s"),
+        ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv:2: column `duration_s`"),
         ("openb/default/only-p100", 2, "has GPUs of P100"),
         ("philly,nope", 2, "no regime or family is called nope"),
     ] {

@@ -313,7 +313,7 @@ fn focus_datasets_hold_the_rules_of_their_version() {
         // A node without a price is not in it, and that is told.
         let done = cost(&folder, &format!("--focus {version}"));
         assert_eq!(check(version, &done.out, Some(&BTreeMap::from([(key("g1"), 55_040_000)]))), []);
-        assert!(done.err.contains("1 node-period has no price"), "{}", done.err);
+        assert!(done.err.contains("1 charge period of nodes has no price"), "{}", done.err);
     }
     let hostile = folder.read("dump.json").replace("\"eyes\"", "\"=1+1\\u001b\"");
     folder.write("dump.json", &hostile.replace("train-0", "@train-0"));

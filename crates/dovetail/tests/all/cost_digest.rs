@@ -182,7 +182,7 @@ fn a_digest_goes_to_its_teams_address_and_what_fails_is_told() {
     assert!(done.err.contains("vision: sent"), "{}", done.err);
     let done = folder.call(&format!("{ASK} --send"));
     assert_eq!(done.code, Some(1), "{}", done.err);
-    assert!(done.err.contains("127.0.0.1 answers 410"), "{}", done.err);
+    assert!(done.err.contains("127.0.0.1 rejected the message with status 410"), "{}", done.err);
     assert!(!done.err.contains("secret"), "{}", done.err);
     let [first, second, _] = answers.join().expect("three requests");
     assert_eq!(first, second);

@@ -169,7 +169,10 @@ fn a_name_that_goes_to_another_machine_has_the_price_of_each() {
         assert!((cost - expected).abs() < 0.15, "{cost}, not {expected}: {found:#}");
         assert_eq!(found["rows"].as_array().map(Vec::len), Some(1), "{found:#}");
         let notes = found["notes"].to_string();
-        assert!(notes.contains("1 node name went to another machine within the period"), "{notes}");
+        assert!(
+            notes.contains("1 node name moved to another machine within the period"),
+            "{notes}"
+        );
     }
     let focus = folder.call(&format!("{call} --focus 1.4")).out;
     assert!(focus.contains("aws:///x/i-a") && focus.contains("aws:///x/i-b"), "{focus}");

@@ -72,7 +72,7 @@ fn gpus_whose_readings_are_refused_are_held_unknown_and_billed() {
         let unknown: f64 =
             (0..WRONG.len()).map(|place| hours(&found, &format!("red/p-{place}"), "unknown")).sum();
         near(unknown, gpu_hours);
-        assert!(found["notes"].to_string().contains("no readings"), "{found:#}");
+        assert!(found["notes"].to_string().contains("not valid readings"), "{found:#}");
     }
 }
 
@@ -206,7 +206,7 @@ fn a_step_that_is_finer_than_the_samples_says_which_one_is_not() {
     };
     let fine = call("1s");
     let notes = fine["notes"].to_string();
-    assert!(notes.contains("samples lie 60 s apart") && notes.contains("--step 60s"), "{notes}");
+    assert!(notes.contains("samples are 60 s apart") && notes.contains("--step 60s"), "{notes}");
     assert!(hours(&fine, "red/gap-0", "unknown") > 0.9, "{fine:#}");
     let coarse = call("60s")["notes"].to_string();
     assert!(!coarse.contains("apart"), "{coarse}");

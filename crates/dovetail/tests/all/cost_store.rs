@@ -216,7 +216,7 @@ fn a_day_or_month_that_is_over_is_asked_for_by_its_name() {
     assert!((48.0..48.2).contains(&hours), "{two:#}");
     assert!(two["notes"].to_string().contains("11.9 h of the period"), "{:#}", two["notes"]);
     let ahead = folder.call(&format!("cost {kept} --period {}", day(-2)));
-    assert!(ahead.err.contains("still to come") && ahead.code == Some(2), "{ahead:?}");
+    assert!(ahead.err.contains("in the future") && ahead.code == Some(2), "{ahead:?}");
 }
 
 /// Hours are kept for 90 days, days for ever.

@@ -427,7 +427,7 @@ fn a_deleted_parent_is_listed_and_what_is_not_placed_is_not_held() {
     assert_eq!(why("fits")["state"], "fits");
     // A scheduler knows what the deleted queue was given.
     let message =
-        "queue research is limited to 4 nvidia.com/gpu: it holds 4, and 1 more would be needed";
+        "queue research is limited to 4 nvidia.com/gpu: it uses 4, and 1 more would be needed";
     let condition = json!({"type": "PodScheduled", "status": "False", "reason": "WaitingForQuota",
         "message": message});
     let status = json!({"status": {"conditions": [condition]}});
@@ -732,7 +732,7 @@ fn a_recording_that_is_cut_off_is_told_at_once_and_by_the_exit_code() {
     stderr.read_to_string(&mut told).expect("text");
     assert_eq!(scheduler.0.wait().expect("an end").code(), Some(1), "{told}");
     assert_eq!(told.matches("ERROR").count(), 1, "{told}");
-    assert!(told.contains("error: the recording is not whole: log: File too large"), "{told}");
+    assert!(told.contains("error: the recording is incomplete: log: File too large"), "{told}");
 }
 
 /// A port at which nobody listens; another program would have to take it within the moment.

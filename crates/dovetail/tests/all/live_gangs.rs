@@ -66,7 +66,7 @@ fn a_running_gang_that_is_short_says_by_how_many() {
     let folder = connected(&api);
     for (name, then) in [
         ("wait", "the gang keeps waiting"),
-        ("restart", "its pods are deleted when it has been short for 60 s"),
+        ("restart", "its pods are deleted after it has been too small for 60 s"),
     ] {
         let why = folder.json(&format!("why {name} --kubeconfig kubeconfig"));
         let expected = format!(

@@ -256,7 +256,7 @@ fn slower_and_unmeasured(setting: &Setting, worse: &Value) {
     assert!(tainted(&setting.get(&["node", "n1"])) && !tainted(&setting.get(&["node", "n2"])));
     let p50 = "default/slow (vLLM): p50 +1";
     assert!(has(&events(setting, "Node", "n1"), "LatencyWorse", p50));
-    assert!(has(&events(setting, "Deployment", "slow"), "LatencyWorse", "restart the pods"));
+    assert!(has(&events(setting, "Deployment", "slow"), "LatencyWorse", "restart its pods"));
     let of_policy = events(setting, "SharingPolicy", "shared");
     assert!(has(&of_policy, "LatencyWorse", p50), "{of_policy:?}");
     assert!(has(&of_policy, "LatencyUnknown", "no series of a latency histogram"));

@@ -256,7 +256,7 @@ fn what_cannot_be_served_is_said_before_anything_begins() {
     let url = "--prometheus http://127.0.0.1:1";
     for (flags, expected) in [
         (format!("--cluster west {url} --listen 0.0.0.0:0"), "is reachable from other machines"),
-        (format!("--cluster west {url} --listen nowhere"), "`nowhere` is no address"),
+        (format!("--cluster west {url} --listen nowhere"), "`nowhere` is not a listen address"),
         (format!("--cluster west {url} --accept-token-file short"), "short: its token has fewer"),
         (format!("--cluster west {url} --accept-token-file none"), "none: "),
         (format!("--cluster west {url} --accept-cluster-tokens"), "--in-cluster or --kubeconfig"),

@@ -107,7 +107,7 @@ fn a_ledger_that_has_no_such_trace_says_why() {
         (format!("{export} none.db"), 1, "none.db: file does not exist"),
         (format!("{export} mysql://a:secret@b/c"), 2, "--from-ledger: ledger mysql://a@b/c"),
         (format!("{export} ledger.db"), 2, "east, west"),
-        (format!("{export} ledger.db --cluster north"), 2, "the ledger has east, west"),
+        (format!("{export} ledger.db --cluster north"), 2, "the ledger, which has east, west"),
         (format!("{export} ledger.db --cluster west --until soon"), 2, "--until"),
         (format!("{export} ledger.db --cluster west --period 1h"), 1, "no GPU in a pod's hands"),
         ("trace export --to ledger.db --from-ledger ledger.db".to_owned(), 2, "both name"),

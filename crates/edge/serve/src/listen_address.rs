@@ -92,7 +92,7 @@ mod tests {
         }
         for text in ["", "9003", "127.0.0.1", "127.0.0.1:99999", "a b:1"] {
             let error = Place::new(text, None, true).unwrap_err().to_string();
-            assert!(error.contains("no address") && error.contains(text), "{error}");
+            assert!(error.contains("not a listen address") && error.contains(text), "{error}");
         }
     }
 }

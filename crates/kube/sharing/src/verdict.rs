@@ -192,11 +192,11 @@ mod tests {
             assert!(problem.starts_with(start), "{problem}");
         };
         wrong(json!({"mode": "mps"}), "spec.replicas: mode mps needs");
-        wrong(json!({"mode": "mps", "replicas": 49}), "spec.replicas: 49 is not within");
-        wrong(json!({"mode": "mig", "classes": ["batch"]}), "spec.classes: mode mig has no");
+        wrong(json!({"mode": "mps", "replicas": 49}), "spec.replicas: 49: must be 2 to 48");
+        wrong(json!({"mode": "mig", "classes": ["batch"]}), "spec.classes: mode mig does not use");
         wrong(
             json!({"mode": "time-slicing", "replicas": 4, "profiles": ["1g.10gb"]}),
-            "spec.profiles: mode time-slicing has no",
+            "spec.profiles: mode time-slicing does not use",
         );
         let none = json!({"movedGpuSecondsPerHour": 0});
         wrong(

@@ -233,7 +233,7 @@ mod tests {
             "4 GPUs of 1 node that no exporter measures (a): ",
             "1 GPU of 1 node that exporters do not measure, or not all the time (b): ",
             "CPU and memory of 2 nodes: unknown",
-            "1 node name went to another machine within the period (such as b): ",
+            "1 node name moved to another machine within the period (such as b): ",
         ];
         assert_eq!(told.len(), begins.len(), "{told:?}");
         for (told, begin) in told.iter().zip(begins) {

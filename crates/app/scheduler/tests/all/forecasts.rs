@@ -105,9 +105,8 @@ fn a_time_limit_is_waited_for_where_no_run_time_is_known() {
     ] {
         let mut cluster = Cluster::of(1);
         cluster.create("a", limited.clone());
-        assert_eq!(cluster.run(), ["a"]);
-        // The watch of Jobs may be behind that of pods.
         cluster.server.apply(Kind::Workload(WorkloadKind::Job), "blue", "train", train);
+        assert_eq!(cluster.run(), ["a"]);
         cluster.create("b", pod(8));
         assert!(cluster.run().is_empty());
         ten_minutes_pass(&mut cluster);

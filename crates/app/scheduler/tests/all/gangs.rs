@@ -327,7 +327,10 @@ fn terms_of_a_gang_without_a_gang_are_not_ignored() {
         reports[0].contains("annotation dovetail.dev/min-members defines how pods"),
         "{reports:?}"
     );
-    assert!(reports[1].contains("annotation dovetail.dev/topology-required says"), "{reports:?}");
+    assert!(
+        reports[1].contains("annotation dovetail.dev/topology-required defines"),
+        "{reports:?}"
+    );
 }
 
 #[test]

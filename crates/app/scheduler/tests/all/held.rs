@@ -66,7 +66,7 @@ fn a_gang_that_could_start_with_fewer_waits_for_members_that_are_held() {
     cluster.pass(60_000);
     assert_eq!(cluster.run(), names(&[]));
     let text = "pod blue/p0 waits for members: gang blue/train has 2 of the 2 pods that start together, \
-                and scheduling gates hold 2 of its pods";
+                and scheduling gates block 2 of its pods";
     assert_eq!(cluster.reports().first().map(String::as_str), Some(text));
     release(&mut cluster, "p2");
     assert_eq!(cluster.run(), names(&[]));

@@ -193,7 +193,7 @@ async fn queues_are_validated_counted_and_shown() {
     for name in ["m0", "m1"] {
         create(&control_plane, &member(name, 8, "train"));
     }
-    let why = "queue vision is guaranteed 8 nvidia.com/gpu and does not borrow: it holds 0, and 16 more \
+    let why = "queue vision is guaranteed 8 nvidia.com/gpu and does not borrow: it uses 0, and 16 more \
                would be needed, more than the queue may ever use: raise its quota, or request less";
     until("the condition of the group", async || {
         let says = group(&client).await;

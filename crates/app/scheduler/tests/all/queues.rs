@@ -48,13 +48,13 @@ fn a_queue_says_who_may_submit_and_tells_the_others_which_rule_keeps_them_out() 
     assert_eq!(cluster.reports(), [missing]);
     set_queue(&mut cluster, "team", json!({}));
     assert_eq!(cluster.run(), names(&[]));
-    let closed = "pod blue/p0 is left untouched: queue team takes no pods of namespace blue: it has no \
+    let closed = "pod blue/p0 is left untouched: queue team accepts no pods of namespace blue: it has no \
                   spec.namespaceSelector";
     assert_eq!(cluster.reports(), [closed]);
     let selector = json!({"namespaceSelector": {"matchLabels": {"team": "a"}}});
     set_queue(&mut cluster, "team", selector);
     assert_eq!(cluster.run(), names(&[]));
-    let not_chosen = "pod blue/p0 is left untouched: queue team takes no pods of namespace blue: its \
+    let not_chosen = "pod blue/p0 is left untouched: queue team accepts no pods of namespace blue: its \
                       spec.namespaceSelector is team=a";
     assert_eq!(cluster.reports(), [not_chosen]);
     let labels = json!({"metadata": {"labels": {"team": "a"}}});
@@ -108,7 +108,7 @@ fn what_a_queue_is_guaranteed_bounds_it_and_what_waits_says_the_numbers() {
         cluster.create(&format!("p{at}"), in_queue("team", 4));
     }
     assert_eq!(cluster.run(), names(&["p0"]));
-    let bounded = "WaitingForQuota: queue team is guaranteed 6 nvidia.com/gpu and does not borrow: it holds \
+    let bounded = "WaitingForQuota: queue team is guaranteed 6 nvidia.com/gpu and does not borrow: it uses \
                    4, and 4 more would be needed";
     let turn = "WaitingForTurn: others that request the same resources go first; queue team uses 4 \
          nvidia.com/gpu, \
@@ -132,7 +132,7 @@ fn what_a_queue_is_guaranteed_bounds_it_and_what_waits_says_the_numbers() {
     assert_eq!(statuses["team"]["borrowed"], json!({"nvidia.com/gpu": "6"}));
     cluster.create("p3", in_queue("team", 2));
     assert_eq!(cluster.run(), names(&[]));
-    let above = "WaitingForQuota: queue all is guaranteed 12 nvidia.com/gpu and does not borrow: it holds \
+    let above = "WaitingForQuota: queue all is guaranteed 12 nvidia.com/gpu and does not borrow: it uses \
                  12, and 2 more would be needed";
     assert_eq!(says(&mut cluster)["p3"], above);
     cluster.end("p0", "Succeeded");
@@ -203,7 +203,7 @@ fn a_queue_that_is_deleted_counts_above_it_as_long_as_pods_run_in_it() {
     cluster.create("v1", in_queue("vision", 1));
     cluster.create("t0", in_queue("text", 6));
     assert_eq!(cluster.run(), names(&[]));
-    let full = "WaitingForQuota: queue org is guaranteed 12 nvidia.com/gpu and does not borrow: it holds 7, and 6 \
+    let full = "WaitingForQuota: queue org is guaranteed 12 nvidia.com/gpu and does not borrow: it uses 7, and 6 \
                 more would be needed";
     assert_eq!(says(&mut cluster)["t0"], full);
     assert_eq!(["vision", "org"].map(|queue| gpus_in(&mut cluster, queue)), [7, 7]);

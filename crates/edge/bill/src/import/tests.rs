@@ -435,7 +435,11 @@ fn what_cannot_be_read_is_told_with_its_place() {
         ("ChargePeriodStart", "Start", "bill.csv:1: neither a FOCUS file"),
         ("33.024,", "33 USD,", "bill.csv:2: column `EffectiveCost`: `33 USD` is not an amount"),
         ("33.024,", "1e400,", "bill.csv:2: column `EffectiveCost`"),
-        ("2026-11-20T12:00:00Z", "noon", "bill.csv:3: column `ChargePeriodEnd`: `noon` is no time"),
+        (
+            "2026-11-20T12:00:00Z",
+            "noon",
+            "bill.csv:3: column `ChargePeriodEnd`: `noon` is not a time",
+        ),
         (
             "2026-11-20T11:00:00Z,0",
             "2026-11-20T09:00:00Z,0",

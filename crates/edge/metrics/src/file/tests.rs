@@ -65,7 +65,11 @@ fn a_bad_cell_is_named_with_its_place_and_the_way_out() {
         ("1,p,0,+Inf,,n,m", "activity_percent", "is not a finite number"),
         ("1,p,0,-0.5,,n,m", "activity_percent", "is negative: write 0 to 100"),
         ("1,p,0,100.000001,,n,m", "activity_percent", "exceeds 100"),
-        ("1,p,0,9223372036854775794,,n,m", "activity_percent", "where it has no value"),
+        (
+            "1,p,0,9223372036854775794,,n,m",
+            "activity_percent",
+            "is a placeholder that drivers write",
+        ),
         ("1,p,0,true,,n,m", "activity_percent", "is not a number"),
         ("1,p,0,5%,,n,m", "activity_percent", "is not a number"),
         ("1,p,0,5,-1,n,m", "memory_bytes", "is negative"),

@@ -93,8 +93,8 @@ async fn each_path_answers_and_nothing_else_does() {
         ("GET /allocation?window=%00 HTTP/1.1", 400, "control characters"),
         ("GET /nothing HTTP/1.1", 404, "use /allocation"),
         ("POST /allocation HTTP/1.1", 405, ""),
-        ("GET /metrics HTTP/1.1\r\nContent-Length: 5", 413, "no body"),
-        ("GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked", 413, "no body"),
+        ("GET /metrics HTTP/1.1\r\nContent-Length: 5", 413, "must not have a body"),
+        ("GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked", 413, "must not have a body"),
         ("nonsense", 400, ""),
         (
             "GET /metrics HTTP/1.1",

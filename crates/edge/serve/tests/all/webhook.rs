@@ -63,7 +63,11 @@ async fn a_message_is_tried_until_it_is_taken_or_refused() {
 
     let (done, sent) = deliver(vec![404, 200]).await;
     let told = done.expect_err("refused").to_string();
-    assert!(told.starts_with("127.0.0.1 answers 404") && !told.contains("secret"), "{told}");
+    assert!(
+        told.starts_with("127.0.0.1 rejected the message with status 404")
+            && !told.contains("secret"),
+        "{told}"
+    );
     assert_eq!(sent.len(), 1);
 
     let (done, sent) = deliver(vec![500, 429, 502, 200]).await;

@@ -99,11 +99,11 @@ mod tests {
         }
         assert_eq!(
             says("team", &none.0, &none.1),
-            "queue team takes no pods of namespace blue: its spec.namespaceSelector is team=a"
+            "queue team accepts no pods of namespace blue: its spec.namespaceSelector is team=a"
         );
         assert_eq!(
             says("closed", &none.0, &team),
-            "queue closed takes no pods of namespace blue: it has no spec.namespaceSelector"
+            "queue closed accepts no pods of namespace blue: it has no spec.namespaceSelector"
         );
         assert_eq!(
             says("nobody", &none.0, &team),

@@ -245,7 +245,7 @@ mod tests {
                 json!({"minSubGroup": 1, "subGroups": [{"name": "a", "minMember": 1}]}),
                 "spec.minSubGroup is 1",
             ),
-            (only(json!({"name": "a"})), "subgroup a says no minMember"),
+            (only(json!({"name": "a"})), "subgroup a has no minMember"),
             (only(json!({"name": "a", "minSubGroup": 2})), "minSubGroup of subgroup a is 2"),
             (
                 only(json!({"name": "b", "minMember": 1})),
@@ -293,14 +293,14 @@ mod tests {
         };
         let some = refused(2, json!({"minSubGroups": 1}));
         assert!(
-            some.contains("minSubGroups of policy trainers is 1, and dovetail does not choose"),
+            some.contains("minSubGroups of policy trainers is 1, and dovetail cannot choose"),
             "{some}"
         );
         let some = refused(2, json!({}));
         assert!(some.contains("its subgroups have 4 pods and spec.minMember is 2"), "{some}");
         let no_size = refused(4, json!({"subGroupSize": null}));
         assert!(
-            no_size.contains("spec.subGroupPolicy trainers: it says no subGroupSize"),
+            no_size.contains("spec.subGroupPolicy trainers: it has no subGroupSize"),
             "{no_size}"
         );
     }

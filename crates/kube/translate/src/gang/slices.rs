@@ -304,12 +304,12 @@ mod tests {
             (json!({required: rack, size: "0"}), format!("annotation {size} is `0`")),
             (
                 json!({required: rack, size: "2", "kueue.x-k8s.io/podset-required-topology": rack}),
-                "annotation kueue.x-k8s.io/podset-required-topology stands beside slices"
+                "annotation kueue.x-k8s.io/podset-required-topology is set together with slices"
                     .to_owned(),
             ),
             (
                 json!({"kueue.x-k8s.io/podset-slice-required-topology-constraints": "[]"}),
-                "annotation kueue.x-k8s.io/podset-slice-required-topology-constraints asks"
+                "annotation kueue.x-k8s.io/podset-slice-required-topology-constraints requests"
                     .to_owned(),
             ),
         ];

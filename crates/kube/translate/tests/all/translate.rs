@@ -264,10 +264,10 @@ fn what_cannot_be_placed_says_why() {
         (json!({"resourceClaims": [{}]}), "the pod refers to resource claims"),
         (
             asking("volcano.sh/vgpu-number"),
-            "the pod asks for a part of a device by resource volcano.sh",
+            "the pod requests a part of a device through resource volcano.sh",
         ),
         (asking("x.com/gpu"), "resource x.com/gpu is offered by no node's device plugin"),
-        (odd, "field affinity is not understood: `a Near` has an operator that is not known"),
+        (odd, "field affinity is not supported: `a Near` has an operator that is not known"),
     ];
     for (spec, start) in table {
         let reason = required(spec, &facts).unwrap_err().to_string();

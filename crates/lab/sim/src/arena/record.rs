@@ -290,14 +290,14 @@ mod tests {
     fn other_settings_are_named_and_other_files_refused() {
         let text = settings(&[1, 2]).line();
         let error = read(&text, &[1]).unwrap_err().to_string();
-        assert!(error.contains("seeds [1, 2] there, [1] here"), "{error}");
+        assert!(error.contains("seeds: [1, 2] in the file, [1] now"), "{error}");
         let with = |policies: &[&str]| {
             let policies = policies.iter().map(|name| (*name).to_owned()).collect();
             let other = Plan { policies, ..plan(&[1, 2]) };
             resumed("runs", &text, &Settings::of(&other, "b", "none"))
         };
         let error = with(&["p"]).unwrap_err().to_string();
-        assert!(error.contains("policies 2 from p to q there, p here"), "{error}");
+        assert!(error.contains("policies: 2 from p to q in the file, p now"), "{error}");
         assert!(with(&["q", "p"]).is_ok(), "the order of the policies changes no run");
         let one = line(&record("p", 1.0), &[1, 2]);
         let figure = "\"gpu_weighted_wait_hours\":1.0";
