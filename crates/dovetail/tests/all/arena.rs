@@ -207,7 +207,7 @@ fn hostile_traces_end_as_bad_input() {
     for (regime, code, told) in [
         ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv:2: column `duration_s`"),
         ("openb/default/only-p100", 2, "has GPUs of P100"),
-        ("philly,nope", 2, "no regime or family is called nope"),
+        ("philly,nope", 2, "no regime or family is named nope"),
     ] {
         let done = folder.call(&format!("{run} {regime}"));
         assert_eq!(done.code, Some(code), "{regime}: {}", done.err);
