@@ -21,8 +21,7 @@ use serde_json::{Value, json};
 pub(crate) struct CollectFlags {
     #[command(flatten)]
     objects: ObjectFlags,
-    /// File to write, one object per line; gzip if its name ends in .gz [required without
-    /// --translate]
+    /// File to write, one object per line; gzip if named *.gz [required without --translate]
     #[arg(long, value_name = "FILE", required_unless_present = "translate")]
     to: Option<PathBuf>,
     /// Replace names with hashes; --names saves the table that restores them
