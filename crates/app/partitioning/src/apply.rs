@@ -33,7 +33,7 @@ use serde_json::Value;
 use crate::changes::{NodeChange, present};
 use crate::cluster::{Age, fleet};
 use crate::fleet::model_of;
-use crate::objects::{Objects, SeenNode};
+use crate::objects::{OWNERS, Objects, SeenNode};
 use crate::planned::Planned;
 use crate::replicas::{Offered, Wanted, offered, wanted, warnings};
 use crate::server::Server;
@@ -116,7 +116,7 @@ impl<'a> Apply<'a> {
     }
 
     async fn objects(&self) -> Result<Objects> {
-        Objects::of(self.app, &self.options.connection).await
+        Objects::of(self.app, &self.options.connection, &OWNERS).await
     }
 
     async fn policies(&self) -> Result<(Vec<SharingPolicy>, Vec<PolicyRow>)> {

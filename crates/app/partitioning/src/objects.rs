@@ -17,12 +17,13 @@ use dovetail_translate::Facts;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The kinds that are read.
-const KINDS: [&str; 9] = [
+/// The owners of pods whose templates dovetail can change.
+pub(crate) const OWNERS: [&str; 2] = ["Deployment", "StatefulSet"];
+
+/// The kinds that are always read.
+const KINDS: [&str; 7] = [
     "Node",
     "Pod",
-    "Deployment",
-    "StatefulSet",
     "PersistentVolumeClaim",
     "PersistentVolume",
     "StorageClass",
@@ -75,14 +76,14 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// The objects of a cluster.
+    /// The objects of a cluster, with those of `more` kinds.
     ///
     /// # Errors
     /// A cluster that does not answer; credentials that may not list nodes or pods.
-    pub(crate) async fn of(app: &App, cluster: &ConnectionFlags) -> Result<Self> {
+    pub(crate) async fn of(app: &App, cluster: &ConnectionFlags, more: &[&str]) -> Result<Self> {
         let mut objects = Self::default();
         let config = cluster.connect().await?;
-        let is_wanted = |kind: &str| KINDS.contains(&kind);
+        let is_wanted = |kind: &str| KINDS.contains(&kind) || more.contains(&kind);
         let lists = read_some_lists(&config, PAGE, is_wanted, &mut objects).await;
         let lists = lists.with_context(|| cluster.name())?;
         check(&lists.complete)?;

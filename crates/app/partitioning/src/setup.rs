@@ -102,7 +102,7 @@ pub async fn document(
     tables: &[MigTable],
 ) -> Result<Document> {
     let server = Server::connect(connection, operator_namespace).await?;
-    let objects = Objects::of(app, connection).await?;
+    let objects = Objects::of(app, connection, &[]).await?;
     let now_ms = now_ms();
     let fleet = fleet(&objects, &PolicySpec::default(), tables, Age { now_ms, young_ms: YOUNG_MS });
     let (mut layouts, is_there) = server.layouts(Component::MigManager).await?;

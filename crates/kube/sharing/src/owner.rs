@@ -32,6 +32,8 @@ pub struct Owner {
     pub replicas: u64,
     /// Pods that are replaced already and ready.
     pub ready: u64,
+    /// Whether its controller has seen its present template.
+    is_observed: bool,
     /// What dovetail changed last.
     pub record: Option<RequestsRecord>,
     object: Value,
@@ -77,6 +79,7 @@ impl Owner {
             containers: [of("containers", false), of("initContainers", true)].concat(),
             replicas: object["spec"]["replicas"].as_u64().unwrap_or(1),
             ready: if is_observed { ready.saturating_sub(old) } else { 0 },
+            is_observed,
             record,
             object: object.clone(),
             about,
@@ -95,11 +98,8 @@ impl Owner {
 
     /// Whether all of its pods are of its present template, and ready.
     pub fn has_rolled(&self) -> bool {
-        let status = &self.object["status"];
-        let total = status["replicas"].as_u64().unwrap_or(0);
-        let is_observed =
-            status["observedGeneration"].as_u64() >= self.object["metadata"]["generation"].as_u64();
-        is_observed && self.ready >= self.replicas && total <= self.replicas
+        let total = self.object["status"]["replicas"].as_u64().unwrap_or(0);
+        self.is_observed && self.ready >= self.replicas && total <= self.replicas
     }
 
     /// Whether it asks for exactly what the record says; otherwise others have changed it since.
@@ -189,9 +189,8 @@ impl Owner {
         metadata["namespace"] = Value::from(&*self.about.namespace);
         metadata["name"] = Value::from(&*self.about.name);
         let mut spec = template["spec"].clone();
-        let known: Vec<&GpuContainer> = self.containers.iter().collect();
         for container in spec["containers"].as_array_mut().into_iter().flatten() {
-            let Some(of) = known.iter().find(|one| container["name"] == *one.name) else {
+            let Some(of) = self.containers.iter().find(|one| container["name"] == *one.name) else {
                 continue;
             };
             for list in ["limits", "requests"] {

@@ -254,31 +254,25 @@ pub(super) fn why_no_more(gate: &Gate) -> Option<String> {
     match gate {
         Gate::Open => None,
         Gate::Canary => {
-            let why = "planned: one node changes first; the others wait for its latency verdict";
+            let why = "one node changes first; the others wait for its latency verdict";
             Some(why.to_owned())
         }
-        Gate::Changes { node } => {
-            Some(format!("planned: waiting for the change of node {node} to finish"))
-        }
-        Gate::Waits { node, .. } => {
-            Some(format!("planned: waiting for the latency check of node {node}"))
-        }
+        Gate::Changes { node } => Some(format!("waiting for the change of node {node} to finish")),
+        Gate::Waits { node, .. } => Some(format!("waiting for the latency check of node {node}")),
         Gate::Stopped { node, outcome: Outcome::RolledBack, why } => {
-            Some(format!("planned: node {node} was rolled back ({why}): {GO_ON}"))
+            Some(format!("node {node} was rolled back ({why}): {GO_ON}"))
         }
         Gate::Stopped { node, outcome, why } => {
             let word = outcome.word();
-            Some(format!("planned: latency on node {node} is {word} ({why}): {GO_ON}"))
+            Some(format!("latency on node {node} is {word} ({why}): {GO_ON}"))
         }
-        Gate::WaitsFor { workload } => {
-            Some(format!("planned: waiting for the latency check of {workload}"))
-        }
+        Gate::WaitsFor { workload } => Some(format!("waiting for the latency check of {workload}")),
         Gate::StoppedBy { workload, outcome: Outcome::RolledBack, why } => {
-            Some(format!("planned: {workload} was rolled back ({why}): {GO_ON}"))
+            Some(format!("{workload} was rolled back ({why}): {GO_ON}"))
         }
         Gate::StoppedBy { workload, outcome, why } => {
             let word = outcome.word();
-            Some(format!("planned: latency of {workload} is {word} ({why}): {GO_ON}"))
+            Some(format!("latency of {workload} is {word} ({why}): {GO_ON}"))
         }
     }
 }

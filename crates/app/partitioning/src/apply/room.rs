@@ -47,7 +47,7 @@ impl Room {
         Self {
             left: left_today.min(share),
             is_guarded: of_gate.is_some(),
-            why: of_gate.unwrap_or_else(|| BUDGET.to_owned()),
+            why: of_gate.map_or_else(|| BUDGET.to_owned(), |why| format!("planned: {why}")),
             is_canary: *gate == Gate::Canary,
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use dovetail_console::clock::now_ms;
 use dovetail_console::plain::plain;
-use dovetail_sharing::watch::{Gate, Outcome};
+use dovetail_sharing::watch::{Gate, Outcome, Period};
 use dovetail_sharing::{
     Around, NextRequests, Owner, RequestsRecord, RequestsWrite, SharingPolicy, Workload,
     allowed_by, change, decided, due, event_about, gate_of_workloads, returned, roll_back, rolled,
@@ -101,8 +101,8 @@ impl<'a> Workloads<'a> {
             return Ok(Some(WorkloadRow::of(&owner, &record, record.step.word())));
         }
         let mut verdict = None;
-        if due(&owner, now_ms()).is_some() {
-            let (outcome, why) = self.verdict(&owner, &record, policy).await;
+        if let (Some(periods), Some(watch)) = (due(&owner, now_ms()), &record.watch) {
+            let (outcome, why) = self.verdict(&owner, periods, &watch.query, policy).await;
             verdict = Some(format!("{}: {}", outcome.word(), plain(&why)));
             if outcome != Outcome::Waiting
                 && let Some(write) = decided(&owner, outcome, &why)
@@ -148,12 +148,10 @@ impl<'a> Workloads<'a> {
     async fn verdict(
         &mut self,
         owner: &Owner,
-        record: &RequestsRecord,
+        periods: [Period; 2],
+        query: &str,
         policy: &SharingPolicy,
     ) -> (Outcome, String) {
-        let (Some(periods), Some(watch)) = (due(owner, now_ms()), &record.watch) else {
-            return (Outcome::Waiting, String::new());
-        };
         if self.client.is_none() {
             self.client = Some(self.apply.prometheus().await);
         }
@@ -164,7 +162,7 @@ impl<'a> Workloads<'a> {
             None => return (Outcome::Waiting, String::new()),
         };
         let workload = Workload::of_owner(&owner.about);
-        match outcome(&policy.spec, &workload, periods, &watch.query, client).await {
+        match outcome(&policy.spec, &workload, periods, query, client).await {
             Ok(verdict) => verdict,
             Err(error) => {
                 if let Some(why) = refused(&error) {
@@ -346,11 +344,10 @@ impl<'a> Workloads<'a> {
         }
         let gate = gate_of(policy, self.objects, &BTreeSet::new());
         let gate = gate.and(gate_of_workloads(policy, self.objects.owners.iter(), false));
-        let why = match gate {
+        Ok(match gate {
             Gate::Open | Gate::Canary => None,
             gate => why_no_more(&gate),
-        };
-        Ok(why.map(|why| why.trim_start_matches("planned: ").to_owned()))
+        })
     }
 
     fn around(&self, owner: &Owner, resource: &str, held: Option<String>) -> Around {

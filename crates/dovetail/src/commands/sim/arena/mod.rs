@@ -84,7 +84,7 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
     let folder = flags.traces.as_deref().filter(|folder| !folder.as_os_str().is_empty());
     // Flags that are wrong are told before files are read.
     let wanted = flags.wanted()?;
-    first_seed(app)?;
+    let first_seed = first_seed(app)?;
     let traces = Traces::read(app, folder, &wanted)?;
     if flags.list {
         let listed = RegimesDocument::of(&wanted, &traces.data);
@@ -97,7 +97,7 @@ pub(crate) fn run(app: &App, flags: &ArenaFlags) -> Result<()> {
             _ => app.print(&listed.text()),
         };
     }
-    let (plan, left_out) = flags.plan(app, wanted, &traces)?;
+    let (plan, left_out) = flags.plan(first_seed, wanted, &traces)?;
     tell(app, &plan, &left_out);
     let runs = run_all(app, &plan, &traces, flags)?;
     let verdicts: Vec<Verdict> =
@@ -158,7 +158,10 @@ fn tell(app: &App, plan: &Plan, left_out: &LeftOut) {
 
 /// Every run, by regime; of one regime by seed, order and policy, whatever order they finished in.
 fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Result<Vec<Vec<Run>>> {
-    let ledger = Ledger::open(app, flags.resume.as_deref(), plan, &traces.fingerprint)?;
+    let ledger = match &flags.resume {
+        Some(path) => Ledger::open(app, path, plan, &traces.fingerprint()?)?,
+        None => Ledger::none(),
+    };
     let worlds = plan.worlds();
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(app.settings.threads.value as usize).build()?;
@@ -192,7 +195,12 @@ fn run_all(app: &App, plan: &Plan, traces: &Traces, flags: &ArenaFlags) -> Resul
 
 impl ArenaFlags {
     /// What is to be run, and the regimes that are left out because their data is not there.
-    fn plan(&self, app: &App, mut wanted: Vec<Regime>, traces: &Traces) -> Result<(Plan, LeftOut)> {
+    fn plan(
+        &self,
+        first_seed: u64,
+        mut wanted: Vec<Regime>,
+        traces: &Traces,
+    ) -> Result<(Plan, LeftOut)> {
         let mut left_out = LeftOut::new();
         wanted.retain(|regime| {
             let lacks = regime.recipe.lacks(&traces.data);
@@ -211,7 +219,6 @@ impl ArenaFlags {
         }
         let default = if self.quick { QUICK_SEEDS } else { SEEDS };
         let seeds = self.seeds.unwrap_or(default);
-        let first_seed = first_seed(app)?;
         let plan = Plan {
             regimes: wanted,
             policies: self.policies(),

@@ -33,9 +33,13 @@ struct RunFile {
 }
 
 impl Ledger {
+    /// Runs that are not saved.
+    pub(crate) fn none() -> Self {
+        Self { known: BTreeMap::new(), file: None }
+    }
+
     /// Reads the runs of a file if there is one, and takes off what was cut at its end.
-    pub(crate) fn open(app: &App, path: Option<&Path>, plan: &Plan, data: &str) -> Result<Self> {
-        let Some(path) = path else { return Ok(Self { known: BTreeMap::new(), file: None }) };
+    pub(crate) fn open(app: &App, path: &Path, plan: &Plan, data: &str) -> Result<Self> {
         let name = path.display().to_string();
         if path.is_dir() {
             anyhow::bail!("{name}: is a directory; name a file");

@@ -16,11 +16,9 @@ use dovetail_replays::timed_replay::hexadecimal;
 #[derive(Debug)]
 pub(crate) struct Traces {
     pub(crate) data: ArenaData,
-    /// Tells other data apart; `none` without any.
-    pub(crate) fingerprint: String,
     /// Their files and lines; the jobs are in `data`.
     places: BTreeMap<Outside, Trace>,
-    folder: PathBuf,
+    folder: Option<PathBuf>,
 }
 
 impl Traces {
@@ -28,27 +26,24 @@ impl Traces {
     pub(crate) fn read(app: &App, folder: Option<&Path>, regimes: &[Regime]) -> Result<Self> {
         let mut traces = Self {
             data: ArenaData::default(),
-            fingerprint: "none".to_owned(),
             places: BTreeMap::new(),
-            folder: folder.map(Path::to_owned).unwrap_or_default(),
+            folder: folder.map(Path::to_owned),
         };
-        if folder.is_none() {
+        let Some(folder) = folder else {
             app.note(
                 "no external traces: set DOVETAIL_TRACES for the regimes of openb, Philly and ITP",
             );
             return Ok(traces);
-        }
-        std::fs::read_dir(&traces.folder)
-            .with_context(|| format!("--traces {}", traces.folder.display()))?;
+        };
+        std::fs::read_dir(folder).with_context(|| format!("--traces {}", folder.display()))?;
         let needed: BTreeSet<Outside> =
             regimes.iter().flat_map(|regime| regime.recipe.traces()).collect();
         for outside in needed {
-            let path = traces.folder.join(outside.file());
+            let path = folder.join(outside.file());
             if path.exists() {
                 traces.take(outside, &path)?;
             }
         }
-        traces.fingerprint = fingerprint(&traces.folder)?;
         Ok(traces)
     }
 
@@ -82,7 +77,8 @@ impl Traces {
         let error: anyhow::Error = match error {
             ArenaError::Data(DataError { trace, row, problem }) => {
                 let row = row.and_then(|row| Some(self.places.get(&trace)?.place(row)));
-                let all = || self.folder.join(trace.file()).display().to_string();
+                let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+                let all = || folder.join(trace.file()).display().to_string();
                 let place = row.unwrap_or_else(all);
                 return BadInput(format!("{place}: {problem} (regime {regime})")).into();
             }
@@ -93,21 +89,22 @@ impl Traces {
         };
         error.context(format!("the regime {regime} cannot be run"))
     }
-}
 
-/// A hash over all files of the folder that any regime reads: a comparison of some regimes is
-/// resumed with others.
-fn fingerprint(folder: &Path) -> Result<String> {
-    let lists = OPENB_LISTS.map(|list| Outside::Pods(list.to_owned()));
-    let mut digest = Sha256::new();
-    for outside in [Outside::Nodes, Outside::Philly, Outside::Itp].into_iter().chain(lists) {
-        let path = folder.join(outside.file());
-        if path.exists() {
-            let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
-            digest.update(outside.file());
-            digest.update(bytes.len().to_le_bytes());
-            digest.update(bytes);
+    /// Tells other data apart: a hash over all files of the folder that any regime reads, so that a
+    /// comparison of some regimes is resumed with others; `none` without a folder.
+    pub(crate) fn fingerprint(&self) -> Result<String> {
+        let Some(folder) = &self.folder else { return Ok("none".to_owned()) };
+        let lists = OPENB_LISTS.map(|list| Outside::Pods(list.to_owned()));
+        let mut digest = Sha256::new();
+        for outside in [Outside::Nodes, Outside::Philly, Outside::Itp].into_iter().chain(lists) {
+            let path = folder.join(outside.file());
+            if path.exists() {
+                let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+                digest.update(outside.file());
+                digest.update(bytes.len().to_le_bytes());
+                digest.update(bytes);
+            }
         }
+        Ok(hexadecimal(&digest.finalize()[..8]))
     }
-    Ok(hexadecimal(&digest.finalize()[..8]))
 }
