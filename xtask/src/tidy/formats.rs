@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn figures_are_rounded_beside_their_units_in_one_crate() {
-        for text in ["{hours:.1} h", "it cost ${:.2} then", "{:.0} % of it", "{g:.1} GPU-hours"] {
+        for text in ["{hours:.1} h", "it cost ${:.2} then", "{:.0}% of it", "{g:.1} GPU-hours"] {
             assert!(rounds_beside_a_unit(text), "{text}");
         }
         for text in ["{value:.2}", "{:.1} Standard", "a: {} h", "width:{:.1}%", "{} of {x:.3} kg"] {

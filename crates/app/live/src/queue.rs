@@ -171,7 +171,7 @@ fn table_of_queues(queues: &[QueueLine], gpu_resource: &str) -> String {
             list(&queue.limit),
             queue.weight.map_or_else(unknown, |weight| weight.to_string()),
             // As the object and its pods say it.
-            amounts::percent(queue.share).replace('%', " %"),
+            amounts::percent(queue.share),
             queue.waiting_jobs.to_string(),
         ];
         if counts_usage {

@@ -57,7 +57,7 @@ impl Figures {
 /// What counts at the end of an arrivals-only replay.
 #[derive(Clone, Debug, Serialize)]
 pub struct FgdFigures {
-    /// Allocated share of the cluster when 130 % were requested.
+    /// Allocated share of the cluster when 130% were requested.
     pub allocation_percent_at_130: Option<f64>,
     pub fragmentation_percent_at_130: Option<f64>,
     pub first_rejection_percent: Option<f64>,

@@ -162,7 +162,7 @@ impl ActiveShare {
 impl std::fmt::Display for ActiveShare {
     fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let bound = if self.is_bound { "at most " } else { "" };
-        write!(text, "{bound}{} % of the time", self.percent)
+        write!(text, "{bound}{}% of the time", self.percent)
     }
 }
 

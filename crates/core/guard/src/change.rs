@@ -11,9 +11,9 @@ pub(crate) const FREEDOM: usize = 8;
 /// A change of the logarithm of a quantile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// Relative change: 0.1 is 10 % slower.
+    /// Relative change: 0.1 is 10% slower.
     pub estimate: f64,
-    /// The change is at least this, with 99 % confidence for the three quantiles together.
+    /// The change is at least this, with 99% confidence for the three quantiles together.
     pub low: f64,
     /// The change is at most this, with the same confidence.
     pub high: f64,

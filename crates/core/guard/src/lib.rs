@@ -1,7 +1,7 @@
 //! Whether the latency of a workload became worse between two windows of the same hours.
 //!
 //! [`judge`] compares the p50, p95 and p99 of a histogram before and after a change. Buckets are
-//! coarse: a quantile that grows by 10 % usually stays in its bucket, and only the shares of
+//! coarse: a quantile that grows by 10% usually stays in its bucket, and only the shares of
 //! requests below the bounds of the bucket move. So quantiles are interpolated where a
 //! log-normal distribution is a straight line, and a quantile is judged only where both bounds
 //! of its bucket were measured.

@@ -28,7 +28,7 @@ pub(crate) struct Quantile {
 ///
 /// which is exact for a log-normal distribution. The line that Prometheus' `histogram_quantile`
 /// draws in the share and the latency themselves is not enough here: with vLLM's buckets it reports
-/// anything from 3 % to 28 % for log-normal latency (spread 0.8) that grew by 10 %.
+/// anything from 3% to 28% for log-normal latency (spread 0.8) that grew by 10%.
 ///
 /// `None` if a bound of the bucket is missing, or fewer than five requests lie beyond it: where the
 /// quantile is in the bucket is unknown then.

@@ -174,9 +174,9 @@ impl Change {
 /// Compares two windows of the same hours. Block `i` of one is compared with block `i` of the
 /// other.
 ///
-/// A quantile is worse if its estimate grew by more than 5 % and the one-sided bound of its change
-/// is above zero, and above what load grew by beyond 5 %.
-/// The bounds of the three quantiles hold together with 99 % (Bonferroni), by
+/// A quantile is worse if its estimate grew by more than 5% and the one-sided bound of its change
+/// is above zero, and above what load grew by beyond 5%.
+/// The bounds of the three quantiles hold together with 99% (Bonferroni), by
 /// Student's t.
 pub fn judge(before: &Window, after: &Window, load: Load) -> Judgement {
     let quantiles = match measured(before, after, load) {

@@ -21,7 +21,7 @@ const RARITY_MILLI: i64 = 4_000;
 /// Price in milli-GPU of a whole GPU under a pressure of one if the model is fully in use, where
 /// jobs come and go.
 const IN_USE_MILLI: i64 = 4_000;
-/// Up to this share of the supply a model is rare: 3 %.
+/// Up to this share of the supply a model is rare: 3%.
 const RARE_SHARE: i64 = ONE * 3 / 100;
 
 /// Price of a whole GPU by model, in milli-GPU · 2^20.

@@ -69,19 +69,19 @@ fn three_digits(parts: u64, parts_of_one: u64) -> u64 {
     parts.saturating_add(step / 2) / step * (step / parts_of_one)
 }
 
-/// A share of one as a percentage with one digit behind the point: `35.8 %`.
+/// A share of one as a percentage with one digit behind the point: `35.8%`.
 pub fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
+    format!("{:.1}%", 100.0 * share)
 }
 
-/// A share of one as a whole percentage: `36 %`.
+/// A share of one as a whole percentage: `36%`.
 pub fn rounded_percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
+    format!("{:.0}%", 100.0 * share)
 }
 
-/// A percentage with two digits behind the point, for figures whose hundredths count: `92.61 %`.
+/// A percentage with two digits behind the point, for figures whose hundredths count: `92.61%`.
 pub fn fine_percent(percent: f64) -> String {
-    format!("{percent:.2} %")
+    format!("{percent:.2}%")
 }
 
 /// A number without decimals, grouped by three: `1,234,568`.
@@ -112,7 +112,7 @@ pub fn hundredths(number: f64) -> String {
 
 /// A part of a whole as a whole percentage, half up; `None` of nothing.
 pub fn whole_percent(part: i128, whole: i128) -> Option<String> {
-    (whole > 0).then(|| format!("{} %", (part * 200 + whole) / (2 * whole)))
+    (whole > 0).then(|| format!("{}%", (part * 200 + whole) / (2 * whole)))
 }
 
 /// Bytes in GiB: one digit behind the point below a hundred, whole from there on.
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!([unit_usd(3_100), unit_usd(2_500_000)], ["$0.0031", "$2.50"]);
         assert_eq!([figure(2.5), figure(31.54), figure(12_345.6)], ["2.50", "31.5", "12,346"]);
         assert_eq!(gpu_hours(12_345 * GPU_HOUR), "12,345.0");
-        assert_eq!([percent(0.3579), fine_percent(92.614)], ["35.8 %", "92.61 %"]);
+        assert_eq!([percent(0.3579), fine_percent(92.614)], ["35.8%", "92.61%"]);
         assert_eq!(
             [whole(1_234_567.5), whole(-0.2), whole(-1_000.0)],
             ["1,234,568", "0", "-1,000"]
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!([hundredths(9_999.994), hundredths(10_000.0)], ["9999.99", "10,000"]);
         assert_eq!(
             [whole_percent(1, 3).as_deref(), whole_percent(0, 0).as_deref()],
-            [Some("33 %"), None]
+            [Some("33%"), None]
         );
         assert_eq!(
             [gib(80 << 30), gib(1 << 29), gib(188 << 30)],

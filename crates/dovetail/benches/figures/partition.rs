@@ -80,8 +80,6 @@ pub(crate) fn print() {
         let (served, bound) =
             (number("accepted_compute_slices"), number("upper_bound_compute_slices"));
         let gap = 100.0 * (bound - served) / bound;
-        println!(
-            "| {gpus} | {pods} | {took_s:.2} | {target_s} | {served} | {bound} | {gap:.2} % |"
-        );
+        println!("| {gpus} | {pods} | {took_s:.2} | {target_s} | {served} | {bound} | {gap:.2}% |");
     }
 }

@@ -344,7 +344,7 @@ fn a_bill_takes_the_place_of_list_prices() {
     assert_eq!(bill["unmatched"][0]["resource"], "i-other");
     assert_eq!(bill["unmatched_usd_micros"], 12_500_000);
     let table = cost(&folder, "--by namespace --bill bill.csv").out;
-    assert!(table.contains("25.0 % below list"), "{table}");
+    assert!(table.contains("25.0% below list"), "{table}");
     assert!(table.contains("bill.csv: 1 machine outside this cluster, $12.50"), "{table}");
     // In FOCUS both are told.
     let dataset = cost(&folder, "--focus 1.3 --bill bill.csv").out;

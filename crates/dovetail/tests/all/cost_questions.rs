@@ -10,7 +10,7 @@ use crate::program::Folder;
 const SOURCE: &str = "--from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv";
 const END_S: u64 = 1_795_176_000;
 
-/// Eight H100 at $6.88. Of vision four, at 20 % for eight hours and at 95 % for four; of nlp one
+/// Eight H100 at $6.88. Of vision four, at 20% for eight hours and at 95% for four; of nlp one
 /// that is never used, two that nobody measured, and a pod that needs none.
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -206,7 +206,7 @@ fn of_one_thing_it_is_said_in_the_singular() {
     let one = folder.json(&format!("cost questions {SOURCE}"));
     assert_eq!(
         sentence(&one, "top", "uncertainty"),
-        "these are all workloads with waste; whether 0 % of the allocated GPU time is waste is \
+        "these are all workloads with waste; whether 0% of the allocated GPU time is waste is \
          unknown, so it is not counted"
     );
     assert_eq!(

@@ -45,7 +45,7 @@ pub(crate) fn samples(lines: &mut Vec<String>, pod: &str, median: f64, from_ms: 
     }
 }
 
-/// Two services before and after `changed_ms`: one stays as fast, one is 12 % slower.
+/// Two services before and after `changed_ms`: one stays as fast, one is 12% slower.
 fn prometheus(setting: &Setting, changed_ms: u64) -> PrometheusServer {
     let mut lines = vec!["# TYPE vllm:e2e_request_latency_seconds_bucket gauge".to_owned()];
     for (name, slower) in [("chat", 1.0), ("slow", 1.12)] {

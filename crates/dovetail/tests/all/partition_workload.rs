@@ -244,7 +244,7 @@ fn a_stateful_set_changes_where_its_slices_are_free(setting: &Setting) {
     assert_eq!(asked, "1", "{of_db:?}");
 }
 
-/// A service that is 12 % slower since `changed_ms`.
+/// A service that is 12% slower since `changed_ms`.
 fn prometheus(setting: &Setting, changed_ms: u64) -> PrometheusServer {
     let mut lines = vec!["# TYPE vllm:e2e_request_latency_seconds_bucket gauge".to_owned()];
     samples(&mut lines, "chat-4d-zzzzz", 6.0, changed_ms - 24 * HOUR_MS);

@@ -130,10 +130,7 @@ fn pages_stand_alone_and_name_what_they_show() {
     let folder = folder();
     let calls = [
         (format!("sim run {FGD} --policy fgd"), vec!["fgd", "pods"]),
-        (
-            format!("sim run {TIMED} --order fifo"),
-            vec!["fifo/first-fit", "jobs", "100.00 % priced"],
-        ),
+        (format!("sim run {TIMED} --order fifo"), vec!["fifo/first-fit", "jobs", "100.00% priced"]),
         (
             "sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo-skip".to_owned(),
             vec!["can never start", "it asks for 8 GPUs and the cluster has 4"],

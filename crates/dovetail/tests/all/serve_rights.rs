@@ -249,7 +249,7 @@ fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written(
     assert_eq!(receipt["reason"], "GpuReceipt");
     let text = receipt["message"].as_str().expect("a text");
     assert!(text.starts_with("Receipt for Job vision/done: "), "{text}");
-    assert!(text.contains("GPU-hours, active 100 %, waited unknown, cost $"), "{text}");
+    assert!(text.contains("GPU-hours, active 100%, waited unknown, cost $"), "{text}");
     let uid = ["get", "statefulset", "train", "-n", "vision", "-o", "jsonpath={.metadata.uid}"];
     let uid = kubectl(&control_plane, &uid);
     let about = &event["involvedObject"];

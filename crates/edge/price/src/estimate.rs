@@ -83,7 +83,7 @@ pub(crate) fn estimate(rows: &Rows, name: &str, asked: &Asked<'_>) -> Option<Kno
                 .or_else(|| Some(("all models", spot_ppm(rows.values().flatten())?)))?;
             let micros = i128::from(row.usd_micros_per_gpu_hour) * i128::from(ppm) / 1_000_000;
             let source = format!(
-                "estimate: {} % of the on-demand price in {}, the spot ratio of {whose} where both are known: {}",
+                "estimate: {}% of the on-demand price in {}, the spot ratio of {whose} where both are known: {}",
                 (ppm + 5_000) / 10_000,
                 place(row),
                 row.source

@@ -258,7 +258,7 @@ fn container(object: &Value, is_init: bool) -> Option<GpuContainer> {
     (!gpus.is_empty()).then_some(GpuContainer { name, gpus, has_requests, is_init })
 }
 
-/// A number of pods, or a percentage of them; 25 % if it is not given.
+/// A number of pods, or a percentage of them; 25% if it is not given.
 fn share(value: &Value, of: u64, is_rounded_up: bool) -> u64 {
     let percent = match value {
         Value::Null => Some(25),

@@ -21,7 +21,7 @@
 //!   cutting stock inside each class; tighter where pods name GPU models.
 //!
 //! What they do not say: that some policy reaches them; anything about the pods after the first
-//! rejection (who may reject freely can fill a cluster to 100 % when enough small pods wait);
+//! rejection (who may reject freely can fill a cluster to 100% when enough small pods wait);
 //! anything about clusters in which pods end. [`fewest_gpus`] is the cutting-stock bound as a
 //! number of GPUs.
 //!

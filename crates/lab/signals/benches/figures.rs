@@ -95,7 +95,7 @@ fn matrix(confusion: &Confusion) {
             false => "",
         };
         println!(
-            " {:.1} % | {:.3} | {:.3}{mark} |",
+            " {:.1}% | {:.3} | {:.3}{mark} |",
             share * 100.0,
             confusion.precision(phase),
             confusion.recall(phase)

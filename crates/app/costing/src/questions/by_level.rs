@@ -73,12 +73,12 @@ pub fn teams(asked: &Asked) -> Answer {
     Answer {
         name: Name::Teams.text(),
         question: Name::Teams.words(),
-        how: "active is time above 1 % according to the best available signal; utilization is the mean of that signal, \
+        how: "active is time above 1% according to the best available signal; utilization is the mean of that signal, \
               weighted by how much of each GPU is allocated and for how long"
             .to_owned(),
         uncertainty: format!(
-            "{} of the allocated time was measured; the bounds assume 0 % and 100 % for the rest; \
-             the active share assumes 0 %",
+            "{} of the allocated time was measured; the bounds assume 0% and 100% for the rest; \
+             the active share assumes 0%",
             rounded_percent(known)
         ),
         unknown_because: (is_held && all_fair.mean_micro_percent().is_none()).then(|| {
@@ -132,7 +132,7 @@ pub fn low(asked: &Asked) -> Answer {
     let none = match pods - short {
         0 => nobody_held(asked),
         judged => format!(
-            "none of {} had less than 30 % utilization in any 6 hours",
+            "none of {} had less than 30% utilization in any 6 hours",
             counted(judged, "pod")
         ),
     };
@@ -143,7 +143,7 @@ pub fn low(asked: &Asked) -> Answer {
     Answer {
         name: Name::Low.text(),
         question: Name::Low.words(),
-        how: "a pod is listed if the mean utilization of its GPUs was below 30 % in any 6 hours \
+        how: "a pod is listed if the mean utilization of its GPUs was below 30% in any 6 hours \
              that were measured without a gap; hours are all hours in such windows within the \
              sampled period, not a run rate"
             .to_owned(),

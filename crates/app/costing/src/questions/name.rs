@@ -11,7 +11,7 @@ pub enum Name {
     Teams,
     /// How many allocated GPU-hours are idle, and whose?
     Idle,
-    /// Which pods had less than 30 % utilization for more than 6 hours?
+    /// Which pods had less than 30% utilization for more than 6 hours?
     Low,
     /// Which GPU nodes run pods that do not need a GPU?
     Beside,

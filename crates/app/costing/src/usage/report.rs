@@ -198,7 +198,7 @@ impl<'a> GpuUsage<'a> {
             .collect();
         let mut text = wrapped(
             &format!(
-                "Active: above 1 % according to the best available signal, here (GPU-hours) {}. A GPU counts from \
+                "Active: above 1% according to the best available signal, here (GPU-hours) {}. A GPU counts from \
                  its first sample to its last. Dollars are list prices of whole GPUs times hours, not a bill.",
                 signals.join(", ")
             ),

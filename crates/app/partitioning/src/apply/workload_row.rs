@@ -113,7 +113,7 @@ mod tests {
             policy: "shared".to_owned(),
             outcome: "manifest".to_owned(),
             problem: "Flux resource chat manages this object".to_owned(),
-            latency: "same: p50 +0 %".to_owned(),
+            latency: "same: p50 +0%".to_owned(),
             manifest: "kind: Deployment\n".to_owned(),
         };
         let text = lines(&[row]);

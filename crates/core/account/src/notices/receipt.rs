@@ -248,7 +248,7 @@ mod tests {
     fn a_receipt_says_what_is_known_and_what_is_not() {
         assert_eq!(
             receipt_text(&job()),
-            "Receipt for Job vision/train: 80.0 GPU-hours, active 63 %, waited 25 min, cost $480, all 3 attempts, 2 of \
+            "Receipt for Job vision/train: 80.0 GPU-hours, active 63%, waited 25 min, cost $480, all 3 attempts, 2 of \
              them failed. Largest saving: a limit of 6 GPUs instead, up to $120."
         );
         let blind = JobTotals {
@@ -267,7 +267,7 @@ mod tests {
         );
         let partly = JobTotals { active: 40 * HOUR, cost: None, ..job() };
         let text = receipt_text(&partly);
-        assert!(text.contains("active 50 % to 63 % (not all was measured)"), "{text}");
+        assert!(text.contains("active 50% to 63% (not all was measured)"), "{text}");
         assert!(text.ends_with("up to 20.0 GPU-hours."), "{text}");
     }
 

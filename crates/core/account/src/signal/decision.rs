@@ -7,7 +7,7 @@ use super::kind::{SIGNALS, Signal};
 /// From when on a device counts as active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivityRule {
-    /// More than this is active, in millionths of a percent. 1 % leaves out the heartbeat of a
+    /// More than this is active, in millionths of a percent. 1% leaves out the heartbeat of a
     /// loaded model that serves nobody.
     pub threshold_micro_percent: u32,
     /// A sample holds until the next, if that comes within so many sampling intervals; else it

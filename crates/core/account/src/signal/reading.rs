@@ -18,7 +18,7 @@ pub enum ReadingProblem {
     #[error("is negative")]
     Negative,
     /// More than all, beyond rounding: the series has another scale than its name says.
-    #[error("exceeds 100 % of the device")]
+    #[error("exceeds 100% of the device")]
     MoreThanAll,
 }
 

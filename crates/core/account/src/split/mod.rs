@@ -9,7 +9,7 @@
 //! | `residual` | CPU and memory at their list prices, the rest is the GPUs' |
 //! | `aws-split` | 0.9 per vCPU : 0.1 per GiB : 9 per GPU (AWS split cost allocation data, accelerated instances) |
 //! | `opencost` | 0.031611 per vCPU : 0.004237 per GiB : 0.95 per GPU (OpenCost's default prices, as weights) |
-//! | `datadog` | 3 % : 2 % : 95 % of a node with GPUs, 60 % : 40 % of one without |
+//! | `datadog` | 3% : 2% : 95% of a node with GPUs, 60% : 40% of one without |
 //!
 //! Then each pod pays of each budget what it has of the resource: the larger of what it reserved
 //! and what it used. What nobody has is *unused*: shown as such, or distributed over the pods in

@@ -13,7 +13,7 @@ pub struct LowRule {
 }
 
 impl Default for LowRule {
-    /// Below 30 % for 6 hours: what FinOps practice queries for waste.
+    /// Below 30% for 6 hours: what FinOps practice queries for waste.
     fn default() -> Self {
         Self { below_micro_percent: 30_000_000, window_ms: 6 * 3_600_000 }
     }

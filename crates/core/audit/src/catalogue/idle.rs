@@ -111,7 +111,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "training hangs: its GPUs are busy without progress",
         explanation: "For `hung_minutes` or longer, at least one pod was busy in a kernel and none made progress: no tensor \
                       cores, no memory traffic, power near idle. This is typical of a collective operation that waits for a missing pod. \
-                      GPU utilization shows 100 %, so nothing else reveals it. The method is that of `dovetail cost job`, \
+                      GPU utilization shows 100%, so nothing else reveals it. The method is that of `dovetail cost job`, \
                       where tensor cores or memory traffic were read; hosts are not considered here. The finding \
                       has no amount, because the ledger counts this time as active; `dovetail cost job` shows the cost.",
         evidence: "when and how long, whether it still does, GPU-hours, period",

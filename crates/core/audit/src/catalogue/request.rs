@@ -78,7 +78,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-06",
         severity: Severity::Info,
         title: "workload would fit a slice of its GPU",
-        explanation: "In 95 % of samples the GPU is no busier than `slice_busy_percent` of what a MIG slice can be, and its \
+        explanation: "In 95% of samples the GPU is no busier than `slice_busy_percent` of what a MIG slice can be, and its \
                       memory fits the slice. A MIG slice has its own memory and compute, so neighbors do not slow each \
                       other down. Only idle time is counted, not what a smaller slice saves while the GPU is active.",
         evidence: "95th percentile of activity, peak memory, smallest slice that fits, period",

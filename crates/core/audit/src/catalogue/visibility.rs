@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "VIS-03",
         severity: Severity::Info,
         title: "GPU use is measured coarsely",
-        explanation: "GPU_UTIL and GR_ENGINE_ACTIVE are 100 % as soon as any kernel runs, also one that fills a hundredth of the GPU \
+        explanation: "GPU_UTIL and GR_ENGINE_ACTIVE are 100% as soon as any kernel runs, also one that fills a hundredth of the GPU \
                       or waits for another rank. SM_ACTIVE shows how much of the GPU works; dcgm-exporter does not export it unless \
                       configured to.",
         evidence: "best signal",

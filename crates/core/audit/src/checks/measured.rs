@@ -370,7 +370,7 @@ pub(super) fn shared_memory_is_full(
         let all = u128::from(mib) << 20;
         if u128::from(bytes) * 100 > all * full_percent {
             let percent = u128::from(bytes) * 100 / all.max(1);
-            let full = format!("{percent} % on GPU {gpu} of {}", node.node.name);
+            let full = format!("{percent}% on GPU {gpu} of {}", node.node.name);
             let finding = Finding::new(check, &node.pool)
                 .with("most memory of its pods together", full)
                 .with("measured", period(view));

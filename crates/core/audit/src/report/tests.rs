@@ -457,7 +457,7 @@ fn room_is_reckoned_by_shares_and_not_by_the_units_that_pods_ask_for() {
     };
     assert_eq!(brings(&halves(3), "REQ-04"), (Worth::Returned, 1_000));
     assert_eq!(brings(&halves(4), "REQ-04"), (Worth::Capacity, 0));
-    // One of ten parts that is said to be 3 % of the compute: whoever leaves it leaves the part. By
+    // One of ten parts that is said to be 3% of the compute: whoever leaves it leaves the part. By
     // units it is less than one.
     let tenths = {
         let little = sharer("serve", 1, Some(30), 0..1, &[0]);

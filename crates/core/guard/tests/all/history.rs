@@ -74,7 +74,7 @@ impl Draw {
     }
 }
 
-/// A window: load ± 5 % and latency some percent for a while, slower under load, requests in
+/// A window: load ± 5% and latency some percent for a while, slower under load, requests in
 /// bursts of four that are alike.
 fn window(draw: &mut Draw, case: Case, slower: f64, load: f64) -> Window {
     let (loads, slows) = (draw.drift(0.05, 0.5), draw.drift(case.drift, 0.6));

@@ -50,10 +50,10 @@ fn an_image_is_worth_its_size_times_its_share_of_the_nodes() {
     assert_eq!(points_of_best(with(23, 4, 0), &["web:1"]), 0);
     assert_eq!(points_of_best(with(1000, 4, 0), &["web:1"]), 100);
     assert_eq!(points_of_best(with(8000, 4, 0), &["web:1"]), 100);
-    assert_eq!(points_of_best(with(523, 4, 0), &["web:1"]), 51, "500/977 = 51.2 %");
-    // 2000 MiB on one of four nodes are 500 MiB: 477/977 = 48.8 %.
+    assert_eq!(points_of_best(with(523, 4, 0), &["web:1"]), 51, "500/977 = 51.2%");
+    // 2000 MiB on one of four nodes are 500 MiB: 477/977 = 48.8%.
     assert_eq!(points_of_best(with(2000, 1, 3), &["web:1"]), 48);
-    // Two containers, one image not there: 977/1977 = 49.4 %; both from one image: 100 %.
+    // Two containers, one image not there: 977/1977 = 49.4%; both from one image: 100%.
     assert_eq!(points_of_best(with(1000, 4, 0), &["web:1", "gone:1"]), 49);
     assert_eq!(points_of_best(with(1000, 4, 0), &["web:1", "web:1"]), 100);
     assert_eq!(points_of_best(with(1000, 4, 0), &["web"]), 0, "names are compared as they are");

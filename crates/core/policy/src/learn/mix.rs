@@ -14,13 +14,13 @@ use crate::learn::supply::PLENTY;
 use crate::learn::{Learnt, ONE, PodKind, STEADY};
 use crate::weights::Weights;
 
-/// The mix holds the most common kinds until they cover this share: 97 %.
+/// The mix holds the most common kinds until they cover this share: 97%.
 const COVERED: i64 = ONE * 97 / 100;
 /// Most kinds in the mix that were seen.
 const MOST_KINDS: usize = 64;
-/// Weight of the kinds that nobody may have asked for yet: 5 %.
+/// Weight of the kinds that nobody may have asked for yet: 5%.
 const UNSEEN: i64 = ONE / 20;
-/// Each of them has at least this, however rare the kinds are that were seen: 1.1 %, which is more
+/// Each of them has at least this, however rare the kinds are that were seen: 1.1%, which is more
 /// than one in a hundred of all weights together.
 const LEAST_UNSEEN: i64 = ONE * 11 / 1000;
 /// They ask for this part of the CPU and memory that the cluster has for each GPU, in quarters.

@@ -27,7 +27,7 @@ use dovetail_state::shapes::ShapeId;
 
 /// Fixed-point one: weights and shares have 20 fractional bits.
 pub(crate) const ONE: i64 = 1 << 20;
-/// Movement of the shares that makes a new version: 2 %.
+/// Movement of the shares that makes a new version: 2%.
 const PUBLISH_ABOVE: i64 = ONE / 50;
 /// From this share of ended pods on, jobs are taken to come and go: a fifth.
 const STEADY_FROM: i64 = ONE / 5;

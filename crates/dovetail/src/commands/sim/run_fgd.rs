@@ -127,7 +127,7 @@ impl ArrivalsDocument {
         let title = style.strong(&title);
         let row = |at: usize| {
             let of = |curve: &[Option<f64>]| percent(curve.get(at).copied().flatten());
-            vec![format!("{at} %"), of(&self.allocation_percent), of(&self.fragmentation_percent)]
+            vec![format!("{at}%"), of(&self.allocation_percent), of(&self.fragmentation_percent)]
         };
         let header = ["GPU requested", "allocated", "fragmented"];
         let curves = table(&header, SHOWN.map(row).to_vec());

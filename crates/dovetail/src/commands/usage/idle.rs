@@ -31,7 +31,7 @@ pub(crate) struct IdleFlags {
     /// timestamp_s,pod,gpu,activity_percent[,memory_bytes][,namespace][,node][,gpu_share]
     #[arg(long, value_name = "FILE")]
     usage: PathBuf,
-    /// Activity (0 to 100 %) below which a sample is idle
+    /// Activity (0 to 100%) below which a sample is idle
     #[arg(long, value_name = "PERCENT", default_value = "5")]
     threshold_percent: ThresholdFlag,
     /// Shortest idle period that counts, such as 90s, 10m or 1h30m
@@ -186,7 +186,7 @@ impl IdleReport {
             ("  reclaimable GPU-hours", hours(self.reclaimable_gpu_hours)),
         ];
         let method = format!(
-            "Idle: activity below {} %. {}, broken where samples are missing. Reclaimable: what a run has \
+            "Idle: activity below {}%. {}, broken where samples are missing. Reclaimable: what a run has \
              beyond {}.",
             self.threshold_percent,
             at_least("Runs"),

@@ -344,13 +344,13 @@ fn findings_claim_most_of_the_waste() {
         let (waste, claimed) = claimed(found);
         all = (all.0 + waste, all.1 + claimed);
         let share = claimed / waste;
-        table += &format!("{name:14}{waste:>14.2}{claimed:>14.2}{:>8.1} %\n", 100.0 * share);
+        table += &format!("{name:14}{waste:>14.2}{claimed:>14.2}{:>8.1}%\n", 100.0 * share);
         if share < 0.75 {
             short.push(*name);
         }
     }
     let share = all.1 / all.0;
-    table += &format!("{:14}{:>14.2}{:>14.2}{:>8.1} %\n", "all", all.0, all.1, 100.0 * share);
+    table += &format!("{:14}{:>14.2}{:>14.2}{:>8.1}%\n", "all", all.0, all.1, 100.0 * share);
     println!("{table}");
     assert!(short.is_empty() && share >= 0.9, "{short:?} are short:\n{table}");
 }

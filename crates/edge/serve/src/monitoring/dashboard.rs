@@ -102,7 +102,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Idle share of what teams hold",
-                description: "Idle GPU time as a part of the GPU time held over 24 hours. Less than 10 % is the target.",
+                description: "Idle GPU time as a part of the GPU time held over 24 hours. Less than 10% is the target.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "cluster_team:dovetail_day_gpu_idle:ratio{ALL}",

@@ -74,8 +74,8 @@ const RECORDINGS: [Recording; 10] = [
     ),
 ];
 
-/// Thresholds are the targets of FinOps for GPUs: less than 10 % of what is held idles, more than
-/// 30 % of it computes.
+/// Thresholds are the targets of FinOps for GPUs: less than 10% of what is held idles, more than
+/// 30% of it computes.
 const ALERTS: [Alert; 10] = [
     Alert {
         name: "DovetailGpuIdleAllocated",
@@ -93,7 +93,7 @@ const ALERTS: [Alert; 10] = [
                      cluster_team:dovetail_day_gpu_seconds:allocated >= 86400",
         lasts: "6h",
         severity: "warning",
-        summary: "GPUs of team {{ $labels.team }} compute less than 30 % of the time",
+        summary: "GPUs of team {{ $labels.team }} compute less than 30% of the time",
         description: "Of the GPU time that team {{ $labels.team }} held in cluster {{ $labels.cluster }} over the last 24 \
                       hours and that was measured, {{ $value | humanizePercentage }} computed.",
     },

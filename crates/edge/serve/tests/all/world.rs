@@ -63,7 +63,7 @@ pub(crate) fn reading() -> Reading {
         intervals: intervals(states),
     };
     let held = HeldTime { cpu_milli_ms: 8_000 * i128::from(HOUR_MS), memory_byte_ms: 0 };
-    // On average 60 % busy in the first hour, on two GPUs; idle on one in the second.
+    // On average 60% busy in the first hour, on two GPUs; idle on one in the second.
     let used = |slot: u64| ReadUsed {
         node: 0,
         pod: 0,

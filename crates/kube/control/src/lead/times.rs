@@ -33,7 +33,7 @@ pub enum TermsError {
     /// A write could outlive the lease.
     #[error(
         "leader election: a write may begin {renew_deadline_ms} ms after a renewal and take \
-         {write_timeout_ms} ms, which with 2 % for clocks that run apart is more than the lease of \
+         {write_timeout_ms} ms, which with 2% for clocks that run apart is more than the lease of \
          {lease_ms} ms: lengthen the lease or shorten the other two"
     )]
     WriteOutlivesLease {
@@ -65,7 +65,7 @@ impl Terms {
     pub fn checked(self) -> Result<Self, TermsError> {
         let Self { lease_ms, renew_deadline_ms, retry_ms, write_timeout_ms } = self;
         let needed = u128::from(renew_deadline_ms) + u128::from(write_timeout_ms);
-        // Clocks of two machines may run apart by 2 % of the lease.
+        // Clocks of two machines may run apart by 2% of the lease.
         if needed + u128::from(lease_ms.div_ceil(50)) > u128::from(lease_ms) {
             return Err(TermsError::WriteOutlivesLease {
                 renew_deadline_ms,

@@ -39,7 +39,7 @@ pub(super) fn safe_order(patch: &Patch) -> String {
 }
 
 /// Whether pods of a Deployment are replaced one more than there are: Kubernetes rounds a
-/// percentage of `maxSurge` up, and its default is 25 %.
+/// percentage of `maxSurge` up, and its default is 25%.
 pub(super) fn surges(patch: &Patch, edited: &Edited) -> bool {
     let strategy = |path: &[&str]| edited.after.at(path);
     let is_recreated =

@@ -64,7 +64,7 @@ fn changed(case: Case) -> World {
 }
 
 fn judge(world: &mut World, outcome: Outcome) {
-    let write = conclude(&world.seen(), outcome, "p95 of prod/chat +12 %", world.now_ms);
+    let write = conclude(&world.seen(), outcome, "p95 of prod/chat +12%", world.now_ms);
     assert!(world.take(&write.expect("a verdict"), false));
 }
 
@@ -316,7 +316,7 @@ fn a_verdict_is_remembered_when_its_node_is_deleted() {
                 Gate::Stopped {
                     node: "n".to_owned(),
                     outcome,
-                    why: "p95 of prod/chat +12 %".to_owned()
+                    why: "p95 of prod/chat +12%".to_owned()
                 }
             ),
         }

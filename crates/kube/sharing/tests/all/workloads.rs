@@ -84,7 +84,7 @@ fn changed(policy: &SharingPolicy) -> Value {
 
 fn judged(outcome: Outcome) -> Value {
     let mut object = changed(&guarded());
-    let write = decided(&read(&object), outcome, "p95 +12 %").expect("a verdict");
+    let write = decided(&read(&object), outcome, "p95 +12%").expect("a verdict");
     take(&mut object, &write);
     object
 }

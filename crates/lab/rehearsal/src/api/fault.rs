@@ -250,7 +250,7 @@ mod tests {
         by_name.sort();
         assert_eq!(struck(7, &names), struck(7, &by_name));
         assert_ne!(struck(7, &names), struck(8, &names));
-        assert!((60..120).contains(&struck(7, &names).len()), "about 30 % of 300");
+        assert!((60..120).contains(&struck(7, &names).len()), "about 30% of 300");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::openb;
 
 /// Seeds that neither the arena nor the choice of the default weights used.
 const SEEDS: std::ops::Range<u64> = 500..503;
-/// A point of allocation counts as much as 5 % of GPU-weighted wait.
+/// A point of allocation counts as much as 5% of GPU-weighted wait.
 const WAIT_PER_POINT: f64 = 0.05;
 
 /// Folds by name, and what the names of their regimes contain; `$` is the end of a name.
@@ -90,7 +90,7 @@ fn candidates() -> Vec<(String, Weights)> {
         for percent in [0, 50, 200] {
             let mut weights = Weights::default();
             *weight(&mut weights) = percent;
-            all.push((format!("{name} {percent} %"), weights));
+            all.push((format!("{name} {percent}%"), weights));
         }
     }
     all

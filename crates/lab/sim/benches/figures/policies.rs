@@ -36,7 +36,7 @@ pub(crate) fn print_compare() {
         runs.len(),
         start.elapsed().as_secs_f64()
     );
-    println!("Allocation at 130 % arrived, mean of seeds 42 to 46:\n");
+    println!("Allocation at 130% arrived, mean of seeds 42 to 46:\n");
     println!("| trace | {} |", SEVEN.join(" | "));
     println!("|---|{}", "---|".repeat(SEVEN.len()));
     for (index, means) in at_130.chunks(5 * SEVEN.len()).enumerate() {
@@ -50,7 +50,7 @@ pub(crate) fn print_policies() {
     let Some(folder) = openb::folder() else { return };
     let nodes = openb::nodes(&folder);
     for (name, seeds) in [("42 to 46", 42..47), ("47 to 51", 47..52)] {
-        println!("Seeds {name}: allocation at 130 %, first rejection in % arrived\n");
+        println!("Seeds {name}: allocation at 130%, first rejection in % arrived\n");
         println!(
             "| trace | fgd | fgd-learnt | dovetail | over fgd | first: fgd | dovetail | limit |"
         );

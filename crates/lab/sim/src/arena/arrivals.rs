@@ -30,7 +30,7 @@ pub enum Machines {
     All,
     /// So many, drawn by seed.
     Drawn(usize),
-    /// Only so many pods arrive, on as few machines, drawn by seed, as they fill to 130 %.
+    /// Only so many pods arrive, on as few machines, drawn by seed, as they fill to 130%.
     FilledBy(usize),
     /// So many pods arrive and then as many of another list, likewise.
     FilledByBoth(usize, String),
@@ -112,7 +112,7 @@ fn orders_of(
     })
 }
 
-/// As few machines, drawn by seed, as the arrivals fill to at most 130 %.
+/// As few machines, drawn by seed, as the arrivals fill to at most 130%.
 fn filled(nodes: &[TraceNode], pods: &[TraceJob], arrivals: &[u32], seed: u64) -> Vec<TraceNode> {
     let asked: u128 = arrivals.iter().map(|row| pods[*row as usize].total_gpu_milli()).sum();
     let mut rows: Vec<usize> = (0..nodes.len()).collect();
@@ -170,7 +170,7 @@ mod tests {
         let (nodes, arrivals) = world(Machines::FilledBy(64));
         assert_eq!(arrivals.len(), 64);
         let gpus: u32 = nodes.iter().map(|node| node.gpu_count).sum();
-        // 64 GPUs are 130 % of 49.2; the last machine has at most four.
+        // 64 GPUs are 130% of 49.2; the last machine has at most four.
         assert!((50..54).contains(&gpus), "{gpus}");
     }
 
@@ -181,7 +181,7 @@ mod tests {
         assert!(arrivals[..30].iter().all(|row| *row < 90));
         assert!(arrivals[30..].iter().all(|row| (90..180).contains(row)));
         let gpus: u32 = nodes.iter().map(|node| node.gpu_count).sum();
-        // 30 + 60 GPUs are 130 % of 69.2.
+        // 30 + 60 GPUs are 130% of 69.2.
         assert!((70..74).contains(&gpus), "{gpus}");
     }
 }

@@ -10,12 +10,12 @@ use crate::timed::JobView;
 /// Figures of one run by key; a figure that the run does not have is absent.
 pub type RunFigures = BTreeMap<String, f64>;
 
-/// Share of the cluster's GPUs that is allocated when 130 % of them have been asked for, in
+/// Share of the cluster's GPUs that is allocated when 130% of them have been asked for, in
 /// percent.
 pub const ALLOCATION: &str = "allocation_percent";
 /// Mean wait of a GPU that was asked for: waits weighted with the GPUs of the job, in hours.
 pub const GPU_WEIGHTED_WAIT: &str = "gpu_weighted_wait_hours";
-/// Arrived percent from which more than 0.1 % of the arrived GPU demand has been refused; absent
+/// Arrived percent from which more than 0.1% of the arrived GPU demand has been refused; absent
 /// where that never happens.
 pub(crate) const REFUSING_FROM: &str = "refusing_from_percent";
 /// GPU-hours of work done between warm-up and end, without work that was lost.
@@ -51,7 +51,7 @@ pub(crate) fn arrival_figures(run: &FgdRun, cluster_milli: i64) -> RunFigures {
     });
     let mut figures = RunFigures::new();
     let mut set = |key: &str, value: f64| figures.insert(key.to_owned(), value);
-    // Small clusters have no arrival near 130 %: there it is what is allocated at the end.
+    // Small clusters have no arrival near 130%: there it is what is allocated at the end.
     set(ALLOCATION, full.unwrap_or(last));
     if let Some(sample) = refused {
         set(REFUSING_FROM, percent(sample.arrived_milli));

@@ -90,7 +90,7 @@ fn in_sum(summary: &BTreeMap<String, Summary>) -> Section {
         id: "all".to_owned(),
         title: "All regimes".to_owned(),
         intro: "Regret is how much worse a policy is than the best simple one of the regime. A win: no policy \
-                but the oracle is better by more than 0.1 %."
+                but the oracle is better by more than 0.1%."
             .to_owned(),
         blocks: vec![Block::Table { table }],
     }

@@ -32,7 +32,7 @@ const WEIGHTS: [(&str, u32); 3] = [("gold", 4), ("silver", 2), ("bronze", 1)];
 /// How the worlds of a regime are made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recipe {
-    /// Pods arrive until 130 % of the GPUs have been asked for; none leaves.
+    /// Pods arrive until 130% of the GPUs have been asked for; none leaves.
     Arrivals(ArrivalRecipe),
     /// Jobs are submitted, wait, run and end.
     Timed(TimedRecipe),

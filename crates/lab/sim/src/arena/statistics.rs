@@ -2,11 +2,11 @@
 //!
 //! The seeds of a regime are independent draws; the orders of the machines within a seed are not,
 //! so they are averaged first and a seed counts once. The interval is Student's t over the seeds,
-//! 95 %.
+//! 95%.
 
 use serde::Serialize;
 
-/// A mean and its 95 % interval.
+/// A mean and its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Mean over the seeds.

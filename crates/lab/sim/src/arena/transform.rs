@@ -52,7 +52,7 @@ impl Transform {
             Self::NoMemory => "memory requests 0".to_owned(),
             Self::MoreMemory => "memory requests x 1.5".to_owned(),
             Self::OneModel(model) => format!("only the nodes with {model}, and pods may use any"),
-            Self::FewerNodes => format!("{MISSING_PERCENT} % of the nodes removed, by seed"),
+            Self::FewerNodes => format!("{MISSING_PERCENT}% of the nodes removed, by seed"),
         }
     }
 

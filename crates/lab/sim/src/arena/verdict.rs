@@ -85,7 +85,7 @@ pub struct Summary {
     pub mean_regret_percent: f64,
     /// Largest of them.
     pub worst_regret_percent: f64,
-    /// Regimes in which no policy but the oracle was better by more than 0.1 %.
+    /// Regimes in which no policy but the oracle was better by more than 0.1%.
     pub wins: usize,
     /// Regimes that count.
     pub regimes: usize,

@@ -26,13 +26,13 @@ pub(crate) struct Measure {
 /// What is compared, the most important first.
 pub(crate) const MEASURES: [Measure; 7] = [
     Measure {
-        name: "allocated at 130 % requested",
+        name: "allocated at 130% requested",
         short: "% alloc at 130",
         of: |_, run| *run.allocation_percent.get(LAST)?,
         unit: fine_percent,
     },
     Measure {
-        name: "allocated at 100 % requested",
+        name: "allocated at 100% requested",
         short: "at 100",
         of: |_, run| *run.allocation_percent.get(100)?,
         unit: fine_percent,
@@ -54,7 +54,7 @@ pub(crate) const MEASURES: [Measure; 7] = [
         unit: fine_percent,
     },
     Measure {
-        name: "fragmented at 130 % requested",
+        name: "fragmented at 130% requested",
         short: "% fragm",
         of: |_, run| *run.fragmentation_percent.get(LAST)?,
         unit: fine_percent,
@@ -88,7 +88,7 @@ impl Measure {
         let spread = self.spread(comparison, policy);
         Cell {
             text: Spread::text(spread, self.unit),
-            note: Spread::deviation_text(spread, self.unit).replace(" %", ""),
+            note: Spread::deviation_text(spread, self.unit).replace('%', ""),
             ..Cell::default()
         }
     }
@@ -327,7 +327,7 @@ fn curve_table(
         None => Cell::plain(UNKNOWN),
     };
     let row = |at: usize| Row {
-        head: format!("{at} %"),
+        head: format!("{at}%"),
         class: "",
         cells: curves.iter().map(|curve| cell(curve[at].1)).collect(),
     };

@@ -27,7 +27,7 @@ pub(crate) fn change(figure: Option<f64>, reference: Option<f64>) -> String {
         (figure, reference) if figure == reference => String::new(),
         (Some(figure), Some(reference)) if reference.abs() > 1e-12 => {
             let change = (figure / reference - 1.0) * 100.0;
-            if change.abs() < 0.05 { "±0.0 %".to_owned() } else { format!("{change:+.1} %") }
+            if change.abs() < 0.05 { "±0.0%".to_owned() } else { format!("{change:+.1}%") }
         }
         _ => String::new(),
     }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn figures_read_as_people_write_them() {
         assert_eq!([usd(1.345), usd(-0.5), usd(123_456.7)], ["$1.35", "-$0.50", "$123,457"]);
-        assert_eq!(change(Some(90.0), Some(120.0)), "-25.0 %");
+        assert_eq!(change(Some(90.0), Some(120.0)), "-25.0%");
         assert_eq!(change(Some(90.0), Some(0.0)), "");
         assert_eq!(change(Some(90.0), Some(90.0)), "");
         assert_eq!(points(Some(70.7), Some(65.5)), "+5.20 points");

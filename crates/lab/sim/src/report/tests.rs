@@ -275,7 +275,7 @@ fn runs_without_an_account_are_compared_all_the_same() {
     data.timed[0].policies[0].runs[0].account = None;
     let (page, tables) = (html(&data).expect("complete"), text(&data).expect("complete"));
     assert!(page.contains(
-        "<tr><th scope=\"row\">allocated, share of installed</th><td>–</td><td>60.00 %</td></tr>"
+        "<tr><th scope=\"row\">allocated, share of installed</th><td>–</td><td>60.00%</td></tr>"
     ));
     assert!(page.contains("keeps no account of GPU time: srtf"));
     assert!(page.contains("stack-t") && tables.contains("5 min"));

@@ -273,7 +273,7 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
             less,
         ),
         tile(0, "time in queue, mean", "in queue, on average", less),
-        tile(0, "p99", "in queue for the slowest 1 % of jobs, at least", less),
+        tile(0, "p99", "in queue for the slowest 1% of jobs, at least", less),
         tile(0, "time from submission to end, mean", "from submission to end, on average", less),
     ]
     .into_iter()

@@ -112,7 +112,7 @@ fn where_demand_never_ends_queues_get_what_their_weights_say() {
     let figures = run(queues, jobs, 672, (Order::Dovetail, 7 * 24 * 3_600));
     for (figures, part) in figures.iter().zip([1.0 / 6.0, 3.0 / 6.0, 2.0 / 6.0]) {
         let share = figures.share.expect("it held something");
-        // Within 2 % of the cluster. The least weight got 5.5 % more than its part, likely because
+        // Within 2% of the cluster. The least weight got 5.5% more than its part, likely because
         // who has used least starts a whole job, of up to 8 of 32 GPUs.
         assert!((share - part).abs() < 0.02, "{}: {share} of {part}", figures.name);
         assert!((share / part - 1.0).abs() < 0.06, "{}: {share} of {part}", figures.name);

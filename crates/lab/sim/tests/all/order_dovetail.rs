@@ -183,7 +183,7 @@ fn without_estimates_jobs_end_sooner_than_by_attained_service() {
     for (file, count) in [("itp_cluster01.csv", 8), ("muri_trace3.csv", 8)] {
         let Some((part, lost_percent)) = part_of_the_way(file, count) else { return };
         assert!(part > 0.15, "{file}: {part:.3}");
-        assert!(lost_percent < 1.5, "{file}: {lost_percent:.2} %");
+        assert!(lost_percent < 1.5, "{file}: {lost_percent:.2}%");
     }
 }
 

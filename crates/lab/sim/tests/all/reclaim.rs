@@ -83,7 +83,7 @@ fn a_quota_is_given_back_at_once_and_not_again_and_again() {
     let (longest_ms, preemptions) = waits(&short);
     assert_eq!(preemptions, 1);
     let lost = short.metrics().lost_percent.expect("work was done");
-    assert!(lost > 0.0 && lost < 10.0, "{lost} %");
+    assert!(lost > 0.0 && lost < 10.0, "{lost}%");
     assert!(longest_ms < 10 * HOUR_MS, "{longest_ms} ms");
     let first = short.outcomes().find(|view| view.job.id == "s0").expect("the first");
     assert_eq!(first.outcome.start_ms, Some(first.outcome.submit_ms), "at once");

@@ -102,11 +102,11 @@ fn work_that_lies_about_its_run_time_delays_the_head_by_no_more_than_the_bound()
         let runs_at = |time: f64| move |start: &&f64| (**start..**start + LIE_H).contains(&time);
         let at_once = |time: f64| passed.iter().filter(runs_at(time)).count();
         let most = passed.iter().map(|start| at_once(*start + 0.001)).max().unwrap_or(0);
-        assert!(most <= room, "{percent} %: {most} at a time, {starts:?}");
+        assert!(most <= room, "{percent}%: {most} at a time, {starts:?}");
         // What they hold between the hour at which the job was to start and its start delays it.
         let in_the_way = |start: &f64| ((start + LIE_H).min(wide) - start.max(10.0)).max(0.0);
         let delay: f64 = passed.iter().map(in_the_way).sum();
-        assert!(delay <= f64::from(percent) / 100.0 * 8.0 * wide, "{percent} %: {delay}, {wide}");
+        assert!(delay <= f64::from(percent) / 100.0 * 8.0 * wide, "{percent}%: {delay}, {wide}");
         if room == 0 {
             assert_eq!(wide, 10.0, "{starts:?}");
         }

@@ -69,7 +69,7 @@ fn fewer_slices_are_rejected_than_by_simple_rules() {
     assert!(dovetail <= 0.8 * of("first-fit"), "{shares:?}");
     for mix in MIXES {
         let at = |policy| shares[&("0.9", mix.name, policy)];
-        // Of three seeds the mean of a mix is good to about 5 %: the bound is 1.05.
+        // Of three seeds the mean of a mix is good to about 5%: the bound is 1.05.
         assert!(at("dovetail") <= 1.08 * at("least-room-lost"), "{} {shares:?}", mix.name);
         for rule in ["kube-default", "first-fit", "best-fit", "least-room-lost", "dovetail"] {
             assert!(at("with moves") < at(rule), "{} {rule} {shares:?}", mix.name);

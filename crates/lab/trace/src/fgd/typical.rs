@@ -25,7 +25,7 @@ pub struct TypicalPod {
     pub weight: f64,
 }
 
-/// The most frequent kinds that together make up at least 95 % of the pods, most frequent first.
+/// The most frequent kinds that together make up at least 95% of the pods, most frequent first.
 ///
 /// Equal counts are in descending order of CPU, GPU share, GPU count and models, as published with
 /// FGD; the order matters, because sums over these weights are formed in it.

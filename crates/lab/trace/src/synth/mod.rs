@@ -58,7 +58,7 @@ pub struct Synthetic {
 }
 
 impl Default for SynthConfig {
-    /// A month of a cluster of 1,200 machines at 80 % load.
+    /// A month of a cluster of 1,200 machines at 80% load.
     fn default() -> Self {
         Self { seed: 1, nodes: 1200, days: 30, load: 0.8, profile: SynthProfile::Mixed }
     }

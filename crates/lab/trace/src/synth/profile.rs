@@ -111,7 +111,7 @@ const fn request(cpu_milli: i64, memory_mib: i64, weight: f64) -> Request {
     Request { cpu_milli, memory_mib, weight }
 }
 
-/// The commonest requests of openb's CPU-only pods with their counts (94 % of these pods).
+/// The commonest requests of openb's CPU-only pods with their counts (94% of these pods).
 pub(super) const CPU_REQUESTS: [Request; 5] = [
     request(12_500, 57_344, 364.0),
     request(32_000, 49_152, 284.0),
@@ -120,7 +120,7 @@ pub(super) const CPU_REQUESTS: [Request; 5] = [
     request(16_500, 51_200, 95.0),
 ];
 
-/// The commonest requests of openb's pods with a share of a GPU, with their counts (96 %).
+/// The commonest requests of openb's pods with a share of a GPU, with their counts (96%).
 pub(super) const SHARE_REQUESTS: [Request; 8] = [
     request(3_152, 5_600, 1122.0),
     request(11_908, 47_104, 625.0),
@@ -132,7 +132,7 @@ pub(super) const SHARE_REQUESTS: [Request; 8] = [
     request(6_000, 6_144, 51.0),
 ];
 
-/// The commonest requests of openb's pods with one GPU, with their counts (71 %).
+/// The commonest requests of openb's pods with one GPU, with their counts (71%).
 pub(super) const ONE_GPU_REQUESTS: [Request; 8] = [
     request(11_300, 49_152, 857.0),
     request(11_400, 48_128, 534.0),
@@ -149,7 +149,7 @@ pub(super) const ONE_GPU_REQUESTS: [Request; 8] = [
 pub(super) const REQUESTS_PER_GPU: [Request; 2] =
     [request(11_000, 40_960, 18.0), request(8_000, 32_768, 21.0)];
 
-/// The commonest shares of a GPU in openb, in thousandths, with their counts (95 %).
+/// The commonest shares of a GPU in openb, in thousandths, with their counts (95%).
 pub(super) const SHARES_MILLI: [(i64, f64); 10] = [
     (810, 1078.0),
     (470, 750.0),
@@ -179,7 +179,7 @@ pub(super) const LARGE_GANG_MODEL: &str = "llm-pretrain";
 /// Share of openb's pods that are latency-sensitive (`LS`): 4,647 of 8,152.
 pub(super) const LATENCY_SENSITIVE: f64 = 4_647.0 / 8_152.0;
 
-/// Share of the jobs on one node that name a GPU model; openb is published with 10 to 33 %
+/// Share of the jobs on one node that name a GPU model; openb is published with 10 to 33%
 /// (`gpuspec10` to `gpuspec33`), this is its middle variant.
 pub(super) const MODEL_CONSTRAINED: f64 = 0.20;
 
@@ -232,7 +232,7 @@ const CPU_WEIGHT: f64 = 69_351.0 * 1_088.0 / 7_064.0;
 const SHARE_WEIGHT: f64 = 57_682.0 * 3_078.0 / 6_989.0;
 const ONE_WEIGHT: f64 = 57_682.0 * 3_911.0 / 6_989.0;
 /// Kalos has 3, 52 and 73 jobs with 128, 256 and 512 GPUs. A quarter of that beside ITP's 69,351
-/// makes 0.05 % of the jobs (choice: ITP has no such jobs, Kalos almost nothing else).
+/// makes 0.05% of the jobs (choice: ITP has no such jobs, Kalos almost nothing else).
 const KALOS: f64 = 0.25;
 
 const MIXED_SIZES: [SizeClass; 12] = [

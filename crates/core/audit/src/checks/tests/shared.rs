@@ -92,7 +92,7 @@ fn the_idle_part_is_of_all_the_time_that_was_looked_at() {
     };
     let quota = of(10);
     let [(finding, told)] = &quota[..] else { panic!("{quota:?}") };
-    assert_eq!(told[1], "idle share of its allocated GPU time: at least 50.0 %");
+    assert_eq!(told[1], "idle share of its allocated GPU time: at least 50.0%");
     assert!(finding.claims.iter().all(|claim| claim.gpu_milli == 800), "{:?}", finding.claims);
     assert_eq!(of(50), []);
 }
@@ -117,6 +117,6 @@ fn gpus_that_may_have_been_busy_neither_wait_for_cpu_nor_are_too_large() {
     };
     let low = of(5 * HOUR_MS);
     let told: Vec<&String> = low.iter().flat_map(|(_, told)| told.last()).collect();
-    assert_eq!(told, ["GPU active: at most 25 % of the time"; 2], "{low:?}");
+    assert_eq!(told, ["GPU active: at most 25% of the time"; 2], "{low:?}");
     assert_eq!(of(11 * HOUR_MS), []);
 }
