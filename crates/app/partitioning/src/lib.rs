@@ -24,6 +24,7 @@ mod asked;
 mod changes;
 pub mod cluster;
 mod eligible;
+mod ends;
 pub mod fleet;
 mod layout;
 mod move_row;

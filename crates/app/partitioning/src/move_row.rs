@@ -1,11 +1,12 @@
-//! A pod that moves, as documents and texts have it.
+//! A pod that moves or is waited for, as documents and texts have it.
 
 use dovetail_console::plain::plain;
 use dovetail_console::table::wrapped;
 use dovetail_sharing::PodMove;
+use dovetail_units::time::time;
 use serde::Serialize;
 
-/// A pod that moves.
+/// A pod that moves, or is waited for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MoveRow {
     /// Namespace and name.
@@ -17,6 +18,8 @@ pub struct MoveRow {
     pub lost_gpu_s: f64,
     /// Whether its eviction was asked for.
     pub is_evicted: bool,
+    /// Until when the node waits for it to finish by itself; null: it is evicted.
+    pub waits_until: Option<String>,
 }
 
 impl MoveRow {
@@ -27,18 +30,23 @@ impl MoveRow {
             to: Some(one.to.clone()).filter(|node| !node.is_empty()),
             lost_gpu_s: one.lost_gpu_ms as f64 / 1e3,
             is_evicted: one.evicted_ms.is_some(),
+            waits_until: one.waits_until_ms.map(time),
         }
     }
 }
 
 pub(crate) fn move_lines(moves: &[MoveRow]) -> String {
     let line = |row: &MoveRow| {
+        let (pod, owner, lost) = (&row.pod, &row.owner, row.lost_gpu_s);
+        if let Some(until) = &row.waits_until {
+            let line = format!("waits for {pod} ({owner}) to finish, until {until} at the latest");
+            return wrapped(&plain(&line), 0);
+        }
         let what = if row.is_evicted { "moved" } else { "moves" };
         let to = match &row.to {
             Some(node) => format!("to node {node}"),
             None => "back to its node, once the new layout is there".to_owned(),
         };
-        let (pod, owner, lost) = (&row.pod, &row.owner, row.lost_gpu_s);
         wrapped(&plain(&format!("{what} {pod} ({owner}) {to}: {lost:.0} GPU-seconds lost")), 0)
     };
     moves.iter().map(line).collect()

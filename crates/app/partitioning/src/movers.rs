@@ -1,57 +1,134 @@
-//! The pods that would have to move so that a node can change: whether they may, where they go, and
-//! what they lose.
+//! The pods that would have to leave so that a node can change: those that finish soon, and of the
+//! others whether they may move, where they go, and what they lose.
 
 use std::collections::BTreeMap;
 
 use dovetail_gpus::node_gpus;
 use dovetail_model::Requirement;
 use dovetail_objects::Pod;
-use dovetail_sharing::{Movable, MoveFacts, PodMove, uses_gpus};
+use dovetail_sharing::{Movable, MoveFacts, Moves, ObjectName, PodMove, PolicySpec, uses_gpus};
 
 use crate::eligible::requirement;
+use crate::ends::ends_ms;
 use crate::objects::{Objects, SeenNode};
 use crate::rooms::{Rooms, asked};
+use crate::stays::IN_USE;
 
-/// A pod that may be moved.
+/// A pod that may be moved, or finishes soon.
 pub(crate) struct Mover {
     pub(crate) one: PodMove,
     pub(crate) resource: String,
     pub(crate) count: i64,
     /// What it has of a GPU, in thousandths.
     pub(crate) gpu_milli: i64,
+    /// When it is expected to finish, if the node waits for that.
+    ends_ms: Option<u64>,
     needs: Requirement,
     /// Whether it may wait for the new layout: it has checkpoints, or a replica is ready elsewhere.
     may_wait: bool,
 }
 
 impl Mover {
+    /// Whether it moves back to its node, once the new layout is there.
+    pub(crate) fn comes_back(&self) -> bool {
+        self.one.waits_until_ms.is_none() && self.one.to.is_empty()
+    }
+
     /// Makes it wait for the new layout of its node, which takes so long.
     pub(crate) fn wait(&mut self, change_ms: u64) {
         self.one.lost_gpu_ms += gpu_ms(self.gpu_milli, change_ms);
     }
 }
 
+/// GPU time that a node with so many GPUs loses by taking no new pods until the last of these has
+/// finished, if any finish by themselves.
+pub(crate) fn idle_gpu_ms(gpus: usize, movers: &[Mover], now_ms: u64) -> u64 {
+    let Some(last_ms) = movers.iter().filter_map(|mover| mover.ends_ms).max() else { return 0 };
+    let used = |mover: &Mover| {
+        let ends_ms = mover.ends_ms.unwrap_or(last_ms);
+        gpu_ms(mover.gpu_milli, ends_ms.saturating_sub(now_ms))
+    };
+    let all_ms = (gpus as u64).saturating_mul(last_ms.saturating_sub(now_ms));
+    all_ms.saturating_sub(movers.iter().map(used).sum())
+}
+
 fn gpu_ms(gpu_milli: i64, ms: u64) -> u64 {
     ms.saturating_mul(gpu_milli.unsigned_abs()) / 1_000
 }
 
-/// The pods of a node that use its GPUs, if all of them may be moved.
+/// The pods of a node that use its GPUs, if each of them finishes soon enough for the policy, or may
+/// be moved.
 ///
 /// # Errors
 /// The first that may not, and why.
 pub(crate) fn movers(
     seen: &SeenNode,
     pods: &[&Pod],
-    objects: &Objects,
+    (objects, policy): (&Objects, &PolicySpec),
     now_ms: u64,
 ) -> Result<Vec<Mover>, String> {
     let pods = pods.iter().filter(|pod| uses_gpus(pod));
-    let of = |pod: &&Pod| {
+    let of = |pod: &&Pod| -> Result<Mover, String> {
         let name = format!("{}/{}", pod.meta.namespace, pod.meta.name);
+        let until_ms = now_ms + u64::from(policy.wait_minutes) * 60_000;
+        if let Some(ends_ms) = ends_ms(pod).filter(|at| (now_ms + 1..=until_ms).contains(at)) {
+            return waited(&name, pod, seen, objects, (ends_ms, until_ms));
+        }
+        if policy.moves == Moves::Never {
+            return Err(IN_USE.to_owned());
+        }
         mover(&name, pod, seen, objects, now_ms)
             .map_err(|why| format!("pod {name} may not be moved: {why}"))
     };
     pods.map(of).collect()
+}
+
+/// A pod that finishes by itself, expected then; the node waits for it until the second time.
+fn waited(
+    name: &str,
+    pod: &Pod,
+    seen: &SeenNode,
+    objects: &Objects,
+    (ends_ms, until_ms): (u64, u64),
+) -> Result<Mover, String> {
+    let (resource, count, gpu_milli) = share(pod, seen)?;
+    let (pod_name, uid) = (pod.meta.name.to_string(), pod.meta.uid.to_string());
+    let owner = ObjectName {
+        api_version: "v1".to_owned(),
+        kind: "Pod".to_owned(),
+        namespace: pod.meta.namespace.to_string(),
+        name: pod_name,
+        uid: uid.clone(),
+    };
+    let key = (pod.meta.namespace.to_string(), pod.meta.name.to_string());
+    let facts = objects.moves.get(&key);
+    Ok(Mover {
+        one: PodMove {
+            pod: name.to_owned(),
+            uid,
+            owner: facts.and_then(|facts| facts.owner.clone()).unwrap_or(owner),
+            is_replica: false,
+            to: String::new(),
+            lost_gpu_ms: 0,
+            evicted_ms: None,
+            waits_until_ms: Some(until_ms),
+        },
+        resource,
+        count,
+        gpu_milli,
+        ends_ms: Some(ends_ms),
+        needs: Requirement::default(),
+        may_wait: false,
+    })
+}
+
+/// The resource of a pod's GPUs, how many it has, and what it has of a GPU, in thousandths.
+fn share(pod: &Pod, seen: &SeenNode) -> Result<(String, i64, i64), String> {
+    let (resource, count) = asked(pod).ok_or("it uses GPUs under several resource names")?;
+    let gpus = node_gpus(&seen.node, seen.hami()).ok_or("its node has no GPUs")?;
+    let units = gpus.units.iter().find(|units| units.resource == resource);
+    let gpu_milli = units.map_or(1_000 * count, |units| units.parts.milli(0, count));
+    Ok((resource.to_owned(), count, gpu_milli))
 }
 
 fn mover(
@@ -75,21 +152,28 @@ fn mover(
     };
     let movable = facts.movable(pod, ready(&|_| true))?;
     let owner = facts.owner.clone().ok_or("no controller would recreate it")?;
-    let (resource, count) = asked(pod).ok_or("it uses GPUs under several resource names")?;
+    let (resource, count, gpu_milli) = share(pod, seen)?;
     let is_replica = movable == Movable::Replica;
     let may_wait = !is_replica || ready(&|other| other.node != pod.node) > 0;
-    let gpus = node_gpus(&seen.node, seen.hami()).ok_or("its node has no GPUs")?;
-    let units = gpus.units.iter().find(|units| units.resource == resource);
-    let gpu_milli = units.map_or(1_000 * count, |units| units.parts.milli(0, count));
     let started_ms = pod.scheduled_ms.max(pod.meta.created_ms);
     let lost_gpu_ms = gpu_ms(gpu_milli, facts.lost_ms(movable, started_ms, now_ms));
     let uid = pod.meta.uid.to_string();
     let (pod_name, to, evicted_ms) = (name.to_owned(), String::new(), None);
     Ok(Mover {
-        one: PodMove { pod: pod_name, uid, owner, is_replica, to, lost_gpu_ms, evicted_ms },
-        resource: resource.to_owned(),
+        one: PodMove {
+            pod: pod_name,
+            uid,
+            owner,
+            is_replica,
+            to,
+            lost_gpu_ms,
+            evicted_ms,
+            waits_until_ms: None,
+        },
+        resource,
         count,
         gpu_milli,
+        ends_ms: None,
         needs: requirement(pod, objects)?,
         may_wait,
     })
@@ -107,7 +191,7 @@ pub(crate) fn place(
     holders: &BTreeMap<&str, Vec<&Pod>>,
 ) -> Result<(), String> {
     let mut rooms = Rooms::besides(node, objects, holders);
-    for mover in movers {
+    for mover in movers.iter_mut().filter(|mover| mover.one.waits_until_ms.is_none()) {
         // Whether it may be beside others, and where its volumes are, is not checked here.
         let is_free = mover.needs.rules.is_empty() && mover.needs.attachments.is_empty();
         let found = match is_free {

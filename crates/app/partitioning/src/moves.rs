@@ -1,4 +1,5 @@
-//! Changes for which pods move, where a policy allows it (`moves: restartable`).
+//! Changes for which pods leave: they finish soon (`waitMinutes`), or they move, where a policy allows
+//! it (`moves: restartable`).
 //!
 //! They are planned once no change without moves is left, for one node at a time: as if its pods
 //! were not there, with all other nodes as they are. A pod moves to a node that has room for it
@@ -15,7 +16,7 @@ use crate::changes::{NodeChange, changes};
 use crate::cluster::{Age, YOUNG_MS};
 use crate::eligible::holders;
 use crate::fleet::{Fleet, bad_world};
-use crate::movers::{Mover, movers, place};
+use crate::movers::{Mover, idle_gpu_ms, movers, place};
 use crate::objects::Objects;
 
 /// So many nodes are tried, those whose pods lose least first.
@@ -59,11 +60,17 @@ pub(crate) fn held_back(moves: &[PodMove], left_ms: u64) -> Option<String> {
     })
 }
 
-/// The nodes that only their pods keep as they are and whose pods may move, those that lose least
-/// first; of the others the first pod that may not, and why.
+/// Whether a policy lets pods leave a node so that it can change.
+pub(crate) fn lets_leave(policy: &PolicySpec) -> bool {
+    policy.moves == Moves::Restartable || policy.wait_minutes > 0
+}
+
+/// The nodes that only their pods keep as they are and whose pods finish soon or may move, those that
+/// lose least first; of the others the first pod that does neither, and why.
 pub(crate) fn candidates(
     nodes: impl Iterator<Item = String>,
     objects: &Objects,
+    policy: &PolicySpec,
     now_ms: u64,
 ) -> (Vec<Candidate>, Stays) {
     let holders = holders(objects);
@@ -71,7 +78,7 @@ pub(crate) fn candidates(
     for node in nodes {
         let Some(seen) = objects.nodes.get(&node) else { continue };
         let pods = holders.get(&*node).map_or(&[][..], Vec::as_slice);
-        match movers(seen, pods, objects, now_ms) {
+        match movers(seen, pods, (objects, policy), now_ms) {
             Ok(movers) => found.push((node, movers)),
             Err(why) => {
                 stays.insert(node, why);
@@ -115,16 +122,18 @@ pub(crate) fn with_moves(
     let is_settled = !planned.gpus.iter().any(dovetail_partition::GpuPlan::is_changed);
     let served: u32 = planned.accepted.iter().sum();
     let asked: u32 = fleet.world.demand.iter().map(|demand| demand.count).sum();
-    if policy.moves != Moves::Restartable || !is_settled || served == asked {
+    if !lets_leave(policy) || !is_settled || served == asked {
         return Ok(None);
     }
     let in_use = fleet.in_use.iter().cloned();
-    let (found, stays) = candidates(in_use, objects, age.now_ms);
+    let (found, stays) = candidates(in_use, objects, policy, age.now_ms);
     fleet.stays.extend(stays);
     let left_ms = left_of_budget(objects, policy, age.now_ms);
     let mut best: Option<Moved> = None;
     for (node, movers) in found {
-        let Some(mut moved) = emptied(fleet, planned, &node, movers, policy)? else { continue };
+        let Some(mut moved) = emptied(fleet, planned, (&node, movers), policy, age.now_ms)? else {
+            continue;
+        };
         moved.change.held_back = held_back(&moved.change.moves, left_ms);
         let key = |moved: &Moved| (moved.change.held_back.is_none(), moved.worth_ms);
         if best.as_ref().is_none_or(|best| key(best) < key(&moved)) {
@@ -138,9 +147,9 @@ pub(crate) fn with_moves(
 fn emptied(
     fleet: &Fleet,
     planned: &PartitionPlan,
-    node: &str,
-    mut movers: Vec<Mover>,
+    (node, mut movers): (&str, Vec<Mover>),
     policy: &PolicySpec,
+    now_ms: u64,
 ) -> Result<Option<Moved>> {
     let rules = fleet.rules();
     let known = fleet.world.demand.len();
@@ -156,7 +165,9 @@ fn emptied(
         each.map(|(demand, count)| next.slices(&demand.profile) * i64::from(*count)).sum()
     };
     let won = slices(&plan.accepted) - slices(&planned.accepted);
-    let lost_ms: u64 = movers.iter().map(|mover| mover.one.lost_gpu_ms).sum();
+    let gpus = fleet.names.iter().filter(|(name, _)| name == node).count();
+    let lost_ms = movers.iter().map(|mover| mover.one.lost_gpu_ms).sum::<u64>()
+        + idle_gpu_ms(gpus, &movers, now_ms);
     let cost_ms = plan.unavailable_gpu_ms() + i64::try_from(lost_ms).unwrap_or(i64::MAX);
     let worth_ms = won * rules.horizon_s * 1_000 / next.slices_of_gpu(node);
     if won <= 0 || worth_ms.saturating_mul(100) < cost_ms.saturating_mul(rules.gain_percent) {
@@ -202,7 +213,7 @@ fn empty(
         }
     }
     let mut waiting = 0;
-    for mover in movers {
+    for mover in movers.iter_mut().filter(|mover| mover.one.waits_until_ms.is_none()) {
         if mover.one.to.is_empty() {
             // Only an instance can be planned for.
             let profile = fleet.profile_of(node, &mover.resource).filter(|_| mover.count == 1)?;

@@ -7,14 +7,14 @@ use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_REPLICAS};
 use dovetail_objects::Pod;
 use dovetail_objects::labels::NVIDIA_STRATEGY;
 use dovetail_sharing::{
-    Component, Method, Moves, NodeLayout, PolicySpec, Replicas, Side, mixed, shared_resource,
+    Component, Method, NodeLayout, PolicySpec, Replicas, Side, mixed, shared_resource,
 };
 
 use crate::changes::{NodeChange, present};
 use crate::cluster::{is_pending, selects_none};
 use crate::eligible::holders;
 use crate::fleet::Fleet;
-use crate::moves::{candidates, held_back, left_of_budget};
+use crate::moves::{candidates, held_back, left_of_budget, lets_leave};
 use crate::objects::{Objects, SeenNode};
 use crate::stays::{IN_USE, stays};
 
@@ -117,7 +117,7 @@ pub(crate) fn wanted(objects: &Objects, policy: &PolicySpec, fleet: &Fleet, now_
             None => wanted.changes.push(change),
         }
     }
-    if wanted.changes.is_empty() && policy.moves == Moves::Restartable {
+    if wanted.changes.is_empty() && lets_leave(policy) {
         add_moved(&mut wanted, in_use, &mut room, (objects, policy), now_ms);
     }
     wanted
@@ -131,7 +131,7 @@ fn add_moved(
     (objects, policy): (&Objects, &PolicySpec),
     now_ms: u64,
 ) {
-    let (found, why) = candidates(in_use.keys().cloned(), objects, now_ms);
+    let (found, why) = candidates(in_use.keys().cloned(), objects, policy, now_ms);
     for (node, stays) in &mut wanted.stays {
         if let Some(why) = why.get(node) {
             stays.clone_from(why);
@@ -143,7 +143,7 @@ fn add_moved(
         let offers = change.to.offers();
         // What waits for the new layout must be in it.
         let mut back: BTreeMap<&str, i64> = BTreeMap::new();
-        for mover in movers.iter().filter(|mover| mover.one.to.is_empty()) {
+        for mover in movers.iter().filter(|mover| mover.comes_back()) {
             *back.entry(&mover.resource).or_default() += mover.count;
         }
         let fits =
@@ -151,7 +151,7 @@ fn add_moved(
         if !fits || room.refuses(&objects.nodes[&node], &change).is_some() {
             continue;
         }
-        for mover in movers.iter_mut().filter(|mover| mover.one.to.is_empty()) {
+        for mover in movers.iter_mut().filter(|mover| mover.comes_back()) {
             mover.wait(CHANGE_MS);
         }
         change.moves = movers.into_iter().map(|mover| mover.one).collect();

@@ -1,4 +1,4 @@
-//! `moves: restartable` on a real API server with its controllers and kube-scheduler, beside a GPU
+//! `moves: restartable` and `waitMinutes` on a real API server with its controllers and kube-scheduler, beside a GPU
 //! Operator that is played, under the rights of deploy/sharing.
 
 use std::collections::BTreeSet;
@@ -173,4 +173,46 @@ fn receipts_name_what_was_moved(setting: &Setting, moved: &str) {
     }
     let ended = reasons(setting, "Node").into_iter().find(|(reason, _)| reason == "Repartitioned");
     assert!(ended.is_some_and(|(_, message)| message.ends_with(&words)));
+}
+
+fn requests(pod: &str, resource: &str, annotations: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": pod, "namespace": "default", "annotations": annotations},
+        "spec": {"containers": [{"name": "c", "image": "i",
+            "resources": {"limits": {resource: "1"}}}]}})
+}
+
+#[test]
+fn a_node_takes_no_new_pods_until_a_pod_with_a_declared_run_time_finishes() {
+    let options = cluster::Options { scheduler: true, ..Default::default() };
+    let small = [vec![("1g.10gb", 7)]];
+    let setting = Setting::with(&["n0"], &small, ("nvidia\\.com/mig-1g\\.10gb", 7), options);
+    setting.set_up();
+    let slice = "nvidia.com/mig-1g.10gb";
+    setting.create(&requests("ends", slice, &json!({"dovetail.dev/runtime": "10m"})));
+    setting.waits_for("pod/ends", "{.status.phase}=Running");
+    setting.create(&requests("big", "nvidia.com/mig-7g.80gb", &json!({})));
+    setting.create(&policy("shared", json!({"mode": "mig", "apply": true, "waitMinutes": 5})));
+    let too_long = setting.apply("");
+    assert_eq!(too_long["nodes"], json!([]), "it may run for 10 minutes: {too_long}");
+
+    patch(&setting, ["sharingpolicy", "shared"], &json!({"waitMinutes": 15}));
+    let waits = setting.apply("");
+    let row = &waits["nodes"][0];
+    assert_eq!((&row["node"], &row["outcome"]), (&json!("n0"), &json!("Emptying")), "{waits}");
+    assert_eq!(row["moves"][0]["pod"], "default/ends", "{waits}");
+    let until = row["moves"][0]["waits_until"].as_str().expect("a time");
+    assert_eq!(row["problem"], format!("waiting until {until} for default/ends to finish"));
+    assert!(tainted(&setting.get(&["node", "n0"])));
+    // A free slice is there, and no pod gets it.
+    setting.create(&requests("late", slice, &json!({})));
+    setting.kubectl(&["wait", "pod/late", "--for=condition=PodScheduled=false", "--timeout=120s"]);
+
+    setting.kubectl(&["delete", "pod", "ends", "--now"]);
+    let done = setting.apply("");
+    let row = &done["nodes"][0];
+    assert_eq!((&row["node"], &row["outcome"]), (&json!("n0"), &json!("Done")), "{done}");
+    setting.waits_for("pod/big", "{.status.phase}=Running");
+    assert!(!tainted(&setting.get(&["node", "n0"])));
+    assert_eq!(setting.refused(), BTreeSet::new());
 }

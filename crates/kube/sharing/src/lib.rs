@@ -15,7 +15,7 @@
 //! | `outcome` | what came of a watch, and of the layouts of a policy |
 //! | `latency_query` | PromQL for the latency of a workload |
 //! | `workload`, `object_name` | the owners of the pods on a node; names of objects |
-//! | `movable`, `pod_move`, `moving` | pods that may be moved so that a node can change; one in a record; how they are moved |
+//! | `movable`, `pod_move`, `moving` | pods that may be moved so that a node can change; one in a record; how they leave |
 //! | `node_state` | what is read of a node before each step |
 //! | `record` | how far the change of a node is, in its annotation |
 //! | `step` | what to write next |
@@ -62,7 +62,7 @@ pub use definition::definition;
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
 pub use movable::{Movable, MoveFacts};
-pub use moving::{begin_moving, evicting, held_up, moved_gpu_ms};
+pub use moving::{begin_moving, evicting, held_up, moved_gpu_ms, waits_for_pods};
 pub use node_state::{GpuPod, Seen, uses_gpus};
 pub use node_write::{Write, event_about};
 pub use object_name::ObjectName;

@@ -1,10 +1,11 @@
-//! Pods that are moved off a node so that its layout can change: which, in what order, and what
-//! that has cost.
+//! Pods that leave a node so that its layout can change: which, in what order, and what that has
+//! cost.
 //!
 //! A node that is to be emptied is tainted first, and its pods are evicted one after the other,
 //! each when the server and its owner allow it. That an eviction is about to be asked for is
 //! recorded before it is, so that a process that dies in between repeats it: it names the pod's
-//! UID, and what it costs is counted once.
+//! UID, and what it costs is counted once. Pods that finish by themselves come first: nothing is
+//! evicted as long as one of them runs, and if it runs longer than the node waits, nothing is.
 
 use dovetail_objects::harmless;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use crate::node_write::{Changed, Write, event_about};
 use crate::pod_move::PodMove;
 use crate::record::{Record, Step};
 use crate::side::Side;
+use crate::status::time;
 use crate::step::{Next, Refused, Timing, fresh, may_begin, taint_for};
 use crate::watch::Watch;
 
@@ -51,7 +53,26 @@ pub fn begin_moving(
     }
     let mut record = fresh(seen, by, from, to, now_ms);
     record.moves.extend(moves);
+    record.problem = awaited(seen, &record).map_or_else(String::new, |(pods, until_ms)| {
+        format!("waiting until {} for {pods} to finish", time(until_ms))
+    });
     Ok(taint_for(seen, Record { step: Step::Emptying, watch, ..record }, now_ms))
+}
+
+/// The pods on a node that finish by themselves before others move, and until when it waits.
+fn awaited(seen: &Seen, record: &Record) -> Option<(String, u64)> {
+    let until_ms = |pod: &&GpuPod| {
+        let one = record.own_moves().find(|one| one.uid == pod.uid)?;
+        one.waits_until_ms
+    };
+    let pods: Vec<&GpuPod> = seen.gpu_pods.iter().filter(|pod| until_ms(pod).is_some()).collect();
+    let names: Vec<&str> = pods.iter().map(|pod| &*pod.name).collect();
+    Some((names.join(", "), pods.iter().filter_map(until_ms).max()?))
+}
+
+/// Whether pods on a node finish by themselves before its change goes on.
+pub fn waits_for_pods(seen: &Seen, record: &Record) -> bool {
+    awaited(seen, record).is_some()
 }
 
 /// What comes next on a node whose pods move away.
@@ -68,7 +89,17 @@ pub(crate) fn next(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -
         let changed = Changed { is_tainted: true, asked: None, event: None };
         return write(Write::new(seen, next, changed, now_ms));
     }
-    let limit_ms = record.since_ms + timing.limit_ms;
+    if let Some((pods, until_ms)) = awaited(seen, record) {
+        if now_ms < until_ms {
+            let why = format!("for {pods} to finish");
+            return Next::Wait { until_ms, why };
+        }
+        let minutes = until_ms.saturating_sub(record.since_ms) / 60_000;
+        let problem = format!("{pods} did not finish within {minutes} minutes");
+        return write(crate::step::end(seen, record, Step::Undone, &problem, now_ms));
+    }
+    let waited_ms = record.own_moves().filter_map(|one| one.waits_until_ms).max();
+    let limit_ms = waited_ms.unwrap_or(record.since_ms) + timing.limit_ms;
     if now_ms >= limit_ms {
         let problem = match &*record.problem {
             "" => format!("{} did not terminate", seen.pod_names()),

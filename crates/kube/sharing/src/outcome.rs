@@ -3,6 +3,8 @@
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
+use crate::watch::Watch;
+
 /// What came of a watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
@@ -38,21 +40,62 @@ impl Outcome {
     }
 }
 
-/// What came of the layouts of a policy, in its status: a node that is deleted takes its record
-/// with it.
+/// What was changed under a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The layout of a node.
+    Node(String),
+    /// The requests of a workload, named by namespace, kind and name.
+    Workload(String),
+}
+
+impl std::fmt::Display for Subject {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Node(name) => write!(to, "node {name}"),
+            Self::Workload(name) => write!(to, "workload {name}"),
+        }
+    }
+}
+
+/// What came of the layouts of a policy, in its status: a node or a workload that is deleted takes
+/// its record with it.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[schemars(transform = none_required)]
 pub struct RollOut {
     /// What `spec` said about layouts, as a number.
     pub spec: String,
-    /// The node that decided.
+    /// The node that decided; empty if a workload did.
+    #[serde(default)]
     pub node: String,
+    /// The workload that decided: namespace, kind and name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workload: String,
     /// Better, Same, Worse, Unknown or RolledBack.
     #[schemars(with = "String")]
     pub outcome: Outcome,
     /// What it rests on.
     #[serde(default)]
     pub why: String,
+}
+
+impl RollOut {
+    pub(crate) fn of(watch: &Watch, subject: Subject) -> Self {
+        let (node, workload) = match subject {
+            Subject::Node(node) => (node, String::new()),
+            Subject::Workload(workload) => (String::new(), workload),
+        };
+        let Watch { spec, outcome, why, .. } = watch.clone();
+        Self { spec, node, workload, outcome, why }
+    }
+
+    /// What decided.
+    pub(crate) fn subject(self) -> Subject {
+        match self.workload.is_empty() {
+            true => Subject::Node(self.node),
+            false => Subject::Workload(self.workload),
+        }
+    }
 }
 
 /// A server takes one that lacks fields.

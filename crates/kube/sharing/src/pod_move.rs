@@ -1,13 +1,15 @@
-//! A pod that moves so that the layout of its node can change, in the record of the node.
+//! A pod that has to leave so that the layout of its node can change, in the record of the node: it
+//! moves, or finishes by itself.
 
 use serde::{Deserialize, Serialize};
 
 use crate::object_name::ObjectName;
+use crate::status::time;
 
 /// What was moved counts for the budget of so long.
 const BUDGET_MS: u64 = 3_600_000;
 
-/// A pod that is moved.
+/// A pod that is moved, or waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMove {
@@ -25,14 +27,20 @@ pub struct PodMove {
     /// When its eviction was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evicted_ms: Option<u64>,
+    /// It is not evicted: until then the node waits for it to finish.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_until_ms: Option<u64>,
 }
 
 impl PodMove {
-    /// Where it goes, in words.
+    /// What becomes of it, in words.
     pub fn words(&self) -> String {
-        match &*self.to {
-            "" => format!("{} (back, to the new layout)", self.pod),
-            node => format!("{} (to node {node})", self.pod),
+        match (self.waits_until_ms, &*self.to) {
+            (Some(until_ms), _) => {
+                format!("{} (expected to finish before {})", self.pod, time(until_ms))
+            }
+            (None, "") => format!("{} (back, to the new layout)", self.pod),
+            (None, node) => format!("{} (to node {node})", self.pod),
         }
     }
 

@@ -94,6 +94,11 @@ pub struct PolicySpec {
     /// ReplicaSet with a second ready replica, and pods that declare checkpoints), by eviction.
     #[serde(default)]
     pub moves: Moves,
+    /// Minutes for which the GPUs of a node take no new pods while the pods on them finish, if all
+    /// of these pods are expected to finish within this time. 0: nodes do not wait.
+    #[serde(default = "fifteen")]
+    #[schemars(with = "i32", range(min = 0, max = 1_440), extend("default" = 15))]
+    pub wait_minutes: u32,
     /// Whether GPUs may be put into MIG mode, and out of it.
     #[serde(default)]
     pub allow_mode_change: bool,
@@ -130,6 +135,10 @@ impl Default for Guard {
     fn default() -> Self {
         Self { query: String::new(), hours: 6 }
     }
+}
+
+fn fifteen() -> u32 {
+    15
 }
 
 /// The server drops fields that it does not know; a file with one is refused.

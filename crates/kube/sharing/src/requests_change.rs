@@ -9,7 +9,7 @@ use crate::owner::Owner;
 use crate::policy::SharingPolicy;
 use crate::requests_record::{RequestsRecord, RequestsStep};
 use crate::requests_write::RequestsWrite;
-use crate::watch::{Gate, Outcome, Period, Watch, is_warning, reason};
+use crate::watch::{Gate, Outcome, Period, Subject, Watch, is_warning, reason};
 
 /// What is known of a cluster about one workload that is to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,16 +199,16 @@ pub fn gate_of_workloads<'o>(
     for owner in owners {
         let Some(record) = &owner.record else { continue };
         let Some(watch) = &record.watch else { continue };
-        let workload = owner.words();
+        let workload = Subject::Workload(owner.words());
         if watch.is_of(policy) && watch.outcome.stops() {
             let (outcome, why) = (watch.outcome, watch.why.clone());
-            return Some(Gate::StoppedBy { workload, outcome, why });
+            return Some(Gate::Stopped { by: workload, outcome, why });
         }
         let is_rolling = record.step == RequestsStep::Rolling;
         let is_watched = record.is_open() && !(is_of_nodes && is_rolling);
         // What others have changed is not judged.
         if watch.policy == policy.name && is_watched && owner.is_as_recorded() {
-            waits = Some(Gate::WaitsFor { workload });
+            waits = Some(Gate::Waits(workload));
         }
     }
     waits

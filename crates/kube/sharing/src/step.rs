@@ -237,7 +237,8 @@ pub(crate) fn taint_for(seen: &Seen, record: Record, now_ms: u64) -> Write {
     let wait = if record.problem.is_empty() { "" } else { "; " };
     let (from, to) = (record.from.words(), record.to.words());
     let message = format!("layout changes from {from} to {to}{why}{wait}{}", record.problem);
-    let moves: Vec<String> = record.own_moves().map(PodMove::words).collect();
+    let moves = record.own_moves().filter(|one| one.waits_until_ms.is_none());
+    let moves: Vec<String> = moves.map(PodMove::words).collect();
     let moves = match moves.is_empty() {
         true => String::new(),
         false => format!("; pods that move: {}", moves.join(", ")),

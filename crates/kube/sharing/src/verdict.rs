@@ -107,6 +107,9 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
         let why = format!("{moved}: must be 1 to 1000000");
         return wrong("budget.movedGpuSecondsPerHour", why);
     }
+    if spec.wait_minutes > 1_440 {
+        return wrong("waitMinutes", format!("{}: must be 0 to 1440", spec.wait_minutes));
+    }
     if let Some(guard) = &spec.guard {
         if !(2..=24).contains(&guard.hours) {
             return wrong("guard.hours", format!("{}: must be 2 to 24", guard.hours));

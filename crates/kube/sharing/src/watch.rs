@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
-pub use crate::outcome::{Outcome, RollOut, is_warning, reason};
+pub use crate::outcome::{Outcome, RollOut, Subject, is_warning, reason};
+use crate::owner::Owner;
 use crate::policy::{PolicySpec, SharingPolicy};
 use crate::record::{Record, Step};
 
@@ -68,14 +69,10 @@ pub enum Gate {
     Canary,
     /// None until the change of a node is over.
     Changes { node: String },
-    /// None until the watch over a node is over.
-    Waits { node: String, until_ms: u64 },
+    /// None until the watch over a change is over.
+    Waits(Subject),
     /// None until people change the layouts of the policy.
-    Stopped { node: String, outcome: Outcome, why: String },
-    /// None until the watch over a changed workload is over.
-    WaitsFor { workload: String },
-    /// None, because of what came of a changed workload.
-    StoppedBy { workload: String, outcome: Outcome, why: String },
+    Stopped { by: Subject, outcome: Outcome, why: String },
 }
 
 impl Gate {
@@ -83,7 +80,7 @@ impl Gate {
     #[must_use]
     pub fn and(self, of_workloads: Option<Self>) -> Self {
         match (self, of_workloads) {
-            (stopped @ Self::Stopped { .. }, _) | (_, Some(stopped @ Self::StoppedBy { .. })) => {
+            (stopped @ Self::Stopped { .. }, _) | (_, Some(stopped @ Self::Stopped { .. })) => {
                 stopped
             }
             (Self::Open | Self::Canary, Some(waits)) => waits,
@@ -215,13 +212,13 @@ pub fn gate<'r>(
         if !record.step.is_over() {
             waits = Some(Gate::Changes { node: node.clone() });
         } else if is_watched(record).is_some() {
-            let until_ms = after(record, watch).to_ms + LATE_MS;
-            waits = Some(Gate::Waits { node: node.clone(), until_ms });
+            waits = Some(Gate::Waits(Subject::Node(node.clone())));
         }
         match watch.outcome {
             _ if watch.spec != spec => {}
             outcome if outcome.stops() => {
-                return Gate::Stopped { node, outcome, why: watch.why.clone() };
+                let (by, why) = (Subject::Node(node), watch.why.clone());
+                return Gate::Stopped { by, outcome, why };
             }
             Outcome::Better | Outcome::Same => has_passed = true,
             // It is watched; or it failed, and there is nothing to judge.
@@ -229,8 +226,9 @@ pub fn gate<'r>(
         }
     }
     match remembered(policy) {
-        Some(RollOut { node, outcome, why, .. }) if outcome.stops() => {
-            return Gate::Stopped { node, outcome, why };
+        Some(known) if known.outcome.stops() => {
+            let (outcome, why) = (known.outcome, known.why.clone());
+            return Gate::Stopped { by: known.subject(), outcome, why };
         }
         Some(_) => has_passed = true,
         None => {}
@@ -244,20 +242,26 @@ fn remembered(policy: &SharingPolicy) -> Option<RollOut> {
     (known.spec == number(policy) && known.outcome != Outcome::Waiting).then_some(known)
 }
 
-/// What came of the layouts that a policy asks for, by the nodes that have changed under it and by
-/// its status. What stops the roll-out comes first.
+/// What came of the layouts that a policy asks for, by the nodes that have changed under it, by
+/// workloads that stop it, and by its status. What stops the roll-out comes first.
 pub fn roll_out<'r>(
     policy: &SharingPolicy,
     records: impl Iterator<Item = (&'r str, &'r Record)>,
+    owners: impl Iterator<Item = &'r Owner>,
 ) -> Option<RollOut> {
     let spec = number(policy);
     let of = |(node, record): (&str, &Record)| {
         let watch = record.watch.as_ref().filter(|watch| watch.policy == policy.name)?;
-        let Watch { spec, outcome, why, .. } = watch.clone();
-        Some(RollOut { spec, node: node.to_owned(), outcome, why })
+        Some(RollOut::of(watch, Subject::Node(node.to_owned())))
+    };
+    let of_owner = |owner: &Owner| {
+        let watch = owner.record.as_ref()?.watch.as_ref();
+        let watch = watch.filter(|watch| watch.policy == policy.name && watch.outcome.stops())?;
+        Some(RollOut::of(watch, Subject::Workload(owner.words())))
     };
     let judged = |one: &RollOut| one.spec == spec && one.outcome != Outcome::Waiting;
-    let mut known: Vec<RollOut> = records.filter_map(of).filter(judged).collect();
+    let found = records.filter_map(of).chain(owners.filter_map(of_owner));
+    let mut known: Vec<RollOut> = found.filter(judged).collect();
     known.extend(remembered(policy));
     known.into_iter().min_by_key(|one| !one.outcome.stops())
 }

@@ -10,8 +10,8 @@ use dovetail_metrics::latency::{BLOCKS, Blocks, LatencyError, read};
 use dovetail_metrics::prometheus::{AnswerError, QueryError};
 use dovetail_sharing::latency_query::{Asked, BUILT_IN, fill};
 use dovetail_sharing::watch::{
-    Gate, Outcome, Period, RollOut, after, before, conclude, gate, is_due, is_warning, reason,
-    roll_out,
+    Gate, Outcome, Period, RollOut, Subject, after, before, conclude, gate, is_due, is_warning,
+    reason, roll_out,
 };
 use dovetail_sharing::{
     ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about,
@@ -214,8 +214,8 @@ impl Apply<'_> {
 pub(super) fn step_word(policy: &SharingPolicy, objects: &Objects) -> &'static str {
     match gate_of(policy, objects, &BTreeSet::new()) {
         Gate::Changes { .. } => "Changing",
-        Gate::Waits { .. } | Gate::WaitsFor { .. } => "Watching",
-        Gate::Stopped { .. } | Gate::StoppedBy { .. } => "Stopped",
+        Gate::Waits(_) => "Watching",
+        Gate::Stopped { .. } => "Stopped",
         Gate::Open | Gate::Canary => "Idle",
     }
 }
@@ -245,7 +245,7 @@ pub(super) fn gate_of(policy: &SharingPolicy, objects: &Objects, mine: &BTreeSet
 pub(super) fn roll_out_of(policy: &SharingPolicy, objects: &Objects) -> Option<RollOut> {
     let records: Vec<(&str, Record)> =
         of_policy(policy, objects).map(|(node, _, record)| (&**node, record)).collect();
-    roll_out(policy, records.iter().map(|(node, record)| (*node, record)))
+    roll_out(policy, records.iter().map(|(node, record)| (*node, record)), objects.owners.iter())
 }
 
 /// Why no more nodes change in this step.
@@ -258,21 +258,13 @@ pub(super) fn why_no_more(gate: &Gate) -> Option<String> {
             Some(why.to_owned())
         }
         Gate::Changes { node } => Some(format!("waiting for the change of node {node} to finish")),
-        Gate::Waits { node, .. } => Some(format!("waiting for the latency check of node {node}")),
-        Gate::Stopped { node, outcome: Outcome::RolledBack, why } => {
-            Some(format!("node {node} was rolled back ({why}): {GO_ON}"))
+        Gate::Waits(subject) => Some(format!("waiting for the latency check of {subject}")),
+        Gate::Stopped { by, outcome: Outcome::RolledBack, why } => {
+            Some(format!("{by} was rolled back ({why}): {GO_ON}"))
         }
-        Gate::Stopped { node, outcome, why } => {
-            let word = outcome.word();
-            Some(format!("latency on node {node} is {word} ({why}): {GO_ON}"))
-        }
-        Gate::WaitsFor { workload } => Some(format!("waiting for the latency check of {workload}")),
-        Gate::StoppedBy { workload, outcome: Outcome::RolledBack, why } => {
-            Some(format!("{workload} was rolled back ({why}): {GO_ON}"))
-        }
-        Gate::StoppedBy { workload, outcome, why } => {
-            let word = outcome.word();
-            Some(format!("latency of {workload} is {word} ({why}): {GO_ON}"))
+        Gate::Stopped { by, outcome, why } => {
+            let on = if matches!(by, Subject::Node(_)) { "on" } else { "of" };
+            Some(format!("latency {on} {by} is {} ({why}): {GO_ON}", outcome.word()))
         }
     }
 }

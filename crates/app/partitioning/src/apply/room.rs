@@ -37,11 +37,7 @@ impl Room {
         let share = match gate {
             Gate::Open => usize::MAX,
             Gate::Canary => 1,
-            Gate::Changes { .. }
-            | Gate::Waits { .. }
-            | Gate::Stopped { .. }
-            | Gate::WaitsFor { .. }
-            | Gate::StoppedBy { .. } => 0,
+            Gate::Changes { .. } | Gate::Waits(_) | Gate::Stopped { .. } => 0,
         };
         let of_gate = why_no_more(gate).filter(|_| left_today >= share);
         Self {
@@ -75,6 +71,7 @@ impl Room {
 
 #[cfg(test)]
 mod tests {
+    use dovetail_sharing::watch::Subject;
     use dovetail_sharing::{Component, Side};
 
     use super::*;
@@ -110,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_has_changed_since_takes_room() {
-        let waits = Gate::Waits { node: "n0".to_owned(), until_ms: 0 };
+        let waits = Gate::Waits(Subject::Node("n0".to_owned()));
         let room = Room::within(5, &Gate::Canary).with(Room::within(5, &waits));
         assert_eq!(
             (room.left, &*room.why),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use dovetail_console::clock::now_ms;
 use dovetail_model::MigTable;
-use dovetail_sharing::{Next, Record, Step, next};
+use dovetail_sharing::{Next, Record, Step, next, waits_for_pods};
 
 use super::Apply;
 use super::evict::evict;
@@ -37,7 +37,10 @@ impl Apply<'_> {
                         self.sender().told(node, &write.record);
                     }
                 }
-                Next::Wait { .. } if record.step == Step::Emptying && !record.has_moves() => {
+                Next::Wait { .. }
+                    if record.step == Step::Emptying
+                        && (!record.has_moves() || waits_for_pods(&seen, record)) =>
+                {
                     return Ok(record.clone());
                 }
                 Next::Wait { until_ms, why } => self.wait(node, until_ms, why, &mut told).await,

@@ -1,7 +1,9 @@
 //! A node whose latency got worse after a change goes back, once its pods have finished.
 
 use dovetail_sharing::guard::DWELL_MS;
-use dovetail_sharing::watch::{Gate, Outcome, after, before, conclude, gate, is_due, roll_out};
+use dovetail_sharing::watch::{
+    Gate, Outcome, Subject, after, before, conclude, gate, is_due, roll_out,
+};
 use dovetail_sharing::{
     Next, PolicyReport, Record, SharingPolicy, Step, begin, give_back, next, revert, status_patch,
 };
@@ -96,7 +98,7 @@ fn the_same_hours_before_are_over_when_the_change_begins() {
 fn one_node_is_tried_and_others_wait_for_its_verdict() {
     let guarded = policy(6);
     assert_eq!(gate(&guarded, [].into_iter()), Gate::Canary);
-    let waits = |gate: &Gate| matches!(gate, Gate::Waits { node, .. } if node == "n");
+    let waits = |gate: &Gate| matches!(gate, Gate::Waits(Subject::Node(node)) if node == "n");
     let world = || changed(Case::mig());
     assert!(waits(&gate_of(&world(), &guarded)));
     for (outcome, is_open) in [
@@ -222,7 +224,7 @@ fn a_node_that_people_roll_back_stops_the_roll_out() {
         };
         assert!(world.events.values().any(told), "{:?}", world.events);
         let stopped = gate_of(&world, &policy(6));
-        let is_stopped = matches!(stopped, Gate::Stopped { outcome: Outcome::RolledBack, ref node, .. } if node == "n");
+        let is_stopped = matches!(stopped, Gate::Stopped { outcome: Outcome::RolledBack, ref by, .. } if *by == Subject::Node("n".to_owned()));
         assert!(is_stopped, "{stopped:?}");
         assert!(!is_due(&record(&world), world.now_ms + DAY_MS));
         assert_eq!(give_back(&world.seen(), world.now_ms + DAY_MS), None);
@@ -277,7 +279,7 @@ fn only_other_layouts_start_again_and_not_while_a_node_is_watched_or_goes_back()
         let other = changed_policy(other);
         assert_eq!(gate_of(&judged(), &other), Gate::Canary);
         let waits = gate_of(&changed(Case::mig()), &other);
-        assert!(matches!(waits, Gate::Waits { .. }), "{waits:?}");
+        assert!(matches!(waits, Gate::Waits(_)), "{waits:?}");
         let empties = gate_of(&emptying(Case::mig()), &other);
         assert_eq!(empties, Gate::Changes { node: "n".to_owned() });
     }
@@ -296,7 +298,7 @@ fn the_query_of_a_watch_is_that_of_the_beginning() {
 /// The policy as its status is once a record was reported.
 fn reported(policy: &SharingPolicy, world: &World) -> SharingPolicy {
     let record = record(world);
-    let roll_out = roll_out(policy, [("n", &record)].into_iter());
+    let roll_out = roll_out(policy, [("n", &record)].into_iter(), [].iter());
     let report = PolicyReport { roll_out, ..PolicyReport::default() };
     let patch = status_patch(report, None, &Value::Null, world.now_ms).expect("a patch");
     SharingPolicy { status: patch["status"].clone(), ..policy.clone() }
@@ -314,18 +316,18 @@ fn a_verdict_is_remembered_when_its_node_is_deleted() {
             _ => assert_eq!(
                 later,
                 Gate::Stopped {
-                    node: "n".to_owned(),
+                    by: Subject::Node("n".to_owned()),
                     outcome,
                     why: "p95 of prod/chat +12%".to_owned()
                 }
             ),
         }
         // It is reported again, and other layouts start again.
-        assert!(roll_out(&known, [].into_iter()).is_some());
+        assert!(roll_out(&known, [].into_iter(), [].iter()).is_some());
         let other = changed_policy(json!({"keepWhole": 1}));
         let other = SharingPolicy { status: known.status.clone(), ..other };
         assert_eq!(gate(&other, [].into_iter()), Gate::Canary);
-        assert_eq!(roll_out(&other, [].into_iter()), None);
+        assert_eq!(roll_out(&other, [].into_iter(), [].iter()), None);
     }
     // What stops comes before what passed later.
     let (mut worse, mut same) = (changed(Case::mig()), changed(Case::mig()));
@@ -333,7 +335,8 @@ fn a_verdict_is_remembered_when_its_node_is_deleted() {
     judge(&mut same, Outcome::Same);
     let known = reported(&policy(6), &worse);
     assert!(matches!(gate_of(&same, &known), Gate::Stopped { .. }));
-    let again = roll_out(&known, [("m", &record(&same))].into_iter()).expect("a verdict");
+    let again =
+        roll_out(&known, [("m", &record(&same))].into_iter(), [].iter()).expect("a verdict");
     assert_eq!((&*again.node, again.outcome), ("n", Outcome::Worse));
     // A node that waits has no verdict.
     let waiting = reported(&policy(6), &changed(Case::mig()));

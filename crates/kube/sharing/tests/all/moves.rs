@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dovetail_sharing::{
     Next, ObjectName, PodMove, Record, Step, begin, begin_moving, evicting, held_up, moved_gpu_ms,
-    next,
+    next, waits_for_pods,
 };
 
 use crate::world::{Case, Chance, TIMING, World};
@@ -29,12 +29,18 @@ fn moves(world: &World) -> Vec<PodMove> {
         to: "other".to_owned(),
         lost_gpu_ms: LOST_MS,
         evicted_ms: None,
+        waits_until_ms: None,
     };
     world.seen().gpu_pods.iter().map(of).collect()
 }
 
 /// A node with three pods that are about to move.
 fn begun() -> World {
+    started(|_, _| {})
+}
+
+/// A node with three pods that are about to leave; `adapt` changes how.
+fn started(adapt: impl Fn(&World, &mut Vec<PodMove>)) -> World {
     let mut world = World::new(Case::mig(), 0);
     for _ in 0..3 {
         world.bind(u64::MAX / 2);
@@ -43,7 +49,9 @@ fn begun() -> World {
     let change = (case.by, case.from, case.to);
     let unknown = begin_moving(&world.seen(), change.clone(), Vec::new(), None, world.now_ms);
     assert!(unknown.is_err_and(|why| why.to_string().contains("team/p1 use its GPUs")));
-    let write = begin_moving(&world.seen(), change, moves(&world), None, world.now_ms);
+    let mut leave = moves(&world);
+    adapt(&world, &mut leave);
+    let write = begin_moving(&world.seen(), change, leave, None, world.now_ms);
     assert!(world.take(&write.expect("a start"), false));
     world
 }
@@ -148,4 +156,57 @@ fn a_pod_that_slips_in_ends_the_change_and_what_moved_counts_for_an_hour() {
     assert!(problem.contains("team/p4 started before schedulers saw the taint"), "{problem}");
     assert_eq!(moved_gpu_ms([&write.record].into_iter(), world.now_ms), LOST_MS);
     assert_eq!(moved_gpu_ms([&write.record].into_iter(), world.now_ms + 3_600_000), 0);
+}
+
+const WAIT_MS: u64 = 900_000;
+
+/// The first of three pods finishes by itself; the other two move.
+fn waiting() -> World {
+    started(|world, leave| {
+        leave[0].waits_until_ms = Some(world.now_ms + WAIT_MS);
+        leave[0].lost_gpu_ms = 0;
+    })
+}
+
+#[test]
+fn no_pod_is_evicted_before_those_that_finish_by_themselves_have_finished() {
+    let mut world = waiting();
+    assert!(record(&world).problem.ends_with("for team/p1 to finish"), "{:?}", record(&world));
+    world.pass(TIMING.limit_ms / 2);
+    assert!(waits_for_pods(&world.seen(), &record(&world)));
+    let Next::Wait { why, .. } = next(&world.seen(), &TIMING, world.now_ms) else {
+        panic!("it does not wait")
+    };
+    assert_eq!(why, "for team/p1 to finish");
+    world.end("p1");
+    assert!(!waits_for_pods(&world.seen(), &record(&world)));
+    let mut chance = Chance::new(1);
+    for pod in ["team/p2", "team/p3"] {
+        let Next::Evict(one) = next(&world.seen(), &TIMING, world.now_ms) else {
+            panic!("nothing is evicted")
+        };
+        assert_eq!(one.pod, pod);
+        while !evict(&mut world, &one, &mut chance, 0) {}
+    }
+    let Next::Write(write) = next(&world.seen(), &TIMING, world.now_ms) else {
+        panic!("it does not go on")
+    };
+    assert_eq!((write.record.step, &*write.record.problem), (Step::Tainted, ""));
+}
+
+#[test]
+fn a_pod_that_runs_on_ends_the_wait_and_no_other_pod_has_moved() {
+    let mut world = waiting();
+    let until_ms = record(&world).moves[0].waits_until_ms.expect("a time");
+    world.pass(until_ms - world.now_ms - 10_000);
+    assert!(matches!(next(&world.seen(), &TIMING, world.now_ms), Next::Wait { .. }));
+    world.pass(10_000);
+    let Next::Write(write) = next(&world.seen(), &TIMING, world.now_ms) else {
+        panic!("it waits on")
+    };
+    assert_eq!(write.record.step, Step::Undone);
+    assert_eq!(write.record.problem, "team/p1 did not finish within 15 minutes");
+    assert!(world.take(&write, false));
+    assert!(!world.is_tainted());
+    assert_eq!(record(&world).moved_words(), "");
 }

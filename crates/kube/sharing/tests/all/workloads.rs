@@ -2,10 +2,11 @@
 
 use dovetail_objects::Pod;
 use dovetail_sharing::names::FORMER_REQUESTS;
-use dovetail_sharing::watch::{Gate, Outcome};
+use dovetail_sharing::watch::{Gate, Outcome, Subject, gate, roll_out};
 use dovetail_sharing::{
-    Around, NextRequests, Owner, RequestsStep, RequestsWrite, SharingPolicy, Workload, change,
-    decided, due, fragment, gate_of_workloads, returned, roll_back, rolled, uses_gpus,
+    Around, NextRequests, Owner, PolicyReport, RequestsStep, RequestsWrite, SharingPolicy,
+    Workload, change, decided, due, fragment, gate_of_workloads, returned, roll_back, rolled,
+    status_patch, uses_gpus,
 };
 use serde_json::{Value, json};
 
@@ -277,7 +278,7 @@ fn worse_gives_the_former_resource_back_and_other_verdicts_do_not() {
         let gate = |object: &Value, is_of_nodes: bool| {
             gate_of_workloads(&guarded(), [read(object)].iter(), is_of_nodes)
         };
-        let is_stopped = |gate: Option<Gate>| matches!(gate, Some(Gate::StoppedBy { .. }));
+        let is_stopped = |gate: Option<Gate>| matches!(gate, Some(Gate::Stopped { .. }));
         assert_eq!(is_stopped(gate(&object, true)), stops, "{outcome:?}");
         assert_eq!(gate(&object, true), gate(&object, false));
         if let Some(next) = next {
@@ -298,6 +299,37 @@ fn worse_gives_the_former_resource_back_and_other_verdicts_do_not() {
     assert!(matches!(next, Some(NextRequests::Waits(why)) if why.contains("only 0 of 2")));
 }
 
+/// A workload that stops changes does so after it was deleted, too: by the status of the policy.
+#[test]
+fn a_verdict_that_stops_is_remembered_when_its_workload_is_deleted() {
+    for (outcome, stops) in
+        [(Outcome::Same, false), (Outcome::Unknown, true), (Outcome::Worse, true)]
+    {
+        let mut policy = guarded();
+        let owner = read(&judged(outcome));
+        let found = roll_out(&policy, [].into_iter(), [&owner].into_iter());
+        assert_eq!(found.is_some(), stops, "{outcome:?}");
+        let report = PolicyReport { roll_out: found, ..PolicyReport::default() };
+        let patch = status_patch(report, None, &Value::Null, 0).expect("a patch");
+        policy.status = patch["status"].clone();
+        let expected = match stops {
+            // Its verdict is none on a node.
+            false => Gate::Canary,
+            true => Gate::Stopped {
+                by: Subject::Workload("prod/Deployment/chat".to_owned()),
+                outcome,
+                why: owner.record.and_then(|record| record.watch).expect("a watch").why,
+            },
+        };
+        assert_eq!(gate(&policy, [].into_iter()), expected);
+        // It is reported again, and other layouts start again.
+        let again = roll_out(&policy, [].into_iter(), [].iter());
+        assert_eq!(again.map(|one| one.workload), stops.then(|| "prod/Deployment/chat".to_owned()));
+        policy.spec.keep_whole = 1;
+        assert_eq!(gate(&policy, [].into_iter()), Gate::Canary);
+    }
+}
+
 #[test]
 fn one_workload_is_watched_at_a_time_and_nodes_may_follow_pods_that_wait_for_them() {
     let mut object = deployment();
@@ -306,7 +338,7 @@ fn one_workload_is_watched_at_a_time_and_nodes_may_follow_pods_that_wait_for_the
     let gate = |object: &Value, is_of_nodes: bool| {
         gate_of_workloads(&guarded(), [read(object)].iter(), is_of_nodes)
     };
-    let waits = Some(Gate::WaitsFor { workload: "prod/Deployment/chat".to_owned() });
+    let waits = Some(Gate::Waits(Subject::Workload("prod/Deployment/chat".to_owned())));
     assert_eq!((gate(&object, false), gate(&object, true)), (waits.clone(), None));
     let watched = changed(&guarded());
     assert_eq!((gate(&watched, false), gate(&watched, true)), (waits.clone(), waits.clone()));
@@ -321,13 +353,16 @@ fn one_workload_is_watched_at_a_time_and_nodes_may_follow_pods_that_wait_for_the
     assert_eq!(*resources(&mut taken_over), json!({"limits": {GPU: "1"}}));
     let stopped = gate(&taken_over, true);
     let is_stopped = |gate: &Option<Gate>| {
-        matches!(gate, Some(Gate::StoppedBy { outcome: Outcome::RolledBack, .. }))
+        matches!(gate, Some(Gate::Stopped { outcome: Outcome::RolledBack, .. }))
     };
     assert!(is_stopped(&stopped), "{stopped:?}");
     // A policy without a guard waits for nothing.
     assert_eq!(gate_of_workloads(&policy(Value::Null), [read(&watched)].iter(), true), None);
-    let stopped_node =
-        Gate::Stopped { node: "n".to_owned(), outcome: Outcome::Worse, why: String::new() };
+    let stopped_node = Gate::Stopped {
+        by: Subject::Node("n".to_owned()),
+        outcome: Outcome::Worse,
+        why: String::new(),
+    };
     assert_eq!(stopped_node.clone().and(waits.clone()), stopped_node);
     assert_eq!(Gate::Canary.and(None), Gate::Canary);
     assert_eq!(Gate::Open.and(waits.clone()), waits.clone().expect("a gate"));
