@@ -1,7 +1,7 @@
 //! The figures of one replay that can be compared.
 
+use dovetail_sim::comparison::ArrivalRun;
 use dovetail_sim::fgd::curve::POINTS;
-use dovetail_sim::report::ArrivalRun;
 use dovetail_sim::timeline::UsageReport;
 use serde::Serialize;
 

@@ -6,8 +6,10 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use dovetail_console::app::{App, to_stderr};
 use dovetail_plan::{EngineConfig, PolicySpec};
+use dovetail_sim::comparison::{
+    ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData,
+};
 use dovetail_sim::fgd::{FgdWorld, run_fgd};
-use dovetail_sim::report::{ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData};
 use dovetail_trace::fgd::fgd_orders;
 use dovetail_trace::{Cluster, ReadOptions, TraceJob, TraceNode, read_cluster, read_trace};
 use rayon::prelude::*;

@@ -18,10 +18,10 @@
 
 pub mod arena;
 pub mod baseline;
+pub mod comparison;
 pub mod event_log;
 pub mod fgd;
 pub mod record;
-pub mod report;
 pub mod slices;
 pub mod timed;
 pub mod timeline;

@@ -1,8 +1,9 @@
 //! Replays as one HTML file.
 
-use dovetail_sim::report::{
+use dovetail_render::comparison::html;
+use dovetail_sim::comparison::{
     ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData, RunAccount,
-    TimedComparison, TimedPolicy, TimedRun, html,
+    TimedComparison, TimedPolicy, TimedRun,
 };
 
 use dovetail_replays::figures::{Figures, Row};

@@ -15,7 +15,6 @@
 //! | `record` | finished runs as text, to be resumed |
 //! | `groups`, `bounds` | what regimes of one kind say together, and what they must say |
 //! | `statistics`, `verdict` | means with intervals; reference, regret, summary |
-//! | `page` | the matrix of regimes and policies as HTML |
 //!
 //! Traces come in parsed; nothing here reads a file or a clock.
 
@@ -26,7 +25,6 @@ mod data;
 mod figures;
 mod groups;
 mod machines;
-mod page;
 mod plan;
 mod recipe;
 mod record;
@@ -43,7 +41,6 @@ pub use data::{ArenaData, DataError, Outside};
 pub use figures::{ALLOCATION, DELIVERED, GPU_WEIGHTED_WAIT, RunFigures, Window};
 pub use groups::{Group, Judged, Points, Ratio, Standing, groups};
 pub use machines::Pool;
-pub use page::{Parts, page};
 pub use plan::{Plan, WorldKey};
 pub use recipe::{ArenaError, Counted, Recipe, TimedRecipe, Twist, WARM_UP_PERCENT, Work, World};
 pub use record::{Record, RecordError, Resumed, Settings, resumed};
@@ -52,5 +49,5 @@ pub use statistics::{Estimate, mean};
 pub use streams::{Tide, demand_inside};
 pub use transform::{Arrival, Transform};
 pub use verdict::{
-    ORACLE, Run, SIMPLE, Summary, Verdict, WAIT_FLOOR_HOURS, simple_not_run, summary,
+    ORACLE, Run, SIMPLE, Summary, TIE_PERCENT, Verdict, WAIT_FLOOR_HOURS, simple_not_run, summary,
 };

@@ -29,7 +29,7 @@ pub const ORACLE: &str = "fgd";
 /// Waits below this many hours, 6 minutes, count as this: nobody minds the difference.
 pub const WAIT_FLOOR_HOURS: f64 = 0.1;
 /// Policies this close to the best, in percent of the figure (or points of allocation), win too.
-pub(crate) const TIE_PERCENT: f64 = 0.1;
+pub const TIE_PERCENT: f64 = 0.1;
 
 /// Figures of one run with what was run.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_console::table::{plural, table};
 use dovetail_policy::named::POLICIES;
-use dovetail_sim::arena::{self, Bound, Group, Parts, Summary, Verdict};
+use dovetail_render::arena::{Parts, page as arena_page};
+use dovetail_sim::arena::{Bound, Group, Summary, Verdict};
 use dovetail_units::amount::figure;
 use serde::Serialize;
 
@@ -49,7 +50,7 @@ impl ArenaDocument {
             notes.push(format!("References, and which regimes are easy, judged without {names}."));
         }
         let program = format!("dovetail {BUILD}");
-        Ok(arena::page(self.parts(), &program, &notes)?)
+        Ok(arena_page(self.parts(), &program, &notes)?)
     }
 
     fn parts(&self) -> Parts<'_> {

@@ -1,4 +1,4 @@
-//! What a report is made from.
+//! Policies compared on the same input: the figures that reports show.
 
 use serde::{Deserialize, Serialize};
 
@@ -164,21 +164,21 @@ pub struct RunAccount {
 
 impl TimedRun {
     /// Where the GPU-time went, if there is an account.
-    pub(crate) fn usage(&self) -> Option<&UsageReport> {
+    pub fn usage(&self) -> Option<&UsageReport> {
         self.account.as_ref().map(|account| &account.usage)
     }
 }
 
 impl TimedPolicy {
     /// The account of the first run, which curves show.
-    pub(crate) fn shown(&self) -> Option<&RunAccount> {
+    pub fn shown(&self) -> Option<&RunAccount> {
         self.runs.first()?.account.as_ref()
     }
 }
 
 impl TimedComparison {
     /// The accounts that curves show.
-    pub(crate) fn all_shown(&self) -> impl Iterator<Item = &RunAccount> {
+    pub fn all_shown(&self) -> impl Iterator<Item = &RunAccount> {
         self.policies.iter().filter_map(TimedPolicy::shown)
     }
 }

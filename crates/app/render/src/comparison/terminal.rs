@@ -3,13 +3,13 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use dovetail_units::amount::whole;
 
-use crate::report::arrivals::MEASURES;
-use crate::report::data::{ArrivalComparison, ReportData, TimedComparison};
-use crate::report::html::check;
-use crate::report::number::printable;
-use crate::report::page::ReportError;
-use crate::report::spread::Spread;
-use crate::report::timed::groups;
+use crate::comparison::arrivals::MEASURES;
+use crate::comparison::html::check;
+use crate::comparison::number::printable;
+use crate::comparison::page::ReportError;
+use crate::comparison::spread::Spread;
+use crate::comparison::timed::groups;
+use dovetail_sim::comparison::{ArrivalComparison, ReportData, TimedComparison};
 
 const WIDTH: u16 = 100;
 

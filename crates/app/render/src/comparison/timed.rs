@@ -3,13 +3,13 @@
 use dovetail_units::amount::{brief, fine_percent, whole};
 use dovetail_units::duration::duration_of_seconds;
 
-use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
-use crate::report::money::{self, causes};
-use crate::report::number::{change, points, printable, usd};
-use crate::report::page::{Block, Cell, Row, Section, Table, Tile};
-use crate::report::spread::Spread;
-use crate::report::timed_figures;
-use crate::timeline::{AmountReport, UsageReport};
+use crate::comparison::money::{self, causes};
+use crate::comparison::number::{change, points, printable, usd};
+use crate::comparison::page::{Block, Cell, Row, Section, Table, Tile};
+use crate::comparison::spread::Spread;
+use crate::comparison::timed_figures;
+use dovetail_sim::comparison::{TimedComparison, TimedPolicy, TimedRun};
+use dovetail_sim::timeline::{AmountReport, UsageReport};
 
 /// A figure of one run.
 type OfRun = Box<dyn Fn(&TimedRun) -> Option<f64>>;

@@ -2,11 +2,11 @@
 
 use dovetail_units::amount::{fine_percent, whole};
 
-use crate::report::data::{ArrivalComparison, ArrivalPolicy, ArrivalRun};
-use crate::report::number::{UNKNOWN, printable};
-use crate::report::page::{Block, Cell, Figure, Legend, Row, Section, Table};
-use crate::report::plot::{Axis, Frame, LINE_STYLES, Line, LinePlot, Mark};
-use crate::report::spread::Spread;
+use crate::comparison::number::{UNKNOWN, printable};
+use crate::comparison::page::{Block, Cell, Figure, Legend, Row, Section, Table};
+use crate::comparison::plot::{Axis, Frame, LINE_STYLES, Line, LinePlot, Mark};
+use crate::comparison::spread::Spread;
+use dovetail_sim::comparison::{ArrivalComparison, ArrivalPolicy, ArrivalRun};
 
 /// Last arrived percent of the curves.
 const LAST: usize = 130;

@@ -1,6 +1,6 @@
 //! Mean and spread over runs with different seeds.
 
-use crate::report::number::UNKNOWN;
+use crate::comparison::number::UNKNOWN;
 
 /// Figures of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]

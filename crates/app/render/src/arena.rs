@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use dovetail_units::amount::figure;
 
-use crate::arena::bounds::Bound;
-use crate::arena::verdict::{ORACLE, Summary, TIE_PERCENT, Verdict};
-use crate::report::ReportError;
-use crate::report::page::{Block, Cell, Head, Row, Section, Table, laid_out};
+use crate::comparison::ReportError;
+use crate::comparison::page::{Block, Cell, Head, Row, Section, Table, laid_out};
+use dovetail_sim::arena::Bound;
+use dovetail_sim::arena::{ORACLE, Summary, TIE_PERCENT, Verdict};
 
 /// What a page shows.
 #[derive(Clone, Copy, Debug)]
@@ -152,9 +152,9 @@ fn row(verdict: &Verdict, policies: &[&String]) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::catalogue::regimes;
-    use crate::arena::figures::RunFigures;
-    use crate::arena::verdict::{Run, summary};
+    use dovetail_sim::arena::RunFigures;
+    use dovetail_sim::arena::regimes;
+    use dovetail_sim::arena::{Run, summary};
 
     /// A regime with one figure for each policy and seed.
     fn verdict(name: &str, figures: &[(&str, [f64; 4])]) -> Verdict {

@@ -1,7 +1,7 @@
 //! Figures as people read them, where `dovetail_units` has no form for them.
 
 use dovetail_model::Money;
-use dovetail_units::amount::about_usd;
+use dovetail_units::amount::{about_usd, change_percent};
 
 /// What stands where nothing is known or nothing happened.
 pub(crate) const UNKNOWN: &str = "–";
@@ -26,8 +26,7 @@ pub(crate) fn change(figure: Option<f64>, reference: Option<f64>) -> String {
     match (figure, reference) {
         (figure, reference) if figure == reference => String::new(),
         (Some(figure), Some(reference)) if reference.abs() > 1e-12 => {
-            let change = (figure / reference - 1.0) * 100.0;
-            if change.abs() < 0.05 { "±0.0%".to_owned() } else { format!("{change:+.1}%") }
+            change_percent((figure / reference - 1.0) * 100.0)
         }
         _ => String::new(),
     }

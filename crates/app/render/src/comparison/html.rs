@@ -1,8 +1,9 @@
 //! Comparisons of replays as one page.
 
-use crate::report::number::printable;
-use crate::report::page::{Head, ReportError, Section, laid_out};
-use crate::report::{ReportData, arrivals, timed};
+use crate::comparison::number::printable;
+use crate::comparison::page::{Head, ReportError, Section, laid_out};
+use crate::comparison::{arrivals, timed};
+use dovetail_sim::comparison::ReportData;
 
 /// The report as one HTML file: no script, no outside resource, every name escaped.
 ///

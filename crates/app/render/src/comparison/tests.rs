@@ -7,8 +7,12 @@ use dovetail_capacity::{States, Usage};
 use dovetail_model::FreeCause;
 
 use super::*;
-use crate::timed::TimedMetrics;
-use crate::timeline::{Series, SeriesPoint, UsageReport};
+use dovetail_sim::comparison::{
+    ArrivalComparison, ArrivalPolicy, ArrivalRun, PrefixLimit, ReportData, RunAccount,
+    TimedComparison, TimedPolicy, TimedRun,
+};
+use dovetail_sim::timed::TimedMetrics;
+use dovetail_sim::timeline::{Series, SeriesPoint, UsageReport};
 
 const HOUR_MS: u64 = 3_600_000;
 

@@ -4,14 +4,14 @@ use dovetail_model::FreeCause;
 use dovetail_units::amount::{brief, fine_percent};
 use dovetail_units::duration::duration;
 
-use crate::report::data::{RunAccount, TimedComparison, TimedPolicy};
-use crate::report::money::{cause_label, causes};
-use crate::report::number::printable;
-use crate::report::page::{Block, Cell, Figure, Legend, Row, Table};
-use crate::report::plot::{
+use crate::comparison::money::{cause_label, causes};
+use crate::comparison::number::printable;
+use crate::comparison::page::{Block, Cell, Figure, Legend, Row, Table};
+use crate::comparison::plot::{
     Axis, Bar, BarPlot, Frame, LINE_STYLES, Layer, Line, LinePlot, StackPlot,
 };
-use crate::timeline::{Series, SeriesPoint};
+use dovetail_sim::comparison::{RunAccount, TimedComparison, TimedPolicy};
+use dovetail_sim::timeline::{Series, SeriesPoint};
 
 /// Most causes with a layer of their own; the smallest share one.
 const OWN_LAYERS: usize = 8;

@@ -3,11 +3,11 @@
 use dovetail_model::FreeCause;
 use dovetail_units::amount::{brief, fine_percent};
 
-use crate::report::data::{TimedComparison, TimedPolicy, TimedRun};
-use crate::report::number::{UNKNOWN, printable, usd};
-use crate::report::page::{Block, Cell, Row, Table};
-use crate::report::spread::Spread;
-use crate::timeline::{AmountReport, ModelReport};
+use crate::comparison::number::{UNKNOWN, printable, usd};
+use crate::comparison::page::{Block, Cell, Row, Table};
+use crate::comparison::spread::Spread;
+use dovetail_sim::comparison::{TimedComparison, TimedPolicy, TimedRun};
+use dovetail_sim::timeline::{AmountReport, ModelReport};
 
 /// A cause in words.
 pub(crate) fn cause_label(cause: FreeCause) -> &'static str {
