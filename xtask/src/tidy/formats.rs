@@ -14,7 +14,7 @@ const UNITS: &str = "crates/core/units/";
 
 /// What stands behind a figure that somebody reads.
 const BEHIND: [&str; 11] =
-    [" %", " h", " min", " s", " ms", " d", " GPU-hours", " GPUs", " GiB", " MiB", " a month"];
+    ["%", " h", " min", " s", " ms", " d", " GPU-hours", " GPUs", " GiB", " MiB", " a month"];
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let is_product = |file: &&RustFile| {
@@ -50,7 +50,11 @@ fn rounds_beside_a_unit(text: &str) -> bool {
         let has_unit = |unit: &&str| {
             behind.strip_prefix(*unit).is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
         };
-        is_placeholder && (before[..open].ends_with('$') || BEHIND.iter().any(has_unit))
+        // A width or a place in a style sheet is no figure.
+        let is_style = before[..open].ends_with(':') && behind.starts_with('%');
+        is_placeholder
+            && !is_style
+            && (before[..open].ends_with('$') || BEHIND.iter().any(has_unit))
     })
 }
 
@@ -60,7 +64,9 @@ mod tests {
 
     #[test]
     fn figures_are_rounded_beside_their_units_in_one_crate() {
-        for text in ["{hours:.1} h", "it cost ${:.2} then", "{:.0}% of it", "{g:.1} GPU-hours"] {
+        for text in
+            ["{hours:.1} h", "it cost ${:.2} then", "{:.0}% of it", "{g:.1} GPU-hours", "{:+.1}%"]
+        {
             assert!(rounds_beside_a_unit(text), "{text}");
         }
         for text in ["{value:.2}", "{:.1} Standard", "a: {} h", "width:{:.1}%", "{} of {x:.3} kg"] {

@@ -6,9 +6,9 @@ use dovetail_console::app::App;
 use dovetail_console::style::Stream;
 use dovetail_console::table::{facts, table, whole, wrapped};
 use dovetail_control::schedule::Compared;
-use dovetail_price::format_usd_micros;
 use dovetail_settings::form::Output;
 use dovetail_sources::prices::{PriceFlags, Prices};
+use dovetail_units::amount::{unit_usd, usd};
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
@@ -125,21 +125,17 @@ fn text(app: &App, report: &ComparisonReport) -> String {
             + "no GPU was free while a pod was pending that dovetail would have placed there\n";
     }
     text += "GPUs that were free while a pod was pending that dovetail would have placed there\n\n";
-    let usd = |micros: Option<u128>| {
-        let micros = micros.and_then(|micros| i64::try_from(micros).ok());
-        // To the cent: half a cent is rounded up.
-        micros.map_or_else(|| "-".into(), |all| format_usd_micros((all + 5_000) / 10_000 * 10_000))
-    };
+    let usd = |micros: Option<u128>| usd(micros.and_then(|micros| i64::try_from(micros).ok()));
     let gpu_time = |ms: u128| duration(u64::try_from(ms).unwrap_or(u64::MAX));
     let row = |one: &Idle| {
         vec![
             one.gpu_model.clone().unwrap_or_else(|| "model not known".to_owned()),
             gpu_time(one.gpu_ms),
-            one.usd_micros_per_gpu_hour.map_or_else(|| "-".to_owned(), format_usd_micros),
+            one.usd_micros_per_gpu_hour.map_or_else(|| "-".to_owned(), unit_usd),
             usd(one.usd_micros),
         ]
     };
-    let header = ["model", "GPU time", "USD per GPU-hour", "USD"];
+    let header = ["model", "GPU time", "price per GPU-hour", "cost"];
     text += &table(&header, report.idle.iter().map(row).collect());
     text.push('\n');
     if report.unpriced_gpu_ms > 0 {
@@ -147,7 +143,7 @@ fn text(app: &App, report: &ComparisonReport) -> String {
         text += &wrapped(&format!("{unpriced} have no price: give one with --gpu-price"), 0);
     }
     if report.idle_usd_micros.is_some() {
-        text += &wrapped(&format!("together USD {}", usd(report.idle_usd_micros)), 0);
+        text += &wrapped(&format!("{} in total", usd(report.idle_usd_micros)), 0);
     }
     for source in report.idle.iter().filter_map(|one| one.price_source.as_ref()) {
         text += &wrapped(&format!("price: {source}"), 2);

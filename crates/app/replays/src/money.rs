@@ -2,14 +2,13 @@
 
 use anyhow::Result;
 use dovetail_capacity::Usage;
-use dovetail_console::table::{number, table, wrapped};
+use dovetail_console::table::{table, wrapped};
 use dovetail_model::FreeCause;
-use dovetail_price::format_usd_micros;
 use dovetail_settings::errors::BadInput;
 use dovetail_sim::timeline::{AmountReport, TimelineConfig, UsageReport};
 use dovetail_sources::prices::Prices;
 use dovetail_trace::{Trace, TraceJob};
-use dovetail_units::amount::{fine_percent, percent};
+use dovetail_units::amount::{fine_percent, hundredths, percent, unit_usd, usd};
 use dovetail_units::duration::duration;
 use serde::Serialize;
 
@@ -83,10 +82,9 @@ pub fn text(usage: &UsageReport) -> String {
         let share = amount.gpu_milli_ms as f64 * 100.0 / total.installed.gpu_milli_ms as f64;
         // Of no time at all nothing is a share.
         let share = (total.installed.gpu_milli_ms > 0).then_some(share);
-        let usd = |micros: Option<i64>| number(micros.map(|micros| micros as f64 / 1e6));
         vec![
             what.to_owned(),
-            number(Some(amount.gpu_hours)),
+            hundredths(amount.gpu_hours),
             share.map_or_else(|| "-".to_owned(), fine_percent),
             usd(amount.usd_micros),
             usd(amount.estimated_usd_micros_per_month),
@@ -100,8 +98,8 @@ pub fn text(usage: &UsageReport) -> String {
     let causes = total.free_by_cause.iter().filter(|(_, amount)| amount.gpu_milli_ms > 0);
     rows.extend(causes.map(|(cause, amount)| line(&free(cause), amount)));
     rows.push(line("installed", &total.installed));
-    let month = format!("USD in {} days", usage.month_days);
-    let table = table(&["GPUs", "GPU-hours", "share", "USD", &month], rows);
+    let month = format!("cost in {} days", usage.month_days);
+    let table = table(&["GPUs", "GPU-hours", "share", "cost", &month], rows);
     let covered = duration(usage.to_ms - usage.from_ms);
     format!("{table}over {covered} from the first submission on\n{}", evidence(usage))
 }
@@ -114,8 +112,7 @@ fn evidence(usage: &UsageReport) -> String {
         let line = match (model.usd_micros_per_gpu_hour, &model.price_source) {
             (Some(micros), Some(source)) => {
                 let assumed = if model.price_is_assumed { ", assumed" } else { "" };
-                let usd = format_usd_micros(micros);
-                format!("{name}: {usd} USD per GPU-hour{assumed} ({source})")
+                format!("{name}: {} per GPU-hour{assumed} ({source})", unit_usd(micros))
             }
             _ => format!("{name}: price unknown; set one with --gpu-price"),
         };

@@ -105,9 +105,14 @@ pub fn figure(number: f64) -> String {
     }
 }
 
-/// A number with two digits behind the point below 10,000, whole from there on.
+/// A number with two digits behind the point below 1,000, whole from there on.
 pub fn hundredths(number: f64) -> String {
-    if number.abs() < 1e4 { format!("{number:.2}") } else { whole(number) }
+    if number.abs() < 999.995 { format!("{number:.2}") } else { whole(number) }
+}
+
+/// A change by so many percent, with its sign: `-25.0%`, `±0.0%`.
+pub fn change_percent(percent: f64) -> String {
+    if percent.abs() < 0.05 { "±0.0%".to_owned() } else { format!("{percent:+.1}%") }
 }
 
 /// A part of a whole as a whole percentage, half up; `None` of nothing.
@@ -180,7 +185,7 @@ mod tests {
             ["1,234,568", "0", "-1,000"]
         );
         assert_eq!([brief(14.84), brief(99.96), brief(1_234.5)], ["14.8", "100", "1,235"]);
-        assert_eq!([hundredths(9_999.994), hundredths(10_000.0)], ["9999.99", "10,000"]);
+        assert_eq!([hundredths(999.994), hundredths(999.996)], ["999.99", "1,000"]);
         assert_eq!(
             [whole_percent(1, 3).as_deref(), whole_percent(0, 0).as_deref()],
             [Some("33%"), None]

@@ -50,17 +50,28 @@ pub(crate) fn run(app: &App, flags: &CollectFlags) -> Result<()> {
     let names = names_file.map(names).transpose()?;
     check_place(to)?;
     let at_ms = flags.objects.now_ms()?;
+    let mut unread = None;
     let written = write_whole(to, |file| -> Result<(u64, Option<Names>)> {
         let mut writer =
             Writer { app, file, keeper: Keeper::default(), names, objects: 0, error: None };
         writer.line(&collection(at_ms, &[]));
-        let complete = flags.objects.read_into(app, &mut writer)?;
+        let complete = match flags.objects.read_into(app, &mut writer) {
+            Ok(complete) => complete,
+            // It is about the cluster or the input, not about the file.
+            Err(error) => {
+                unread = Some(error);
+                return Err(std::io::Error::other("nothing to write").into());
+            }
+        };
         writer.line(&collection(at_ms, &complete));
         match writer.error.take() {
             Some(error) => Err(error).context("cannot write the collection"),
             None => Ok((writer.objects, writer.names)),
         }
     });
+    if let Some(error) = unread {
+        return Err(error);
+    }
     let (objects, names) = written?;
     if let (Some(path), Some(names)) = (names_file, names) {
         write_secret(path, &names.to_json())?;

@@ -8,13 +8,10 @@ use dovetail_rehearsal::{Recipe, play, play_recorded, shrink};
 
 /// Seeds of one run: `DOVETAIL_SEEDS` as `FIRST..END`.
 fn seeds() -> (u64, u64) {
-    let range = std::env::var("DOVETAIL_SEEDS").ok();
-    let range = range.as_deref().and_then(|range| range.split_once(".."));
-    let range = range.map(|(first, end)| (first.parse(), end.parse()));
-    match range {
-        Some((Ok(first), Ok(end))) => (first, end),
-        _ => (0, 10_000),
-    }
+    let Ok(text) = std::env::var("DOVETAIL_SEEDS") else { return (0, 10_000) };
+    let range = text.split_once("..");
+    let range = range.and_then(|(first, end)| Some((first.parse().ok()?, end.parse().ok()?)));
+    range.unwrap_or_else(|| panic!("DOVETAIL_SEEDS is `{text}`: it must be FIRST..END"))
 }
 
 #[test]
