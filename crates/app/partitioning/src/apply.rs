@@ -6,6 +6,7 @@
 mod document;
 pub mod entry;
 mod evict;
+mod gpu_use;
 mod latency;
 mod room;
 mod run;
@@ -116,7 +117,9 @@ impl<'a> Apply<'a> {
     }
 
     async fn objects(&self) -> Result<Objects> {
-        Objects::of(self.app, &self.options.connection, &OWNERS).await
+        let mut objects = Objects::of(self.app, &self.options.connection, &OWNERS).await?;
+        self.add_gpu_use(&mut objects).await;
+        Ok(objects)
     }
 
     async fn policies(&self) -> Result<(Vec<SharingPolicy>, Vec<PolicyRow>)> {
@@ -243,7 +246,8 @@ impl<'a> Apply<'a> {
         let (node, by) = (&change.node, change.by);
         self.check(by)?;
         let (layouts, _) = self.server.layouts(by).await?;
-        let seen = self.server.seen(node, table, &self.options.timing).await?;
+        let (seen, pods) = self.server.seen(node, table, &self.options.timing).await?;
+        let seen = self.besides(seen, &pods, (&change.from, &change.to), table).await;
         let mut from = change.from.clone();
         match seen.asked(by) {
             Some(name) if layouts.has(name) => name.clone_into(&mut from.config),

@@ -1,16 +1,16 @@
 //! A cluster as a world: GPUs of its nodes, and pods that wait for MIG instances.
 //!
 //! Device plugins say how many instances a node has, not where they lie, and which pod has which is
-//! not in the API. So a node on which pods use GPUs stays as it is, and the layouts of the others
-//! are those that their counts allow.
+//! not in the API. So a node on which pods use GPUs stays as it is unless an exporter shows which
+//! GPUs they use, and the layouts of the others are those that their counts allow.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_gpus::{GpuUnits, node_gpus};
-use dovetail_model::MigTable;
 use dovetail_model::labels::{NVIDIA_GPU, NVIDIA_MIG, NVIDIA_MIG_CONFIG};
+use dovetail_model::{MigProfile, MigTable};
 use dovetail_objects::Pod;
 use dovetail_partition::{Change, Demand, Gpu, Instance};
 use dovetail_sharing::PolicySpec;
@@ -147,6 +147,9 @@ impl Reader<'_> {
         let is_broken = gpus.units.iter().any(|units| units.usable < units.built_in);
         let broken = (lost > 0 || is_broken).then(|| "GPUs or instances are missing".to_owned());
         let may_change = self.may_change(name, seen, broken, gpus.count.gpus);
+        if !may_change && self.add_used_gpus(name, &model, table_place) {
+            return;
+        }
         let layouts = if cut > 0 { spread(table, &counts, cut as usize) } else { Some(Vec::new()) };
         let Some(layouts) = layouts else {
             return self.leave(
@@ -188,11 +191,68 @@ impl Reader<'_> {
         if stays.is_none() && is_in_use {
             self.fleet.in_use.insert(name.to_owned());
         }
-        let stays = stays.or_else(|| is_in_use.then(|| IN_USE.to_owned()));
+        let known = self.objects.gpu_use.get(name);
+        if stays.is_none() && matches!(known, Some(Ok(_))) {
+            return false;
+        }
+        let stays = stays.or_else(|| {
+            is_in_use.then(|| match known {
+                Some(Err(why)) => {
+                    format!("pods use GPUs of the node, and DCGM does not show which: {why}")
+                }
+                _ => IN_USE.to_owned(),
+            })
+        });
         if let Some(why) = &stays {
             self.leave(name, why, gpus);
         }
         stays.is_none()
+    }
+
+    /// Adds the GPUs of a node on which pods use some of them, if it could change otherwise and it is
+    /// known which; those that no pod uses may change.
+    fn add_used_gpus(&mut self, name: &str, model: &str, table_place: usize) -> bool {
+        let Some(Ok(uses)) = self.objects.gpu_use.get(name) else { return false };
+        if !self.fleet.in_use.contains(name) {
+            return false;
+        }
+        let table = &self.tables[table_place];
+        let placed = |layout: &BTreeMap<String, u32>| {
+            let count = |profile: &MigProfile| layout.get(&profile.name).copied().unwrap_or(0);
+            let counts: Vec<u16> = table.profiles.iter().map(|one| count(one) as u16).collect();
+            placed(table, &counts)
+        };
+        let instances: Option<Vec<Option<Vec<Instance>>>> = uses
+            .iter()
+            .map(|one| one.layout.as_ref().map_or(Some(None), |layout| placed(layout).map(Some)))
+            .collect();
+        let Some(instances) = instances else { return false };
+        for (one, instances) in uses.iter().zip(instances) {
+            let Some(instances) = instances else {
+                self.leave(name, "whole GPUs of a node on which pods use GPUs", 1);
+                self.gpu(name, model, whole_gpu(table_place, false));
+                continue;
+            };
+            let mut used = one.held.clone();
+            let (held, idle) = instances.into_iter().partition(|instance: &Instance| {
+                let left = used.get_mut(&table.profiles[instance.profile].name);
+                left.is_some_and(|left| {
+                    let is_used = *left > 0;
+                    *left = left.saturating_sub(1);
+                    is_used
+                })
+            });
+            let change = match one.pods.is_empty() {
+                true => Change::WhenEmpty,
+                false => {
+                    self.leave(name, "pods use the GPU", 1);
+                    Change::Never
+                }
+            };
+            let gpu = Gpu { table: table_place, pool: 0, is_whole: false, held, idle, change };
+            self.gpu(name, model, gpu);
+        }
+        true
     }
 
     fn gpu(&mut self, node: &str, model: &str, gpu: Gpu) {

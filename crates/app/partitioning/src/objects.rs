@@ -11,7 +11,7 @@ use dovetail_objects::{
     CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
 use dovetail_sharing::names::{FORMER_REQUESTS, NVIDIA_DRIVER};
-use dovetail_sharing::{MoveFacts, Owner, uses_gpus};
+use dovetail_sharing::{GpuUse, MoveFacts, Owner, uses_gpus};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_translate::Facts;
 use serde::Deserialize;
@@ -68,6 +68,9 @@ pub(crate) struct Objects {
     pub(crate) csi: BTreeMap<String, CsiNode>,
     /// Nodes whose GPUs NVIDIA's DRA driver gives away.
     pub(crate) dra_nodes: BTreeSet<String>,
+    /// What pods use of each GPU of a node, or why that is not known; only of nodes with such pods,
+    /// and only where a Prometheus is named.
+    pub(crate) gpu_use: BTreeMap<String, Result<Vec<GpuUse>, String>>,
     /// Deployments and StatefulSets that dovetail has changed.
     pub(crate) owners: Vec<Owner>,
     /// Kinds of them that the credentials may not list.

@@ -174,13 +174,13 @@ impl Server {
         Ok(code != 409 && code != 404)
     }
 
-    /// A node as it is now.
+    /// A node as it is now, with the pods on it.
     pub(crate) async fn seen(
         &self,
         node: &str,
         table: Option<&MigTable>,
         timing: &Timing,
-    ) -> Result<Seen> {
+    ) -> Result<(Seen, Vec<Pod>)> {
         // The pods are read after the node: a pod that is missed was bound after the node was read.
         let object = self.get(format!("/api/v1/nodes/{node}")).await?;
         let object = object.with_context(|| format!("node {node} no longer exists"))?;
@@ -192,10 +192,10 @@ impl Server {
         let seen = Seen::read(&object, &pods, table)
             .map_err(|problem| anyhow!(plain(&problem).to_string()))?;
         match seen.record.as_ref().filter(|record| !record.step.is_over()) {
-            None => Ok(seen),
+            None => Ok((seen, pods)),
             Some(record) => {
                 let (layouts, _) = self.layouts(record.by).await?;
-                Ok(seen.with(&layouts, timing.mount_ms))
+                Ok((seen.with(&layouts, timing.mount_ms), pods))
             }
         }
     }

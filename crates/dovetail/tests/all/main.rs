@@ -49,6 +49,7 @@ mod live_starts;
 mod numbers;
 mod partition;
 mod partition_apply;
+mod partition_gpu_use;
 mod partition_guard;
 mod partition_moves;
 mod partition_replicas;

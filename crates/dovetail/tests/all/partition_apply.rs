@@ -80,6 +80,11 @@ impl Setting {
         kubectl(&self.control_plane, arguments)
     }
 
+    /// The devices of each GPU of a node, by resource, with the pod that uses each.
+    pub(crate) fn devices_of(&self, node: &str) -> Vec<Vec<(String, Option<String>)>> {
+        self.operator.with(node, |mig| mig.used()).expect("a node")
+    }
+
     pub(crate) fn waits_for(&self, object: &str, path: &str) {
         self.kubectl(&["wait", object, &format!("--for=jsonpath={path}"), "--timeout=120s"]);
     }

@@ -175,7 +175,7 @@ fn receipts_name_what_was_moved(setting: &Setting, moved: &str) {
     assert!(ended.is_some_and(|(_, message)| message.ends_with(&words)));
 }
 
-fn requests(pod: &str, resource: &str, annotations: &Value) -> Value {
+pub(crate) fn requests(pod: &str, resource: &str, annotations: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": pod, "namespace": "default", "annotations": annotations},
         "spec": {"containers": [{"name": "c", "image": "i",
@@ -185,8 +185,8 @@ fn requests(pod: &str, resource: &str, annotations: &Value) -> Value {
 #[test]
 fn a_node_takes_no_new_pods_until_a_pod_with_a_declared_run_time_finishes() {
     let options = cluster::Options { scheduler: true, ..Default::default() };
-    let small = [vec![("1g.10gb", 7)]];
-    let setting = Setting::with(&["n0"], &small, ("nvidia\\.com/mig-1g\\.10gb", 7), options);
+    let small = [vec![("1g.10gb", 7)], vec![("1g.10gb", 7)]];
+    let setting = Setting::with(&["n0"], &small, ("nvidia\\.com/mig-1g\\.10gb", 14), options);
     setting.set_up();
     let slice = "nvidia.com/mig-1g.10gb";
     setting.create(&requests("ends", slice, &json!({"dovetail.dev/runtime": "10m"})));

@@ -16,7 +16,7 @@
 //! | `latency_query` | PromQL for the latency of a workload |
 //! | `workload`, `object_name` | the owners of the pods on a node; names of objects |
 //! | `movable`, `pod_move`, `moving` | pods that may be moved so that a node can change; one in a record; how they leave |
-//! | `node_state` | what is read of a node before each step |
+//! | `node_state`, `gpu_use` | what is read of a node before each step; which GPU each pod uses |
 //! | `record` | how far the change of a node is, in its annotation |
 //! | `step` | what to write next |
 //! | `owner`, `requests_record` | a Deployment or StatefulSet; what its pods asked for before a change, in its annotation |
@@ -30,6 +30,7 @@ mod allowed;
 mod component;
 pub mod config_map;
 mod definition;
+mod gpu_use;
 pub mod guard;
 pub mod latency_query;
 mod layout;
@@ -59,11 +60,12 @@ mod workload;
 pub use allowed::allowed_by;
 pub use component::Component;
 pub use definition::definition;
+pub use gpu_use::{DeviceReport, GpuUse, gpu_uses};
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
 pub use movable::{Movable, MoveFacts};
 pub use moving::{begin_moving, evicting, held_up, moved_gpu_ms, waits_for_pods};
-pub use node_state::{GpuPod, Seen, uses_gpus};
+pub use node_state::{GpuPod, Seen, gpu_amounts, uses_gpus};
 pub use node_write::{Write, event_about};
 pub use object_name::ObjectName;
 pub use owner::{GpuContainer, Owner};

@@ -155,21 +155,32 @@ fn gpu_pod(pod: &Pod) -> GpuPod {
 
 /// What is offered, under the names of the table where drivers spell profiles in another way.
 fn offers(allocatable: &Value, table: Option<&MigTable>) -> BTreeMap<String, i64> {
-    let mut offers: BTreeMap<String, i64> = BTreeMap::new();
-    for (name, amount) in allocatable.as_object().into_iter().flatten() {
-        let count = match amount {
-            Value::String(text) => text.parse().unwrap_or(0),
-            other => other.as_i64().unwrap_or(0),
-        };
-        if !is_gpu_resource(name) || count == 0 {
-            continue;
-        }
-        let profile = name.strip_prefix(NVIDIA_MIG);
-        let known = table.zip(profile).and_then(|(table, profile)| {
-            let place = table.profile(profile)?;
-            Some(resource(&table.profiles[place].name))
-        });
-        *offers.entry(known.unwrap_or_else(|| name.clone())).or_default() += count;
+    let count = |amount: &Value| match amount {
+        Value::String(text) => text.parse().unwrap_or(0),
+        other => other.as_i64().unwrap_or(0),
+    };
+    let amounts = allocatable.as_object().into_iter().flatten();
+    gpu_amounts(amounts.map(|(name, amount)| (&**name, count(amount))), table)
+}
+
+/// Amounts of GPUs and instances alone, under the names of the table.
+pub fn gpu_amounts<'a>(
+    amounts: impl Iterator<Item = (&'a str, i64)>,
+    table: Option<&MigTable>,
+) -> BTreeMap<String, i64> {
+    let mut found: BTreeMap<String, i64> = BTreeMap::new();
+    for (name, count) in amounts.filter(|(name, count)| is_gpu_resource(name) && *count > 0) {
+        *found.entry(known_resource(name, table)).or_default() += count;
     }
-    offers
+    found
+}
+
+/// A resource under the name of the table, where drivers spell its profile in another way.
+pub(crate) fn known_resource(name: &str, table: Option<&MigTable>) -> String {
+    let profile = name.strip_prefix(NVIDIA_MIG);
+    let known = table.zip(profile).and_then(|(table, profile)| {
+        let place = table.profile(profile)?;
+        Some(resource(&table.profiles[place].name))
+    });
+    known.unwrap_or_else(|| name.to_owned())
 }

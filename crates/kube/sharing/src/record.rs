@@ -99,6 +99,12 @@ impl Record {
         self.step.is_over() && (self.attempt > 0 || self.step == Step::Stuck)
     }
 
+    /// Whether some GPUs of the node keep their layout.
+    pub(crate) fn leaves_gpus(&self) -> bool {
+        let pairs = self.from.layout.0.iter().zip(&self.to.layout.0);
+        self.by == Component::MigManager && pairs.into_iter().any(|(from, to)| from == to)
+    }
+
     /// Seconds that the change has taken.
     pub fn seconds(&self) -> u64 {
         self.since_ms.saturating_sub(self.started_ms) / 1_000

@@ -295,7 +295,10 @@ fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
         if record.watch.as_ref().is_some_and(|watch| watch.is_return) {
             return Next::Write(Box::new(empty_again(seen, record, now_ms)));
         }
-        let problem = format!("{} started before schedulers saw the taint", seen.pod_names());
+        let problem = match record.leaves_gpus() {
+            true => format!("{} may use GPUs whose layout changes", seen.pod_names()),
+            false => format!("{} started before schedulers saw the taint", seen.pod_names()),
+        };
         return Next::Write(Box::new(end(seen, record, Step::Undone, &problem, now_ms)));
     }
     let settled_ms = record.since_ms + timing.settle_ms;

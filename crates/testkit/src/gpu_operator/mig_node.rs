@@ -238,6 +238,12 @@ impl MigNode {
         self.gpus.iter().flatten().filter(|device| !device.is_gone)
     }
 
+    /// The devices of each GPU, by resource, with the pod that uses each.
+    pub fn used(&self) -> Vec<Vec<(String, Option<String>)>> {
+        let device = |one: &Device| (one.resource.clone(), one.pod.clone());
+        self.gpus.iter().map(|gpu| gpu.iter().map(device).collect()).collect()
+    }
+
     /// A kubelet gives a pod a device; whether there was one.
     pub fn admit(&mut self, pod: &str, resource: &str) -> bool {
         if self.report.allocatable.get(resource).is_none_or(|count| *count == 0) {

@@ -104,7 +104,7 @@ pub async fn rollback(
         let seen = objects.nodes.get(node);
         let seen = seen.with_context(|| format!("the cluster has no node {}", plain(node)))?;
         let table = this.table(seen);
-        let now = this.server.seen(node, table, &options.timing).await?;
+        let now = this.seen(node, table).await?;
         let write = revert(&now, now_ms())?;
         this.check(write.record.by)?;
         if options.is_dry_run {

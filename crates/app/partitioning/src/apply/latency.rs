@@ -151,7 +151,7 @@ impl Apply<'_> {
         seen: &SeenNode,
         verdict: &NodeVerdict,
     ) -> Result<()> {
-        let now = self.server.seen(node, self.table(seen), &self.options.timing).await?;
+        let now = self.seen(node, self.table(seen)).await?;
         let Some(write) = conclude(&now, verdict.outcome, &verdict.why, now_ms()) else {
             return Ok(());
         };
@@ -197,7 +197,7 @@ impl Apply<'_> {
             return Ok(());
         }
         let table = self.table(seen);
-        let now = self.server.seen(node, table, &self.options.timing).await?;
+        let now = self.seen(node, table).await?;
         let Some(write) = give_back(&now, now_ms()) else { return Ok(()) };
         self.check(write.record.by)?;
         if !self.sender().write(node, &write).await? {

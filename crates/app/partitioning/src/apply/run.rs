@@ -26,7 +26,7 @@ impl Apply<'_> {
         let mut told = String::new();
         let mut held_since_ms = None;
         loop {
-            let seen = self.server.seen(node, table, &self.options.timing).await?;
+            let seen = self.seen(node, table).await?;
             let now_ms = now_ms();
             let record = seen.record.as_ref().context("another client removed its record")?;
             match next(&seen, &self.options.timing, now_ms) {
@@ -49,7 +49,7 @@ impl Apply<'_> {
                     Some(why) => {
                         let since_ms = *held_since_ms.get_or_insert(now_ms);
                         if now_ms >= since_ms + self.options.move_wait_ms {
-                            let seen = self.server.seen(node, table, &self.options.timing).await?;
+                            let seen = self.seen(node, table).await?;
                             return seen.record.context("another client removed its record");
                         }
                         let why = format!("to evict {why}");

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `origin` | the labels of a series: node, device, slice, holder |
 //! | `pod_labels` | which labels name the holder, by scrape job |
+//! | `place` | where a device is on its node, and which pod uses it now |
 //! | `measure` | which series are asked for, and what their numbers mean |
 //! | `observation` | all series of a period, device by device |
 //! | `history` | the same as device histories for the ledger |
@@ -20,6 +21,7 @@ mod observation;
 mod open_time;
 mod origin;
 mod own_time;
+mod place;
 mod pod_labels;
 mod unmeasured;
 
@@ -28,5 +30,6 @@ pub use measure::{Measure, mean_over_steps, measures, peaks_of_mixed_steps};
 pub use observation::{Observation, Refused};
 pub use open_time::OpenTime;
 pub use origin::{Holder, Origin, Slice, host};
+pub use place::{DevicePlace, SAMPLED, places};
 pub use pod_labels::PodLabels;
 pub use unmeasured::UnmeasuredNode;

@@ -2,6 +2,7 @@
 
 mod definition;
 mod faults;
+mod gpu_use;
 mod latency;
 mod moves;
 mod workloads;

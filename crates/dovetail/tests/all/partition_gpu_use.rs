@@ -1,0 +1,72 @@
+//! A node changes one GPU while a pod uses another: on a real API server with kube-scheduler, and a
+//! real Prometheus that scrapes what DCGM would report.
+
+use std::collections::BTreeSet;
+
+use dovetail_testkit::cluster;
+use dovetail_testkit::{FakeExporter, PrometheusServer};
+use serde_json::json;
+
+use crate::partition_apply::{Setting, policy, tainted};
+use crate::partition_moves::requests;
+
+/// What NVIDIA's exporter has of the devices of a node.
+fn page(setting: &Setting, node: &str) -> String {
+    let mut lines = String::new();
+    for (gpu, devices) in setting.devices_of(node).into_iter().enumerate() {
+        for (id, (resource, pod)) in devices.into_iter().enumerate() {
+            let profile = resource.strip_prefix("nvidia.com/mig-").expect("an instance");
+            let pod = pod.map_or_else(String::new, |pod| {
+                let (namespace, name) = pod.split_once('/').expect("a name");
+                format!(",namespace=\"{namespace}\",pod=\"{name}\",container=\"c\"")
+            });
+            lines += &format!(
+                "DCGM_FI_DEV_FB_USED{{gpu=\"{gpu}\",UUID=\"GPU-{gpu}\",Hostname=\"{node}\",GPU_I_ID=\"{id}\",\
+                 GPU_I_PROFILE=\"{profile}\"{pod}}} 512\n"
+            );
+        }
+    }
+    lines
+}
+
+#[test]
+fn a_gpu_changes_while_a_pod_uses_another_one_of_its_node() {
+    if !PrometheusServer::is_there() {
+        return;
+    }
+    let options = cluster::Options { scheduler: true, ..Default::default() };
+    let gpus = [vec![("1g.10gb", 7)], vec![("1g.10gb", 7)]];
+    let setting = Setting::with(&["n0"], &gpus, ("nvidia\\.com/mig-1g\\.10gb", 14), options);
+    setting.set_up();
+    let slice = "nvidia.com/mig-1g.10gb";
+    setting.create(&requests("busy", slice, &json!({})));
+    setting.waits_for("pod/busy", "{.status.phase}=Running");
+    setting.create(&requests("big", "nvidia.com/mig-7g.80gb", &json!({})));
+    setting.create(&policy("shared", json!({"mode": "mig", "apply": true})));
+    let unknown = setting.apply("");
+    assert_eq!(unknown["nodes"], json!([]), "which GPU is in use is not known: {unknown}");
+
+    let of_busy = |devices: &[(String, Option<String>)]| {
+        devices.iter().any(|(_, pod)| pod.as_deref() == Some("default/busy"))
+    };
+    let before = setting.devices_of("n0");
+    let in_use = before.iter().position(|devices| of_busy(devices)).expect("a GPU in use");
+    let exporter = FakeExporter::start(vec![page(&setting, "n0")]);
+    let folder = setting.folder.path(".");
+    let jobs = format!(
+        "scrape_configs:\n- job_name: dcgm\n  scrape_interval: 1s\n  static_configs:\n  - targets: ['{}']\n",
+        exporter.address
+    );
+    let server = PrometheusServer::start(&folder, &jobs);
+    // What is scraped twice can be asked for.
+    exporter.wait_for_scrapes(2);
+    let done = setting.apply(&format!("--prometheus {}", server.url));
+    let row = &done["nodes"][0];
+    assert_eq!((&row["node"], &row["outcome"]), (&json!("n0"), &json!("Done")), "{done}");
+    let after = setting.devices_of("n0");
+    assert_eq!(after[in_use], before[in_use], "no instance of the GPU in use was touched");
+    setting.waits_for("pod/big", "{.status.phase}=Running");
+    assert!(!tainted(&setting.get(&["node", "n0"])));
+    assert_eq!(setting.get(&["pod", "busy"])["status"]["phase"], "Running");
+    assert_eq!(setting.refused(), BTreeSet::new());
+}

@@ -1,0 +1,41 @@
+//! Where a device is on its node, and which pod uses it, now.
+
+use super::origin::{Origin, Slice};
+use super::pod_labels::PodLabels;
+use crate::prometheus::Series;
+
+/// The series of NVIDIA's exporter that say when they were sampled, the most common one first: of
+/// each answer the value is that time, in seconds since 1970.
+pub const SAMPLED: [&str; 3] = [
+    "timestamp(DCGM_FI_DEV_FB_USED)",
+    "timestamp(DCGM_FI_PROF_GR_ENGINE_ACTIVE)",
+    "timestamp(DCGM_FI_DEV_GPU_UTIL)",
+];
+
+/// A GPU or a MIG instance of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DevicePlace {
+    pub node: String,
+    /// Number of the GPU on its node.
+    pub gpu: usize,
+    pub slice: Option<Slice>,
+    /// Namespace and name of the pod that uses it.
+    pub pod: Option<(String, String)>,
+    /// When it was sampled, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// The devices in an answer to one of [`SAMPLED`]. A series without the number of its GPU, or
+/// without a value, is left out.
+pub fn places(series: &[Series]) -> Vec<DevicePlace> {
+    let pods = PodLabels::of(series.iter().map(|one| &one.labels));
+    let place = |one: &Series| {
+        let Origin { node, slice, holder, .. } = Origin::of(&one.labels, &pods)?;
+        let gpu = one.labels.get("gpu")?.parse().ok()?;
+        let sampled_s = one.samples.last()?.value;
+        let at_ms = (sampled_s.is_finite() && sampled_s > 0.0).then_some(sampled_s * 1e3)? as u64;
+        let pod = holder.map(|holder| (holder.namespace, holder.pod));
+        Some(DevicePlace { node, gpu, slice, pod, at_ms })
+    };
+    series.iter().filter_map(place).collect()
+}
