@@ -17,7 +17,6 @@ const GENERATED: [&str; 2] = ["docs/reference/cli.md", "docs/reference/metrics.m
 const NOT_YET: &[&str] = &[
     "crates/lab/sim/src/arena/machines.rs",
     "crates/lab/sim/src/timeline/series.rs",
-    "docs/internals/audit.md",
 ];
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {

@@ -206,17 +206,17 @@ impl Metrics {
         self.add("dovetail_leading", &[], help, self.leading.clone());
         let help = "Leader epoch, as in the annotation `dovetail.dev/epoch`";
         self.add("dovetail_leader_epoch", &[], help, self.epoch.clone());
-        let help = "Watches that broke, by `kind`";
+        let help = "Interrupted watches, by `kind`";
         self.add("dovetail_watch_interruptions", &["kind"], help, self.interruptions.clone());
         let help = "Objects with invalid or unsupported content, by `problem`";
         self.add("dovetail_object_problems", &["problem"], help, self.objects.clone());
         let help = "Gangs whose pods dovetail deleted because the gang stayed below its minimum \
                     size";
         self.add("dovetail_gangs_given_up", &[], help, self.given_up.clone());
-        let help = "Times that the engine was restarted because of a bug; report it";
+        let help = "Restarts of the engine because of a bug; report the bug";
         self.add("dovetail_inconsistencies", &[], help, self.inconsistencies.clone());
-        let help = "Differences found between the engine and the objects, which are compared every \
-                    ten minutes; each is a bug: report it";
+        let help = "Differences between the engine and the objects, which dovetail compares every \
+                    ten minutes; each difference is a bug: report it";
         self.add("dovetail_engine_differences", &[], help, self.differences.clone());
         let help = "1 if a decision could not be written to the `--record` file";
         self.add("dovetail_recording_broken", &[], help, self.recording_broken.clone());
@@ -226,7 +226,7 @@ impl Metrics {
         let help = "Scheduling attempts by `result`: scheduled, unschedulable (counted once until \
                     the reason changes), error";
         self.add("scheduler_schedule_attempts", &["result"], help, self.attempts.clone());
-        let help = "Time in seconds from when the scheduler first saw a pod to its bind, \
+        let help = "Time in seconds from the first observation of a pod to its bind, \
                     including waits between attempts";
         self.add("scheduler_pod_scheduling_sli_duration_seconds", &[], help, self.waited_s.clone());
         let help = "Pending pods by `queue`: active, unschedulable (no current node fits), backoff \
@@ -271,19 +271,19 @@ impl Metrics {
                     `dovetail_reserved_unused_gpus`";
         let name = "dovetail_reserved_unused_gpu_seconds";
         self.add(name, &["of"], help, self.reserved_unused_gpu_s.clone());
-        let help = "GPU-seconds that jobs ran on GPUs which their `queue` got back from other \
-                    queues by preemption";
+        let help = "GPU-seconds of jobs on GPUs that their `queue` got back from other queues by \
+                    preemption";
         let name = "dovetail_reclaimed_gpu_seconds";
         self.add(name, &["queue"], help, self.reclaimed_gpu_s.clone());
     }
 
     fn register_forecasts(&mut self) {
-        let help = "Jobs that started after a forecast of their start, by `start`: by_then, \
-                    later, unknown (no start was expected: run times are not known, or the \
-                    forecast did not reach that far), and by the `quantile` of the forecast: with \
-                    accurate forecasts, half of the jobs start by the forecast for quantile 0.5, \
-                    and nine in ten by the forecast for 0.9. Forecasts are made every ten minutes \
-                    for pending jobs that have none";
+        let help = "Jobs that started after a forecast of their start, by `quantile` of the \
+                    forecast and by `start`: by_then, later, unknown (the forecast contained no \
+                    start, because run times were unknown or the forecast did not reach that far). \
+                    If forecasts are accurate, half of the jobs start by the forecast for quantile \
+                    0.5, and nine in ten by the forecast for 0.9. Every ten minutes, dovetail \
+                    makes a forecast for pending jobs that have none";
         let labels = &["quantile", "start"];
         self.add("dovetail_forecast_starts", labels, help, self.forecast_starts.clone());
         let help = "Expected wait in seconds, from the forecast to the expected start, for jobs \

@@ -178,7 +178,7 @@ impl Metrics {
     }
 
     fn register_collection(&mut self) {
-        let help = "Times that the cluster was read into the ledger, by `outcome`: done, failed";
+        let help = "Collections of the cluster's data into the ledger, by `outcome`: done, failed";
         self.add("dovetail_collections", &["outcome"], help, self.collections.clone());
         let help = "Duration of the last collection, in seconds";
         self.add("dovetail_collection_seconds", &["cluster"], help, self.collection_s.clone());
