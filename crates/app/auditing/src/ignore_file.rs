@@ -87,7 +87,7 @@ pub fn without_effect(policy: &SuppressionPolicy, report: &AuditReport) -> Vec<S
         let of = object.as_ref().map(|of| format!(" of {}", object_words(&object_out(of))));
         let of = of.unwrap_or_default();
         Some(plain_sentence(&format!(
-            "{by}: there is no finding {check}{of}, so it ignores nothing"
+            "{by}: no finding {check}{of} exists, so this entry has no effect"
         )))
     });
     told.collect()

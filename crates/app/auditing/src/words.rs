@@ -97,8 +97,8 @@ impl Document {
             return text.to_owned();
         }
         if self.lacks_other_pods() {
-            let text = "All pods of the input are in one namespace, so which GPUs are free is unknown: read those of \
-                        all namespaces (kubectl get pods -A).";
+            let text = "All pods of the input are in one namespace, so which GPUs are free is unknown: add the pods \
+                        of all namespaces (kubectl get pods -A).";
             return text.to_owned();
         }
         let head = &self.headline;

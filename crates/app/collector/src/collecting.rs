@@ -145,8 +145,8 @@ enum Source {
 }
 
 /// Logged once where nothing measures GPUs.
-const OBJECTS_ALONE: &str = "no metrics: the ledger records which pods have GPUs and why others are free, from objects; \
-                             whether allocated GPUs are busy is recorded as unknown";
+const OBJECTS_ALONE: &str = "no metrics: the ledger records from objects which pods have GPUs and why other GPUs are \
+                             free; whether allocated GPUs are busy is recorded as unknown";
 
 /// How a round ended that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -615,8 +615,7 @@ impl Collector {
 /// Time without a series, for the log.
 fn gap_in_words(gap: Span) -> String {
     format!(
-        "no series of a GPU exporter {}, which leaves a gap in the ledger; dovetail requests it \
-         again",
+        "no GPU exporter data {}, which leaves a gap in the ledger; dovetail retries",
         span_in_words(gap)
     )
 }

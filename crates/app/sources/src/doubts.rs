@@ -97,7 +97,7 @@ pub fn doubts(gathered: &Gathered) -> Vec<Doubt> {
     let unjudged = unjudged_by_reason(&gathered.unjudged).map(|pods| {
         let UnjudgedPods { counted, reason, named, .. } = pods;
         let text =
-            format!("why GPUs are free that {counted} may want is unknown ({reason}): {named}");
+            format!("why GPUs that {counted} could use are free is unknown ({reason}): {named}");
         of_kind(&format!("unjudged: {reason}"), text)
     });
     let counts = gpu_counts_in_words(&gathered.gpu_counts).map(|text| of_kind("counts", text));

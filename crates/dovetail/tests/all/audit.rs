@@ -212,7 +212,7 @@ fn what_prices_and_ignored_findings_leave_open_is_in_every_form() {
     );
     let old = "prices of H100 date from 2026-07-20, 123 days ago";
     let nothing =
-        "ignore.toml, entry 2: there is no finding CAP-01 of Node gone, so it ignores nothing";
+        "ignore.toml, entry 2: no finding CAP-01 of Node gone exists, so this entry has no effect";
     for form in ["table --all-findings", "json", "markdown", "html", "sarif"] {
         let done = audit(&folder, &format!("--ignore-file ignore.toml --output {form}"));
         let plain = done.out.replace(['\\', '\n'], "").replace("&#58;", ":");

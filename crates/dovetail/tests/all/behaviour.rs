@@ -217,7 +217,7 @@ fn bad_rows_are_listed_when_they_are_left_out() {
     let done = folder.call("trace stats bad.csv --skip-bad-rows --output json");
     assert_eq!(done.code, Some(0));
     for place in
-        ["bad.csv:3: column `duration_s`", "bad.csv:4: column `num_gpu`", "2 bad rows left out"]
+        ["bad.csv:3: column `duration_s`", "bad.csv:4: column `num_gpu`", "2 bad rows skipped"]
     {
         assert!(done.err.contains(place), "{place}: {}", done.err);
     }

@@ -358,7 +358,8 @@ fn a_bill_takes_the_place_of_list_prices() {
     folder.write("bill.csv", &folder.read("bill.csv").replace("USD", "EUR"));
     let done = folder.call(&format!("{CALL} --bill bill.csv"));
     assert_eq!(done.code, Some(3), "{}", done.err);
-    let told = "bill.csv: it is in EUR: `EUR` has no exchange rate here: give --exchange EUR=RATE";
+    let told = "bill.csv: the bill is in EUR: `EUR` has no exchange rate here: give --exchange \
+                EUR=RATE";
     assert!(done.err.contains(told) && done.err.contains("[prices.exchange]"), "{}", done.err);
 }
 

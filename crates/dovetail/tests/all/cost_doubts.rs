@@ -116,6 +116,6 @@ fn pods_that_nobody_judges_are_told_and_keep_no_gpu_from_having_a_cause() {
     assert_eq!(hours("free_no_demand"), Some(Some(7.0 * 720.0)));
     assert_eq!(hours("free_of_unknown_cause"), Some(Some(720.0)));
     let notes = found["notes"].to_string();
-    assert!(notes.contains("why GPUs are free that 1 waiting pod may want is unknown"), "{notes}");
+    assert!(notes.contains("why GPUs that 1 waiting pod could use are free is unknown"), "{notes}");
     assert!(notes.contains("gpucores") && notes.contains(": vision/wait-0"), "{notes}");
 }

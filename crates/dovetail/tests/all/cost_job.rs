@@ -72,13 +72,13 @@ fn samples_that_were_left_out_of_a_job_are_told() {
     folder.write("dump.json", &dump.to_string());
     let call = |usage: &str| folder.call(&format!("cost job vision/train {SOURCE} {usage}"));
     let done = call("--usage usage.csv");
-    let told = "no samples of its pods are left; usage.csv: ignored 400 samples of pod \
-         vision/train-0, from before the pod was created";
+    let told = "no samples of its pods remain; usage.csv: ignored 400 samples of pod \
+                vision/train-0, from before the pod was created";
     assert!(done.code == Some(3) && done.err.contains(told), "{:?} {}", done.code, done.err);
     folder.write("ghost.csv", &folder.read("usage.csv").replace("train-0", "ghost-0"));
     let done = call("--usage ghost.csv");
     let told =
-        "no samples of its pods are left; ghost.csv: ignored 1 measured pod without a GPU now";
+        "no samples of its pods remain; ghost.csv: ignored 1 measured pod without a GPU now";
     assert!(done.err.contains(told), "{}", done.err);
     assert!(call("").err.contains("--usage FILE.csv has samples of pods"), "{}", call("").err);
 }

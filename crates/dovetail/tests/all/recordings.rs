@@ -51,7 +51,7 @@ fn a_changed_recording_ends_with_4_and_a_torn_one_with_3_after_as_much_as_it_has
     let done = folder.call("sim replay torn");
     assert_eq!(done.code, Some(3), "{}", done.err);
     let whole = text.lines().count() - 1;
-    assert!(done.err.contains(&format!("torn:{whole}: the recording ends here")), "{}", done.err);
+    assert!(done.err.contains(&format!("torn:{whole}: the recording has no end mark")), "{}", done.err);
     assert!(done.out.contains("identical up to line"), "{}", done.out);
     let done = folder.call("sim replay torn --output json");
     let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();

@@ -115,7 +115,7 @@ fn unchunked(mut body: &str) -> String {
     text
 }
 
-pub(crate) const READ: &str = "read the cluster into the ledger";
+pub(crate) const READ: &str = "recorded the cluster in the ledger";
 const FLAGS: &str = "--store ledger.db --cluster west --gpu-price H100=6 --back 9h --every 1d";
 
 #[test]

@@ -225,7 +225,7 @@ fn no_rows(skipped: usize, first: &str) -> String {
     match skipped {
         0 => "there is no row".to_owned(),
         1 => format!("no usable row (1 bad row left out: {first})"),
-        _ => format!("no usable row ({skipped} bad rows left out, first: {first})"),
+        _ => format!("no usable row ({skipped} bad rows skipped, first: {first})"),
     }
 }
 

@@ -104,14 +104,15 @@ fn without_list_prices_a_part_is_what_was_billed() {
     assert_eq!(prices(&account, 2), [None, None]);
     assert_eq!((out.nodes_in_part, out.discount_share), (1, None));
     let told =
-        "1 node with GPUs not in bill.csv: without a price, since there is no list price either";
+        "1 node with GPUs missing from bill.csv: without a price because no list price is known";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
     // Of two one has a list price.
     let mut account = self::account(true);
     account.stretches.iter_mut().for_each(|stretch| stretch.bills[1].1.price = None);
     let bill: String = BILL.lines().take(2).map(|line| format!("{line}\n")).collect();
     apply_lines(&mut account, bill.as_bytes(), "bill.csv", &Exchange::default()).unwrap();
-    let told = "2 nodes with GPUs not in bill.csv: at list prices, but for 1 without any";
+    let told = "2 nodes with GPUs missing from bill.csv: at list prices, except 1 without a list \
+                price";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
 }
 
@@ -191,7 +192,7 @@ i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,480,Usage
     assert_eq!((out.billed_usd_micros, out.list_usd_micros), (300_000_000, 60_000_000));
     assert_eq!((out.hours_not_seen, out.not_seen_usd_micros), (18.0, 180_000_000));
     let told = "bill.csv: 18.0 node-hours of 1 node, $180.00, are in parts of the period without \
-         data of these nodes and are not included in any amount, whole first";
+                data of these nodes, such as whole, and are not included in any amount";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
     assert_eq!(out.hours_not_billed, 0.0);
 }

@@ -68,9 +68,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "VIS-05",
         severity: Severity::Warning,
         title: "metrics contradict where pods run",
-        explanation: "Samples name a pod on a node where the API server does not have it, or with more GPUs than are allocated to it. One of the \
-                      two is wrong, so the use of these GPUs is unknown: the time is unknown here, and no check takes it for idle. \
-                      Often a label is overwritten in transit, or one server has the samples of two clusters.",
+        explanation: "Samples name a pod on a node where the API server has no such pod, or with more GPUs than are \
+                      allocated to it. One of the two is wrong, so the use of these GPUs is unknown: the time is \
+                      unknown here, and no check takes it for idle. Often a label is overwritten in transit, or one \
+                      server has the samples of two clusters.",
         evidence: "GPU, minutes, pod and node",
         fix: FixKind::Exporter,
         fix_example: "honorLabels: true  # of the ServiceMonitor of the exporter; external_labels: {cluster: NAME} where clusters share a server",

@@ -99,7 +99,7 @@ fn left_out(rows: u64) -> String {
     match rows {
         0 => String::new(),
         1 => " (1 bad row left out)".to_owned(),
-        _ => format!(" ({rows} bad rows left out)"),
+        _ => format!(" ({rows} bad rows skipped)"),
     }
 }
 

@@ -196,7 +196,7 @@ fn bad_rows_that_are_left_out_are_counted_and_the_first_are_listed() {
         text += if row % 2 == 0 { "1,p,0,NaN,,n,m\n" } else { "nobody,knows\n" };
     }
     let all_bad = read(&text, &LENIENT).unwrap_err();
-    assert!(all_bad.to_string().contains("(500 bad rows left out)"), "{all_bad}");
+    assert!(all_bad.to_string().contains("(500 bad rows skipped)"), "{all_bad}");
     let found = read(text + "7,p,0,5,,n,m", &LENIENT).unwrap();
     assert_eq!((found.skipped_rows, found.skipped.len()), (500, MAX_LISTED_ROWS));
     assert_eq!(found.skipped[1].line, 3);

@@ -125,7 +125,7 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
     }
     let runs = || comparison.policies.iter().flat_map(|policy| &policy.runs);
     if runs().any(|run| run.metrics.unfinished_jobs > 0) {
-        measures.push(count("jobs that did not end", |run| run.metrics.unfinished_jobs));
+        measures.push(count("unfinished jobs", |run| run.metrics.unfinished_jobs));
         let impossible = comparison.impossible_jobs as f64;
         measures.push(
             Measure::new("of these can never start", whole, move |_| Some(impossible)).part(),

@@ -47,7 +47,7 @@ fn overview(stats: &TraceStats) -> Table {
     let mut rows = vec![
         ("jobs", whole(stats.jobs as f64)),
         ("pods", whole(stats.pods as f64)),
-        ("bad rows left out", whole(stats.skipped_rows as f64)),
+        ("bad rows skipped", whole(stats.skipped_rows as f64)),
         ("jobs without run time", whole(stats.jobs_without_run_time as f64)),
         ("GPU-hours", maybe(stats.gpu_hours, whole)),
         (
