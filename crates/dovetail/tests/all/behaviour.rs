@@ -398,7 +398,7 @@ fn nothing_that_is_read_is_overwritten_and_no_output_is_lost() {
     ] {
         let done = folder.call(arguments);
         assert_eq!(done.code, Some(2), "{arguments}: {}", done.err);
-        assert!(done.err.contains("give each its own file"), "{arguments}: {}", done.err);
+        assert!(done.err.contains("use two different files"), "{arguments}: {}", done.err);
         assert_eq!(folder.read("jobs.csv"), jobs, "{arguments}");
         assert!(!folder.path("new.csv").exists() && !folder.path("r.gz").exists(), "{arguments}");
     }

@@ -531,7 +531,7 @@ DiscountedUsage,i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,USD
     let found = document(&folder, "--by node --bill cur.csv");
     assert_eq!(of(&found, &json!({"node": "g1"})), 0);
     assert!(
-        found["notes"].to_string().contains("1 node at $0.00 by it, g1 first"),
+        found["notes"].to_string().contains("1 node billed at $0.00, such as g1"),
         "{}",
         found["notes"]
     );
@@ -575,7 +575,7 @@ fn mine_without_a_cluster_is_refused() {
         let done = folder.call(&call);
         assert_eq!(done.code, Some(2), "{call}: {}{}", done.out, done.err);
         assert!(
-            done.err.contains("--mine asks a cluster which namespaces are yours"),
+            done.err.contains("--mine requires a cluster"),
             "{}",
             done.err
         );

@@ -80,7 +80,7 @@ fn samples_that_were_left_out_of_a_job_are_told() {
     let told =
         "no samples of its pods remain; ghost.csv: ignored 1 measured pod without a GPU now";
     assert!(done.err.contains(told), "{}", done.err);
-    assert!(call("").err.contains("--usage FILE.csv has samples of pods"), "{}", call("").err);
+    assert!(call("").err.contains("pass samples with --usage FILE.csv"), "{}", call("").err);
 }
 
 /// Activity alone tells pauses by their length, and nothing of what is busy.
@@ -128,14 +128,14 @@ fn what_is_too_recent_is_no_month_of_a_job() {
     let folder = folder();
     std::fs::remove_file(folder.path("dovetail.toml")).expect("a file");
     let short = folder.call(&format!("cost job vision/train {SOURCE} --usage usage.csv"));
-    assert!(short.code == Some(3) && short.err.contains("too few for a month"), "{}", short.err);
+    assert!(short.code == Some(3) && short.err.contains("too few samples"), "{}", short.err);
     let mut slow = made_long_ago(pod("vision", "slow-0", 1, "g1"));
     slow["status"] = json!({"phase": "Pending"});
     let objects = json!({"kind": "List", "items": [node("g1", 8, "h100"), slow]});
     folder.write("dump.json", &objects.to_string());
     let told = folder.call(&format!("cost job slow {SOURCE}"));
     assert!(
-        told.code == Some(3) && told.err.contains("how long that lasts is unknown"),
+        told.code == Some(3) && told.err.contains("for how long is unknown"),
         "{}",
         told.err
     );

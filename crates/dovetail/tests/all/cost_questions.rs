@@ -232,7 +232,7 @@ fn both_questions_about_training_tell_the_same_definition() {
     let found = folder.json(&format!("cost questions spot runs {SOURCE}"));
     let definition = |name: &str| {
         let how = sentence(&found, name, "how");
-        how[how.find("training is work with GPUs").unwrap_or_else(|| panic!("{how}"))..].to_owned()
+        how[how.find("training is GPU work").unwrap_or_else(|| panic!("{how}"))..].to_owned()
     };
     assert_eq!(definition("spot"), definition("runs"));
     // Seven GPUs of three Jobs.

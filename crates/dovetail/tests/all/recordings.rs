@@ -57,14 +57,14 @@ fn a_changed_recording_ends_with_4_and_a_torn_one_with_3_after_as_much_as_it_has
     let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!((done.code, &value["cut_off_after_line"]), (Some(3), &whole.into()));
     let done = folder.call("sim replay torn --policy best-fit");
-    assert!(done.code == Some(3) && done.err.contains("without its end mark"), "{}", done.err);
+    assert!(done.code == Some(3) && done.err.contains("has no end mark"), "{}", done.err);
     folder.write("torn-early", &text[..20]);
     assert_eq!(folder.call("sim replay torn-early").code, Some(3));
     folder.json(&format!("{TIMED} --record log.gz"));
     let bytes = folder.bytes("log.gz");
     folder.write_bytes("torn.gz", &bytes[..bytes.len() * 9 / 10]);
     let done = folder.call("sim replay torn.gz");
-    assert!(done.code == Some(3) && done.err.contains("without its end mark"), "{}", done.err);
+    assert!(done.code == Some(3) && done.err.contains("has no end mark"), "{}", done.err);
 }
 
 #[test]

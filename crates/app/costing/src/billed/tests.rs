@@ -76,12 +76,12 @@ fn time_that_a_bill_does_not_have_costs_the_list_price_and_is_told() {
     assert_eq!([out.hours_not_billed, part.hours, part.hours_not_billed], [42.0, 48.0, 42.0]);
     let told = |text: &str| account.notes.iter().any(|note| note.contains(text));
     assert!(
-        told("1 node billed for a part of the time: 42.0 of 48.0 node-hours are not in it"),
+        told("1 node billed for a part of the period: 42.0 of 48.0 node-hours are not in the bill"),
         "{:?}",
         account.notes
     );
-    assert!(told("1 node with GPUs not in bill.csv"), "{:?}", account.notes);
-    assert!(told("1 machine outside this cluster, $1.00 in all, 2.0 hours, i-other first"));
+    assert!(told("1 node with GPUs missing from bill.csv"), "{:?}", account.notes);
+    assert!(told("1 machine outside this cluster, $1.00 in total, 2.0 hours, such as i-other"));
     // Beside the cost: the invoice, and list prices as the bill has them; of the rest the price.
     let billed = |day: usize, node: usize| {
         let billed = &account.stretches[day].billed[&node];
