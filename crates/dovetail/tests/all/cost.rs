@@ -437,10 +437,7 @@ fn what_is_committed_has_its_rate_or_the_list_price_which_says_so() {
     let listed = document(&folder, "--by node");
     assert_eq!(price_line(&listed), [json!("committed"), json!("on_demand"), json!(6_880_000)]);
     let notes = listed["notes"].to_string();
-    assert!(
-        notes.contains("8 GPUs of model H100 bought at a committed rate that is not known"),
-        "{notes}"
-    );
+    assert!(notes.contains("8 GPUs of model H100 at an unknown committed rate"), "{notes}");
     let table = cost(&folder, "--by node").out.replace("\n    ", " ");
     assert!(
         table.contains("H100 in aws us-east-1, committed: $6.88 per GPU-hour on-demand ("),
@@ -574,11 +571,7 @@ fn mine_without_a_cluster_is_refused() {
     for call in [format!("{CALL} --mine"), "cost --example --mine".to_owned()] {
         let done = folder.call(&call);
         assert_eq!(done.code, Some(2), "{call}: {}{}", done.out, done.err);
-        assert!(
-            done.err.contains("--mine requires a cluster"),
-            "{}",
-            done.err
-        );
+        assert!(done.err.contains("--mine requires a cluster"), "{}", done.err);
     }
     // Without objects the parser says it.
     let done = folder.call("cost --store none.db --mine");
@@ -595,8 +588,8 @@ fn flags_without_effect_are_told() {
         document(&folder, "--gpu-price H1000=2 --gpu-price H100=3 --prices mine.csv")["notes"]
             .to_string();
     for told in [
-        "--gpu-price H1000: no node has GPUs of this model, so it prices nothing; models here: H100",
-        "mine.csv: no node has GPUs of B900, H10; models here: H100",
+        "--gpu-price H1000: no node has GPUs of this model, so the price has no effect; models in the cluster: H100",
+        "mine.csv: no node has GPUs of B900, H10; models in the cluster: H100",
     ] {
         assert!(notes.contains(told), "{notes}");
     }
@@ -675,8 +668,8 @@ fn each_size_of_a_machine_has_its_own_price() {
     // Neither row is of this type, and the built-in list does not know it: the least of an A100
     // there, and told.
     assert_eq!(amount(&found, "other"), 8 * 3_430_888 * HOURS);
-    let told = "8 GPUs of model A100-80GB in machines of the type p4de.metal, which has no price of its own: at \
-                that of p4de.24xlarge";
+    let told = "8 GPUs of model A100-80GB on instance type p4de.metal, which has no known price: priced as \
+                p4de.24xlarge";
     assert!(found["notes"].to_string().contains(told), "{}", found["notes"]);
     let mut lines: Vec<String> = found["prices"]
         .as_array()

@@ -182,7 +182,7 @@ fn queue_and_top_show_who_waits_and_who_holds_what() {
         .collect();
     assert_eq!(line, [("team/first", 8_000), ("team/picky", 2_000)]);
     let told = folder.call("queue --kubeconfig kubeconfig").out;
-    assert!(told.starts_with("2 pending, for 10 GPUs\n"), "{told}");
+    assert!(told.starts_with("2 pending, requesting 10 GPUs\n"), "{told}");
     let rows = folder.call("queue --kubeconfig kubeconfig --output csv").out;
     assert!(rows.starts_with("place,job,queue,priority,pods,gpu_milli,waited_ms,reason,message\n"));
 
@@ -351,7 +351,7 @@ fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
     let api = with_queues();
     let folder = connected(&api);
     let told = folder.call("queue --kubeconfig kubeconfig").out;
-    let (queues, _) = told.split_once("\n3 pending, for").expect("a title");
+    let (queues, _) = told.split_once("\n3 pending, requesting").expect("a title");
     insta::assert_snapshot!("queues", queues);
     let all = folder.json("queue --kubeconfig kubeconfig");
     let line: Vec<Value> = all["waiting"]
@@ -496,7 +496,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
     let why = folder.json("why two --kubeconfig kubeconfig");
     assert_eq!((&why["state"], &why["message"]), (&json!("waits_for_volumes"), &json!(room)));
     let told = folder.call("why train --kubeconfig kubeconfig").out;
-    assert!(told.contains("at least 2 pods together"), "{told}");
+    assert!(told.contains("at least 2 pods start together"), "{told}");
     // The nodes that a scheduler holds for them are not those that one would choose now.
     let rows = [["team/one", "waits", "-"], ["team/two", "waits", "-"]];
     for row in rows {

@@ -272,7 +272,7 @@ fn bad_policies_and_tables_end_with_exit_code_three_and_name_the_field() {
             "p.json",
             r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "whole"}}"#,
             "--from dump.json --policy p.json",
-            "p.json: field `spec.mode`: `whole`: layouts are planned for mode `mig`",
+            "p.json: field `spec.mode`: `whole`: only mode `mig` has layouts to plan",
         ),
         (
             "p.json",

@@ -51,7 +51,11 @@ fn a_changed_recording_ends_with_4_and_a_torn_one_with_3_after_as_much_as_it_has
     let done = folder.call("sim replay torn");
     assert_eq!(done.code, Some(3), "{}", done.err);
     let whole = text.lines().count() - 1;
-    assert!(done.err.contains(&format!("torn:{whole}: the recording has no end mark")), "{}", done.err);
+    assert!(
+        done.err.contains(&format!("torn:{whole}: the recording has no end mark")),
+        "{}",
+        done.err
+    );
     assert!(done.out.contains("identical up to line"), "{}", done.out);
     let done = folder.call("sim replay torn --output json");
     let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
@@ -108,8 +112,8 @@ fn a_checkpoint_goes_with_its_own_trace_and_flags_alone() {
         assert!(done.err.contains(says), "{run}: {}", done.err);
     };
     refused(&TIMED.replace("2x4", "3x4"), "p.json", 3, "another trace");
-    refused(&format!("{TIMED} --policy best-fit"), "p.json", 2, "give the same flags");
-    refused(&format!("{TIMED} --seed 7"), "p.json", 2, "give the same flags");
+    refused(&format!("{TIMED} --policy best-fit"), "p.json", 2, "pass the same flags");
+    refused(&format!("{TIMED} --seed 7"), "p.json", 2, "pass the same flags");
     folder.write(
         "changed.json",
         &folder.read("p.json").replacen("\"attempt\":0", "\"attempt\":1", 1),

@@ -133,7 +133,7 @@ impl<'a> GpuUsage<'a> {
     pub fn table(&self) -> String {
         if self.devices == 0 {
             return wrapped(
-                "No GPU metrics: the server has no series of a GPU exporter in this period \
+                "No GPU metrics: the server has no GPU exporter series in this period \
                  (DCGM_FI_PROF_GR_ENGINE_ACTIVE, DCGM_FI_DEV_GPU_UTIL, gpu_gfx_activity, xpum_engine_ratio and \
                  others). Whether the cluster has GPUs is unknown.",
                 0,

@@ -68,7 +68,7 @@ fn read(file: &TomlFile) -> Result<Vec<(u64, Booking)>, BadInput> {
         };
         let beneficiary = match (&entry.queue, &entry.job) {
             (Some(_), Some(_)) => {
-                let what = "names a queue and a job: a reservation is for one of them";
+                let what = "names both a queue and a job: remove one of them";
                 let what = format!("reservations.{own}: {what}");
                 return Err(file.error(name.span().start, &what));
             }

@@ -174,7 +174,7 @@ fn tell(app: &App, targets: &[Target], looks: &Looks) -> Result<()> {
     }
     if let Some(refused) = looks.scrapes.refused() {
         let lines = counted(usize::try_from(refused.count).unwrap_or(usize::MAX), "line");
-        app.note(&format!("{lines} of exporters left out: {}", refused_in_words(refused)));
+        app.note(&format!("{lines} of exporter output skipped: {}", refused_in_words(refused)));
     }
     Ok(())
 }

@@ -88,7 +88,7 @@ fn read(app: &App, flags: &IdleFlags) -> Result<UsageSamples> {
     let read = read_usage_file(file::open(&flags.usage)?, &name, &options);
     let samples = read.map_err(|error| match &error {
         UsageFileError::Row(_) => {
-            let text = format!("{error}; --skip-bad-rows ignores bad rows and lists them");
+            let text = format!("{error}; to skip and list such rows, pass --skip-bad-rows");
             Error::new(error).context(text)
         }
         _ => error.into(),
@@ -218,8 +218,9 @@ impl IdleReport {
         let header = ["pod", "GPU-hours", "idle", "idle share", "periods", "reclaimable"];
         let more = match self.idle_pods.len().saturating_sub(MOST_PODS) {
             0 => String::new(),
-            more => format!("{} more with idle periods: -o json lists \
-                             them.\n", counted(more, "pod")),
+            more => {
+                format!("{} more with idle periods: -o json lists them.\n", counted(more, "pod"))
+            }
         };
         format!("\n{}{more}", table(&header, rows))
     }

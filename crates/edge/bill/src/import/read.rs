@@ -83,7 +83,7 @@ impl Bill {
         }
         let (from_ms, to_ms) = (cells.time(layout.from)?, cells.time(layout.to)?);
         if to_ms <= from_ms {
-            return Err(cells.record.bad_cell(layout.to, "it ends before it begins"));
+            return Err(cells.record.bad_cell(layout.to, "it ends before it starts"));
         }
         cells.most_pico = most_pico(from_ms, to_ms);
         let bought = cells.bought(kind);

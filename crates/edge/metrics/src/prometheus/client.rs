@@ -74,7 +74,7 @@ pub enum QueryError {
         tries: u32,
     },
     /// The server answers with an error of HTTP.
-    #[error("{server} answers with status {status} (tried {tries} times): {text}{}", hint(*status))]
+    #[error("{server} returned status {status} (tried {tries} times): {text}{}", hint(*status))]
     Status {
         server: String,
         /// Status of HTTP.
