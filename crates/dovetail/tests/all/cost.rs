@@ -358,8 +358,7 @@ fn a_bill_takes_the_place_of_list_prices() {
     folder.write("bill.csv", &folder.read("bill.csv").replace("USD", "EUR"));
     let done = folder.call(&format!("{CALL} --bill bill.csv"));
     assert_eq!(done.code, Some(3), "{}", done.err);
-    let told = "bill.csv: the bill is in EUR: `EUR` has no exchange rate here: give --exchange \
-                EUR=RATE";
+    let told = "bill.csv: the bill is in EUR: `EUR` has no exchange rate: pass --exchange EUR=RATE";
     assert!(done.err.contains(told) && done.err.contains("[prices.exchange]"), "{}", done.err);
 }
 
@@ -696,7 +695,7 @@ fn each_size_of_a_machine_has_its_own_price() {
     // Of two rows that say the same of a node none is nearer.
     folder.write("mine.csv", &format!("{prices}A100-80GB,aws,us-east-1,one.xlarge,5,,\n"));
     let done = folder.call(&format!("{CALL} --prices mine.csv"));
-    let told = "mine.csv:4: column `gpu_model`: A100-80GB as one.xlarge has this place and purchase at mine.csv:2 too";
+    let told = "mine.csv:4: column `gpu_model`: A100-80GB as one.xlarge has the same place and purchase option at mine.csv:2";
     assert!(done.code != Some(0) && done.err.contains(told), "{}", done.err);
 }
 

@@ -151,7 +151,7 @@ fn where_none_answers_it_is_an_error_and_not_an_idle_cluster() {
             format!("http://{}", page.address),
             "the response contains no series of a known GPU exporter; check --exporter",
         ),
-        ("http://127.0.0.1:1".to_owned(), "error: no answer from http://127.0.0.1:1"),
+        ("http://127.0.0.1:1".to_owned(), "error: no response from http://127.0.0.1:1"),
         ("ftp://a".to_owned(), "--exporter: `ftp://a` is not a server address"),
     ] {
         let done = folder.call(&format!("audit --from dump.json --exporter {url} {LOOK}"));

@@ -35,7 +35,8 @@ pub enum TraceError {
     },
     /// Reading stopped with an error; for gzip files also damaged or cut data.
     #[error(
-        "{}: cannot read on: {source}; the file may be truncated or damaged; fetch it again",
+        "{}: cannot continue reading: {source}; the file may be truncated or damaged; fetch it \
+         again",
         Place::line(.file, *.line)
     )]
     Read {

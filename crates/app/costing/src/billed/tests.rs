@@ -165,7 +165,9 @@ fn a_bill_that_no_sum_can_hold_is_refused() {
     assert!(
         refused("i-whole", "1e12").unwrap_err().starts_with("bill.csv:2: column `EffectiveCost`")
     );
-    assert!(refused("i-whole", "1e9").unwrap_err().starts_with("bill.csv: its lines come to more"));
+    assert!(
+        refused("i-whole", "1e9").unwrap_err().starts_with("bill.csv: its lines add up to more")
+    );
     assert!(refused("i-whole", "1e8").is_ok());
 }
 

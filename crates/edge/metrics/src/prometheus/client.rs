@@ -99,7 +99,7 @@ pub enum QueryError {
 fn hint(status: u16) -> &'static str {
     match status {
         401 | 403 => "; pass a token that may read metrics",
-        404 => "; the address must be the one under which /api/v1/query answers",
+        404 => "; use the address under which /api/v1/query is served",
         _ => "",
     }
 }

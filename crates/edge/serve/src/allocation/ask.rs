@@ -61,7 +61,7 @@ impl Ask {
             aggregate.map(|name| name.trim().parse()).collect();
         let aggregate = aggregate.map_err(Refusal)?;
         if aggregate.len() > MOST_PARTS {
-            return Err(Refusal(format!("aggregate: name no more than {MOST_PARTS}")));
+            return Err(Refusal(format!("aggregate: pass at most {MOST_PARTS} keys")));
         }
         Ok(Self { steps, aggregate, has_idle: parameters.has_idle, asked_until_ms })
     }
@@ -159,7 +159,7 @@ fn steps(window: Span, parameters: &Parameters) -> Result<Vec<Span>, String> {
 fn decoded(text: &str) -> Result<String, String> {
     let spaced = text.replace('+', " ");
     let found = percent_decode_str(&spaced).decode_utf8();
-    let found = found.map_err(|_| format!("`{text}` is no UTF-8"))?;
+    let found = found.map_err(|_| format!("`{text}` is not UTF-8"))?;
     match found.chars().any(char::is_control) {
         true => Err("a parameter has control characters".to_owned()),
         false => Ok(found.trim().to_owned()),

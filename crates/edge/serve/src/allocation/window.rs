@@ -36,7 +36,7 @@ pub(super) fn window(text: &str, now_ms: u64) -> Result<Window, String> {
     }
     if from_ms % HOUR_MS != 0 || to_ms % HOUR_MS != 0 {
         return Err(format!(
-            "window={text}: a ledger stores whole hours: start and end at a full hour"
+            "window={text}: a ledger stores whole hours: start and end on a full hour"
         ));
     }
     if to_ms - from_ms > LONGEST_MS {
