@@ -45,7 +45,8 @@ fn what_objects_say_that_cannot_be_is_told() {
     let found = document(&folder, "--by node,cause");
     let notes = found["notes"].to_string();
     let told = "2 numbers of GPUs in the objects out of range: node g2 offers 1000000000000000000 nvidia.com/gpu \
-                (4096 counted); pods on node g3 hold 4 nvidia.com/gpu, most of it nlp/fat-0 (1 counted)";
+                (4096 counted); pods on node g3 have 4 nvidia.com/gpu allocated, most of it nlp/fat-0 (1 \
+                counted)";
     assert!(notes.contains(told), "{notes}");
     assert!(
         notes.contains("1 pending pod, each of which would fit on nodes with free GPUs")

@@ -101,7 +101,7 @@ fn a_dump_in_yaml_is_called_that() {
     folder.write("dump.json", "apiVersion: v1\nitems: []\nkind: List\n");
     let done = folder.call("audit --from dump.json");
     assert_eq!(done.code, Some(3), "{}", done.err);
-    assert!(done.err.contains("the text is YAML, and dumps are JSON"), "{}", done.err);
+    assert!(done.err.contains("the text is YAML, but dumps must be JSON"), "{}", done.err);
 }
 
 /// Ctrl-C while objects are read leaves no part of a file behind.

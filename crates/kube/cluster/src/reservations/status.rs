@@ -95,8 +95,8 @@ fn refused(earliest_ms: Option<u64>) -> String {
             let at = timestamp(at_ms);
             format!("no room at the reserved time: the earliest start with room is {at}")
         }
-        None => "no room at the reserved time, nor at any later known time: the end of pods \
-             without dovetail.dev/runtime is unknown"
+        None => "no room at the reserved time or at any later time that can be forecast: pods \
+                 without annotation dovetail.dev/runtime may run for any time"
             .to_owned(),
     }
 }

@@ -125,7 +125,7 @@ fn an_object_without_end_is_refused_before_it_fills_the_memory() {
     let input = std::io::BufReader::new(endless);
     let error = read_objects(input, "big.json", &mut found).unwrap_err();
     assert!(matches!(error, DumpError::TooLarge { number: 1, .. }), "{error}");
-    assert!(error.to_string().starts_with("big.json: object 1 has more than 64 MiB"), "{error}");
+    assert!(error.to_string().starts_with("big.json: object 1 is larger than 64 MiB"), "{error}");
 }
 
 /// Pods of about 9 kB; one in a hundred has no kind, one a field of the wrong shape.

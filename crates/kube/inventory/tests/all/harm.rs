@@ -176,7 +176,7 @@ fn a_priority_is_not_written_for_pods_that_wait_for_a_place() {
             "spec": {"replicas": 1, "template": {"spec": spec}}});
         let (findings, safe, _) = audited(&[node("g1", gpus), serve, train, set]);
         assert!(findings.contains(&"SCH-11 StatefulSet/serve".to_owned()), "{findings:?}");
-        safe.withheld.iter().any(|of| of.order.contains("has no node that takes it"))
+        safe.withheld.iter().any(|of| of.order.contains("has no node that accepts it"))
     };
     assert!(withheld(8));
     assert!(!withheld(16));
