@@ -433,7 +433,7 @@ fn what_cannot_be_audited_is_told() {
         "`dovetail audit` does not support -o csv; use table",
     );
     let explained = folder.call("audit --explain req-03");
-    assert!(explained.out.starts_with("REQ-03: pod asks for more GPUs"), "{}", explained.out);
+    assert!(explained.out.starts_with("REQ-03: pod requests more GPUs"), "{}", explained.out);
     let confirms = |id: &str, less: &str| {
         let explained = folder.call(&format!("audit --explain {id}")).out;
         assert!(explained.contains(&format!("ledger    {less}\n")), "{explained}");

@@ -198,7 +198,7 @@ fn one_container_with_one_gpu_changes_and_others_are_refused() {
         spec(object, "containers", json!([{"name": "proxy"}]));
         spec(object, "initContainers", json!([one]));
     };
-    refused(&init, "init container c asks for GPUs");
+    refused(&init, "init container c requests GPUs");
     refused(&|object| spec(object, "resourceClaims", json!([{"name": "g"}])), "resource claims");
     refused(&|object| object["spec"]["paused"] = json!(true), "resume its rollout");
     let broken = json!({FORMER_REQUESTS: "{"});
