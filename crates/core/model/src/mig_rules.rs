@@ -71,7 +71,7 @@ impl MigTable {
             return Err(("compute_slices", rule));
         }
         if named != Some(*compute_slices) {
-            let rule = format!("{compute_slices}: expected those of its name, `{name}`");
+            let rule = format!("{compute_slices}: expected the number in its name, `{name}`");
             return Err(("compute_slices", rule));
         }
         if !(1..=self.memory_slices).contains(memory_slices) {

@@ -317,7 +317,7 @@ fn jobs_that_can_never_start_are_counted_and_named_and_in_no_mean() {
         "--protocol timed --nodes 1x4 --jobs jobs.csv --orders fifo-skip --policies first-fit";
     let run = folder.json("sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo-skip");
     let named = serde_json::json!([
-        { "job": "j1", "reason": "it asks for 8 GPUs and the cluster has 4" }
+        { "job": "j1", "reason": "it requests 8 GPUs, but the cluster has 4" }
     ]);
     assert_eq!((&run["impossible_jobs"], &run["first_impossible_jobs"]), (&1.into(), &named));
     assert_eq!((&run["unfinished_jobs"], &run["started_jobs"]), (&1.into(), &4.into()));

@@ -81,7 +81,7 @@ pub enum TraceError {
         known: String,
     },
     /// Machines were found where jobs are wanted, or the reverse.
-    #[error("{file}: expected {wanted}, and the file holds {holds} (format {found})")]
+    #[error("{file}: expected {wanted}, but the file contains {holds} (format {found})")]
     WrongKind {
         /// Path as given.
         file: String,
@@ -225,7 +225,7 @@ impl From<RowError> for SkippedRow {
 fn no_rows(skipped: usize, first: &str) -> String {
     match skipped {
         0 => "there is no row".to_owned(),
-        1 => format!("no usable row (1 bad row left out: {first})"),
+        1 => format!("no usable row (1 bad row skipped: {first})"),
         _ => format!("no usable row ({skipped} bad rows skipped, first: {first})"),
     }
 }

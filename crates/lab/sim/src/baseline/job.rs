@@ -38,7 +38,7 @@ impl BaselineJob {
             })?;
             if job.is_share() {
                 let text = job.gpu_milli.to_string();
-                let problem = "asks for a part of a GPU, which preemptive orders do not know";
+                let problem = "requests a part of a GPU, which preemptive orders do not support";
                 return Err(bad(row, "gpu_milli", &text, problem, "whole GPUs, or another order"));
             }
             Ok(Self {

@@ -13,7 +13,7 @@ fn refusal(jobs: &[BaselineJob], overheads: Option<&StartOverheads>) -> String {
 fn jobs_that_cannot_be_replayed_are_named() {
     assert!(refusal(&[], None).contains("no jobs"));
     let fine = job("fine", 0, 1, 16);
-    assert!(refusal(&[fine.clone(), job("j17", 0, 1, 17)], None).contains("job j17 asks for 17"));
+    assert!(refusal(&[fine.clone(), job("j17", 0, 1, 17)], None).contains("job j17 requests 17"));
     assert!(refusal(&[job("zero", 0, 1, 0)], None).contains("job zero requests 0 GPUs"));
     let endless = BaselineJob { service_us: u64::MAX, num_gpu: 1, ..job("endless", 1, 1, 1) };
     assert!(refusal(std::slice::from_ref(&endless), None).contains("job endless: it would end"));
