@@ -145,6 +145,6 @@ impl Sink for Writer<'_> {
     }
 
     fn skipped(&mut self, skipped: Skipped) {
-        self.app.note(&format!("left out {}", plain(&skipped.to_string())));
+        self.app.note(&format!("skipped {}", plain(&skipped.to_string())));
     }
 }

@@ -163,7 +163,7 @@ fn what_has_another_shape_than_it_should_is_left_out_aloud_or_stays_strange() {
     let done =
         folder.call(&format!("collect --from dump.json --from more.json {AT} --to kept.json"));
     let (told, kept) = (&done.err, folder.read("kept.json"));
-    assert!(told.contains("left out ") && told.contains("Pod prod/large"), "{told}");
+    assert!(told.contains("skipped ") && told.contains("Pod prod/large"), "{told}");
     assert!(done.code == Some(0) && !kept.contains("secret"), "{told}");
     let skipped = |file: &str| {
         let found = audit(&folder, file);

@@ -102,7 +102,7 @@ fn uncertainty(known: &RunPods, held: &[&Run]) -> String {
         told.push("deleted pods are missing: add --prometheus URL to include them".to_owned());
     }
     if known.left_out > 0 && !held.is_empty() {
-        let left_out = plural(known.left_out, "pod is left out", "pods are left out");
+        let left_out = plural(known.left_out, "pod is omitted", "pods are omitted");
         told.push(format!("{left_out}: whole GPUs and start are unknown"));
     }
     let more = held.len().saturating_sub(MOST_NAMED);

@@ -41,7 +41,7 @@ pub fn answer(asked: &Asked) -> Answer {
     let left_out = match waits.left_out {
         0 => String::new(),
         some => format!(
-            "; {} left out: creation or scheduling time unknown",
+            "; {} omitted: creation or scheduling time unknown",
             plural(some, "pod is", "pods are")
         ),
     };

@@ -89,7 +89,7 @@ impl Parameters {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
             if seen.contains(&name) {
-                return Err(format!("{name} is given twice; remove one"));
+                return Err(format!("{name} is set twice; remove one"));
             }
             match name.as_str() {
                 "window" => found.window = Some(value),

@@ -205,7 +205,7 @@ pub fn waiting(
 fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
     let Some(block) = engine.list().quota_block(job.id) else {
         let queue = shown_name(&job.queue);
-        return format!("queue {queue}, or a queue above it, was at its quota a moment ago");
+        return format!("queue {queue}, or one of its ancestors, was recently at its quota");
     };
     let queue = shown_name(&block.queue);
     let resource = amounts::resource(&block.axis, rules);

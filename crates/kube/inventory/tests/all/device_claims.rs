@@ -296,7 +296,7 @@ fn what_slices_and_claims_leave_open_is_told() {
     let found = gathered(&objects);
     let doubts = [
         "of pool n1 of driver gpu.nvidia.com, 1 of 2 resource slices were read: there may be more GPUs",
-        "claim other/kept has 1 devices allocated, and no pod uses it: they count as free",
+        "claim other/kept has allocated devices (1), and no pod uses it: they count as free",
         "claim research/lost has gpu-9 of pool n1 allocated, which driver gpu.nvidia.com does not offer",
     ];
     let mut told = found.device_doubts.clone();
@@ -492,10 +492,10 @@ fn what_is_given_away_for_pods_that_are_not_seen_is_not_free() {
         claim("lost", (DRIVER, 1), &["n1/gpu-1"], &["gone-0"]),
     ]);
     let told = [
-        "claim research/lost has 1 devices allocated, and pod gone-0, for which it is reserved, has finished or was not \
-         read: their use is unknown",
-        "claim research/soon has 1 devices allocated, and its pod w-0 has no node yet: they count as allocated, and \
-         their use is unknown",
+        "claim research/lost has allocated devices (1), and pod gone-0, for which it is reserved, has finished or was \
+         not read: their use is unknown",
+        "claim research/soon has allocated devices (1), and its pod w-0 has no node yet: they count as allocated, \
+         and their use is unknown",
     ];
     assert_eq!(found.device_doubts, told);
     assert_eq!((found.moment.nodes[0].gpus, found.moment.nodes[0].unavailable_milli), (4, 0));

@@ -108,7 +108,7 @@ fn sub_groups(
     if let Some(pod) = members.iter().find(named) {
         let name = pod.meta.labels.get(SUB_GROUP).unwrap_or("");
         let problem = format!(
-            "label {SUB_GROUP} of its pod {} is `{name}`, and it has no such subgroup with pods of its own",
+            "label {SUB_GROUP} of its pod {} is `{name}`, but it has no such subgroup with pods of its own",
             pod.meta.name
         );
         return Err(impossible(gang, problem));

@@ -44,7 +44,7 @@ pub enum BaselineError {
     },
     /// Start overheads are charged, but the job names no model to look up.
     #[error(
-        "job {job} has no model, so its start overhead is unknown; give its model or run without start overheads"
+        "job {job} has no model, so its start overhead is unknown; add its model or run without start overheads"
     )]
     NoModel {
         /// Name of the job.

@@ -34,7 +34,7 @@ impl BaselineJob {
         };
         let job = |(row, job): (usize, &dovetail_trace::TraceJob)| {
             let service_us = job.duration_us().ok_or_else(|| {
-                bad(row, "duration", "", "gives no run time", "a run time, which the order needs")
+                bad(row, "duration", "", "has no run time", "a run time, which the order needs")
             })?;
             if job.is_share() {
                 let text = job.gpu_milli.to_string();

@@ -323,10 +323,10 @@ fn a_job_without_run_time_is_named_with_its_place_or_left_out() {
     for (file, place, kept) in [
         (
             own,
-            "jobs.csv:3: column `duration_ms`: the cell gives no run time of job b",
+            "jobs.csv:3: column `duration_ms`: the cell has no run time of job b",
             vec!["a", "c"],
         ),
-        (swf, "jobs.csv:3: column `run_time`: `-1` gives no run time of job 2", vec!["1"]),
+        (swf, "jobs.csv:3: column `run_time`: `-1` has no run time of job 2", vec!["1"]),
     ] {
         let trace = jobs(file.as_bytes(), &ReadOptions::default()).expect("readable");
         let error = trace.clone().with_run_times(false, "a test").expect_err("jobs lack it");

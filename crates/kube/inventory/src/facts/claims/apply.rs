@@ -184,7 +184,7 @@ fn users<'c>(
             let why = why_unseen(waiting, claim.pods.first().map(|pod| &**pod));
             let count = given.len();
             told.push(format!(
-                "claim {}/{} has {count} devices allocated, and {why}",
+                "claim {}/{} has allocated devices ({count}), and {why}",
                 key.0, key.1
             ));
         }
