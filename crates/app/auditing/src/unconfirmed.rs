@@ -15,8 +15,8 @@ pub(crate) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
     let fallacy = "fixed findings have the amounts of the earlier audit and may have saved nothing";
     let Some((before, _)) = periods else {
         return format!(
-            "{fallacy}. A ledger (--store) shows how the waste changed, once there is a whole hour between the two \
-             audits"
+            "{fallacy}. A ledger (--store) shows how the waste changed if at least one whole hour lies between the \
+             two audits"
         );
     };
     let days = (now_ms - before.from_ms).div_ceil(DAY_MS);

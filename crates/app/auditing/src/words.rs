@@ -183,7 +183,7 @@ impl Document {
             let hours = rounded(freed.gpu_hours_per_month);
             sentences.push(match freed.gpu_hours_per_month >= LEAST_HOURS {
                 true => {
-                    format!("Fixes {money}, and leave {hours} GPU-hours a month for other work.")
+                    format!("Fixes {money}; they free {hours} GPU-hours a month for other work.")
                 }
                 false => format!("Fixes {money}."),
             });

@@ -119,7 +119,7 @@ pub enum BoundError {
         limit: usize,
     },
     /// The linear-programming solver gave up; no value is known.
-    #[error("the solver gave no optimum ({message}); try a smaller world")]
+    #[error("the solver found no optimum ({message}); use a smaller input")]
     Solver {
         /// What the solver said.
         message: String,

@@ -102,7 +102,7 @@ pub(crate) fn run(app: &App, flags: &BoundsFlags) -> Result<()> {
 
 fn of_arrivals(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let cluster = flags.nodes.cluster(app, flags.rows)?;
-    let path = flags.pods.as_deref().context("clap requires --pods")?;
+    let path = flags.pods.as_deref().context("--pods is required")?;
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let seed = app.settings.seed.value;
     let orders = trace.orders_from(app, &cluster, seed, &flags.orders)?;
@@ -134,7 +134,7 @@ fn of_arrivals(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
 
 fn of_times(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let cluster = flags.nodes.cluster(app, flags.rows)?;
-    let path = flags.jobs.as_deref().context("clap requires --jobs")?;
+    let path = flags.jobs.as_deref().context("--jobs is required")?;
     let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
     let impossible = Impossible::of(&trace.jobs, &cluster)?;
     impossible.tell(app, &trace.source);

@@ -48,9 +48,9 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let name = flags.policy.as_deref().unwrap_or("dovetail");
     let seed = app.settings.seed.value;
     let policy = flags.learning.policy(name, seed)?;
-    let nodes = flags.nodes.as_ref().context("clap requires --nodes")?;
+    let nodes = flags.nodes.as_ref().context("--nodes is required")?;
     let cluster = nodes.cluster(app, flags.rows)?;
-    let path = flags.pods.as_deref().context("clap requires --pods")?;
+    let path = flags.pods.as_deref().context("--pods is required")?;
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let orders = trace.orders_from(app, &cluster, seed, &flags.orders)?;
     trace.note_missing_models(app, &cluster);

@@ -143,7 +143,7 @@ fn world<'f>(app: &App, flags: &'f RunFlags) -> Result<(Cluster, Trace, &'f Path
         let trace = scenario.trace(app.settings.seed.value, cluster.total_gpus())?;
         return Ok((cluster, trace, path));
     }
-    let nodes = flags.nodes.as_ref().context("clap requires --nodes")?;
+    let nodes = flags.nodes.as_ref().context("--nodes is required")?;
     let cluster = nodes.cluster(app, flags.rows)?;
     let Some(path) = flags.jobs.as_deref() else {
         let text = "no jobs: pass --jobs FILE, or --scenario FILE instead of --nodes";
@@ -203,7 +203,7 @@ fn tell_pause(
 
 /// Refuses flags that the order does not know.
 fn refuse_unknown(flags: &RunFlags) -> Result<()> {
-    let order = flags.order.context("clap requires --order")?;
+    let order = flags.order.context("--order is required")?;
     let (flag, problem) = if order.is_preemptive() {
         let estimates = flags.estimates.map(|_| "--estimates");
         let policy = flags.policy.as_ref().map(|_| "--policy");
@@ -249,7 +249,7 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
 
 /// The flags as one plan, with the files that they name.
 fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
-    let order = flags.order.context("clap requires --order")?;
+    let order = flags.order.context("--order is required")?;
     let seed = app.settings.seed.value;
     let name = flags.policy.as_deref().unwrap_or(DEFAULT_POLICY);
     Ok(TimedPlan {

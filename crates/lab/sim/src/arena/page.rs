@@ -194,7 +194,7 @@ mod tests {
         ];
         let bound = Bound {
             group: "mixed".to_owned(),
-            what: "GPU-weighted wait, best-fit's".to_owned(),
+            what: "GPU-weighted wait vs. best-fit".to_owned(),
             unit: "times",
             target: 1.05,
             at_most: true,
