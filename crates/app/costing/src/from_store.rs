@@ -418,7 +418,7 @@ impl Ledger {
             None => self.run(Store::clusters)?,
         };
         if clusters.is_empty() {
-            let text = "the ledger is empty: --prometheus with --cluster fills it";
+            let text = "the ledger is empty: fill it with --prometheus and --cluster";
             account.notes.push(text.to_owned());
         }
         let period = Span { from_ms: account.span.from_ms, ..period };

@@ -443,7 +443,10 @@ fn what_cannot_be_audited_is_told() {
         "AUT-06",
         "confirms the fix by less GPU time on its nodes in state free draining or cordoned",
     );
-    confirms("VIS-01", "cannot confirm the fix: it ends no specific state of wasted GPU time");
+    confirms(
+        "VIS-01",
+        "cannot confirm the fix: it does not reduce a specific state of wasted GPU time",
+    );
     // With a cluster, its findings follow.
     let found = audit(&folder, "--explain aut-06").out;
     let exact = "3,600.0 GPU-hours a month × $6.88 per GPU-hour";

@@ -143,7 +143,9 @@ impl Look {
         }
         if !time.devices.is_empty() {
             let causes = match sources.free.is_empty() {
-                true => "the causes of free GPUs need a snapshot: use --from without --prometheus",
+                true => {
+                    "the causes of free GPUs require a snapshot: use --from without --prometheus"
+                }
                 false => {
                     "the causes of free GPUs are known only for the times at which objects were \
                      read"

@@ -239,7 +239,7 @@ pub fn beside(asked: &Asked, method: SplitMethod) -> Answer {
             .to_owned(),
         uncertainty: beside_but(order.len(), nodes, method),
         unknown_because: (!asked.knows_tenants).then(|| {
-            "neither objects nor kube-state-metrics show which pods run where: add --from".to_owned()
+            "neither objects nor kube-state-metrics show which pods run where: pass --from".to_owned()
         }),
         none_because: (order.is_empty() && asked.knows_tenants).then(|| match nodes {
             0 => "no node has GPUs".to_owned(),
