@@ -86,7 +86,7 @@ fn where_nobody_has_them_the_run_goes_on_and_says_who_was_asked() {
     for part in [
         "no Prometheus, Thanos, Mimir or VictoriaMetrics with GPU metrics was found",
         "monitoring/prometheus-operated (port 9090): it has kube-state-metrics series but no",
-        "monitoring/thanos (port 9090) through the API server returned status 503 (tried 1 times): the server is",
+        "monitoring/thanos (port 9090) through the API server returned status 503 (attempts: 1): the server is",
         "service shop/prometheus (port 80) through the API server returned",
         "name a server with --prometheus URL",
     ] {

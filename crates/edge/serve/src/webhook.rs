@@ -56,7 +56,7 @@ pub enum WebhookError {
         status: u16,
     },
     /// Nobody took it.
-    #[error("{host} did not accept the message after {tries} attempts: {problem}")]
+    #[error("{host} did not accept the message (attempts: {tries}): {problem}")]
     NotTaken {
         /// Who.
         host: String,

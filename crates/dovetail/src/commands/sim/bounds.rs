@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::style::Stream;
-use dovetail_console::table::{facts, percent, table, whole};
+use dovetail_console::table::{counted, facts, percent, table, whole};
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_settings::form::Output;
 use dovetail_trace::fgd::trace_name;
@@ -171,7 +171,8 @@ impl PrefixReport {
             rows.push(line("by both together", pods, at));
         }
         rows.push(line("limit", self.limit_pods, self.limit_percent));
-        let cluster = format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus));
+        let cluster =
+            format!("{}, {}", counted(self.nodes, "node"), counted(self.gpus as usize, "GPU"));
         format!(
             "{}\n\n{}\n{}",
             app.style(Stream::Result).strong(&title),
@@ -184,7 +185,8 @@ impl PrefixReport {
 impl TimeReport {
     fn text(&self, app: &App) -> String {
         let title = format!("lower bound for any schedule on {}", self.trace);
-        let cluster = format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus));
+        let cluster =
+            format!("{}, {}", counted(self.nodes, "node"), counted(self.gpus as usize, "GPU"));
         let rows = vec![
             ("cluster", cluster),
             ("jobs", whole(self.jobs as u64)),

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
 use dovetail_console::style::Stream;
-use dovetail_console::table::{facts, percent, whole};
+use dovetail_console::table::{counted, facts, percent, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
@@ -302,7 +302,10 @@ impl TimedDocument {
         let time =
             |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), duration_of_seconds);
         let mut rows = vec![
-            ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
+            (
+                "cluster",
+                format!("{}, {}", counted(self.nodes, "node"), counted(self.gpus as usize, "GPU")),
+            ),
             ("jobs", whole(figures.metrics.jobs)),
             ("submission to end", {
                 let metrics = &figures.metrics;

@@ -67,14 +67,14 @@ pub struct Notes {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QueryError {
     /// No answer came, however often.
-    #[error("{source} (tried {tries} times)")]
+    #[error("{source} (attempts: {tries})")]
     Transport {
         /// The last failure.
         source: TransportError,
         tries: u32,
     },
     /// The server answers with an error of HTTP.
-    #[error("{server} returned status {status} (tried {tries} times): {text}{}", hint(*status))]
+    #[error("{server} returned status {status} (attempts: {tries}): {text}{}", hint(*status))]
     Status {
         server: String,
         /// Status of HTTP.

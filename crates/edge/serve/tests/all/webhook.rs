@@ -84,5 +84,5 @@ async fn who_does_not_answer_is_not_waited_for() {
     let patience = Patience { within: Duration::from_millis(50), ..PATIENCE };
     let hook = Webhook::new(&url, patience).expect("an address");
     let told = hook.send(&json!({"text": "a"})).await.expect_err("nobody").to_string();
-    assert!(told.contains("in 3 tries: timed out after 0.05 s"), "{told}");
+    assert!(told.contains("(attempts: 3): timed out after 0.05 s"), "{told}");
 }

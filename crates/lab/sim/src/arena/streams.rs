@@ -49,8 +49,8 @@ const MOST_JOBS: usize = 1_000_000;
 /// Jobs of which no stream is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{jobs} jobs request so little GPU time that more than {MOST_JOBS} would make up the load; use \
-     jobs that request GPUs and run longer"
+    "the GPU time is too small (number of jobs: {jobs}): the load would need more than {MOST_JOBS} \
+     jobs; use jobs that request GPUs and run longer"
 )]
 pub struct Unfillable {
     /// Jobs to draw from.

@@ -55,7 +55,7 @@ impl StartOverheads {
             match rows.insert(model, Row { overhead_us, line: row.line }) {
                 None => Ok(()),
                 Some(first) => {
-                    let problem = format!("is a duplicate of line {} for {gpus} GPUs", first.line);
+                    let problem = format!("is a duplicate of line {} (GPUs: {gpus})", first.line);
                     Err(row.bad(MODEL, problem, "one row for each number of GPUs and model"))
                 }
             }

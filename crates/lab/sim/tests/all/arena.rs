@@ -199,11 +199,11 @@ fn hostile_folders() -> [Hostile; 11] {
     let wide = [runs(1_000_000, 1 << 40), runs(1_000_000, 1 << 40)];
     let (list, philly) = (|| Outside::Pods("default".to_owned()), Outside::Philly);
     let (uniform, plain) = ("philly/uniform/load-0.9", "openb/default/plain");
-    let little = "1 jobs request so little";
+    let little = "too small (number of jobs: 1)";
     [
         (OPENB, folder(&pods, &both[..1], 20), philly.clone(), None, "no job has several GPUs"),
         (OPENB, folder(&pods, &both[1..], 20), philly.clone(), None, "no job has at most one GPU"),
-        (OPENB, folder(&vast, &both, 20), list(), None, "0 jobs request so little"),
+        (OPENB, folder(&vast, &both, 20), list(), None, "too small (number of jobs: 0)"),
         (OPENB, folder(&pods[..1], &[runs(1, 0)], 20), list(), None, little),
         (OPENB, folder(&pods[..1], &[runs(1, 1)], 20), list(), None, little),
         (OPENB, folder(&[pod(0)], &both[..1], 20), list(), None, little),

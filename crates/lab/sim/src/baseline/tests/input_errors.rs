@@ -56,7 +56,7 @@ fn overhead_tables_are_read_and_their_errors_say_where() {
         (&format!("{header}1,bert\n"), "table.csv:2: `1,bert` has 2 fields"),
         (
             &format!("{header}1,bert,7\n1,bert,7\n"),
-            "table.csv:3: column `model`: `bert` is a duplicate of line 2 for 1 GPUs",
+            "table.csv:3: column `model`: `bert` is a duplicate of line 2 (GPUs: 1)",
         ),
     ] {
         let message = overheads(text).expect_err(text).to_string();
