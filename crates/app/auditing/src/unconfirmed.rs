@@ -46,7 +46,10 @@ mod tests {
         let told = since("2026-11-01T12:00:00Z", "2026-11-09T12:00:00Z");
         assert!(told.contains("--period 16d --store LEDGER"), "{told}");
         let told = since("2026-11-01T12:00:00Z", "2026-11-01T12:30:00Z");
-        assert!(told.contains("a whole hour between") && !told.contains("--period"), "{told}");
+        assert!(
+            told.contains("one whole hour lies between") && !told.contains("--period"),
+            "{told}"
+        );
         assert!(!since("nobody knows", "2026-11-09T12:00:00Z").contains("--period"));
     }
 }

@@ -161,7 +161,7 @@ mod tests {
             (section("15m", "24h", 0), "notices.most_per_hour = 0: expected"),
             (
                 NoticeSection { weekly_digest: Some(true), ..NoticeSection::default() },
-                "notices.weekly_digest = true: no address to send it to",
+                "notices.weekly_digest = true: requires an address to send it to",
             ),
         ] {
             let problem = section.check().unwrap_err();

@@ -86,7 +86,7 @@ fn without_outside_data_the_rest_runs_and_says_so() {
     let done = folder.call("sim arena --regimes plain");
     assert_eq!(done.code, Some(2), "{}", done.err);
     assert!(done.err.contains("set DOVETAIL_TRACES or --traces"), "{}", done.err);
-    assert!(done.err.contains("openb_node_list_gpu_node.csv is not there"), "{}", done.err);
+    assert!(done.err.contains("openb_node_list_gpu_node.csv does not exist"), "{}", done.err);
     assert!(folder.call("sim arena --list --traces=").code == Some(0), "an empty variable");
     folder.write("file", "");
     for (folder_named, told) in [("nowhere", "--traces nowhere"), ("file", "--traces file")] {
@@ -105,7 +105,7 @@ fn regimes_are_listed_once_each() {
     let mut once = names.clone();
     once.dedup();
     assert_eq!((names.len(), once.len()), (16 + 14, 30), "{names:?}");
-    assert_eq!(regimes[0]["lacks"], "openb/openb_node_list_gpu_node.csv is not there");
+    assert_eq!(regimes[0]["lacks"], "openb/openb_node_list_gpu_node.csv does not exist");
     assert_eq!(regimes[20]["lacks"], Value::Null);
     let text = folder.call("sim arena --list --regimes training,plain").out;
     assert!(text.lines().any(|line| line.starts_with("openb/default/plain ")), "{text}");

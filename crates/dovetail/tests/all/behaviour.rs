@@ -81,7 +81,7 @@ checkpoint_interval = '10m'
             "'4h', '10m'",
             "range.toml:8: stream.jobs.run_time: the first duration must be above 0",
         ),
-        ("nodes", "2x8", "0x8", "nodes.toml:2: world.nodes: no machine"),
+        ("nodes", "2x8", "0x8", "nodes.toml:2: world.nodes: no nodes"),
     ] {
         folder.write(&format!("{file}.toml"), &good.replace(from, to));
         let told =

@@ -229,7 +229,7 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
             "w.json",
             r#"{"gpus": [], "demand": {"9g.99gb": 1}}"#,
             "--world w.json",
-            "w.json: field `model`: no GPU has",
+            "w.json: field `model`: no GPU model has",
         ),
         ("w.json", "[{}]", "--world w.json", "w.json: a list: write each"),
         (

@@ -55,7 +55,7 @@ impl Exchange {
         let bad = |why: &str| format!("`{usd}` {why}: write USD for one {currency}, such as 1.08");
         let usd_pico = decimal_pico(usd).ok_or_else(|| bad("is not an exchange rate"))?;
         match usd_pico {
-            0 => return Err(bad("is 0 or too small")),
+            0 => return Err(bad("must be above 0")),
             usd_pico if usd_pico > MOST_USD_PER_UNIT * PICO => {
                 return Err(bad("is above 1000"));
             }
@@ -163,7 +163,7 @@ mod tests {
             ),
             ("EURO", "1", "`EURO` is not a currency code"),
             ("USD", "1", "amounts are already in USD"),
-            ("EUR", "0", "`0` is 0 or too small"),
+            ("EUR", "0", "`0` must be above 0"),
             ("EUR", "0.0000000000001", "`0.0000000000001` is not an exchange rate"),
             ("EUR", "1,08", "write USD for one EUR, such as 1.08"),
             ("EUR", "-1", "`-1` is not an exchange rate"),

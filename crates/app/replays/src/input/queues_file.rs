@@ -249,7 +249,11 @@ mod tests {
         assert_eq!((research.weight, research.half_life_ms), (2, Some(604_800_000)));
         assert_eq!(research.parent.as_deref(), Some("all"));
         for (from, to, told) in [
-            ("weight = 2", "weight = 0", "q.toml:5: queues.research.weight: 0: a weight is 1"),
+            (
+                "weight = 2",
+                "weight = 0",
+                "q.toml:5: queues.research.weight: 0: a weight must be at least 1",
+            ),
             ("quota = 4", "quota = -4", "q.toml:3: queues.research.quota: `-4`: expected GPUs"),
             (
                 "quota = 4",
@@ -267,7 +271,11 @@ mod tests {
                 "H100 = 'x'",
                 "q.toml:8: queues.research.limitByModel.H100: the text \"x\"",
             ),
-            ("\"all\"", "\"none\"", "q.toml:6: queues.research.parent: there is no queue `none`"),
+            (
+                "\"all\"",
+                "\"none\"",
+                "q.toml:6: queues.research.parent: queue `none` is not defined",
+            ),
             ("\"all\"", "\"research\"", "q.toml:6: queues.research.parent: the queue would be"),
             ("\"7d\"", "\"7 days\"", "q.toml:7: queues.research.halfLife: `7 days` is not a"),
             ("halfLife", "half_life", "q.toml:7: queues.research.half_life: unknown field"),

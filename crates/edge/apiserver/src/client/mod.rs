@@ -202,7 +202,7 @@ mod tests {
         let config = with_command("sleep", &["3"]);
         let silent = within(Duration::ZERO, &config, "sleep".to_owned(), Clients::of);
         let told = silent.err().expect("an error").to_string();
-        assert!(told.contains("command `sleep` has given no credentials within 0 s"), "{told}");
+        assert!(told.contains("command `sleep` printed no credentials within 0 s"), "{told}");
     }
 
     /// Control characters of the hint do not reach the terminal.

@@ -72,7 +72,7 @@ async fn a_message_is_tried_until_it_is_taken_or_refused() {
 
     let (done, sent) = deliver(vec![500, 429, 502, 200]).await;
     let told = done.expect_err("given up").to_string();
-    assert!(told.contains("in 3 tries: it returned 502") && !told.contains("secret"), "{told}");
+    assert!(told.contains("(attempts: 3): it returned 502") && !told.contains("secret"), "{told}");
     assert_eq!(sent.len(), 3);
 }
 

@@ -213,7 +213,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
                 }),
                 ("milli-GPU", &|r| r.devices[0].intervals[0].gpu_milli = 1001),
                 ("holder 77", &|r| r.devices[0].intervals[0].holder = Some(77)),
-                ("its node is not in it", &|r| r.devices[0].node = 9),
+                ("its node is missing", &|r| r.devices[0].node = 9),
             ];
             for (expected, spoil) in cases {
                 let mut reading = good.clone();
@@ -222,7 +222,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
                 assert!(told.contains(expected), "{told}");
             }
             let told = store.keep(&good, now_ms - 1500).await.unwrap_err().to_string();
-            assert!(told.contains("ends 2 s after now"), "{told}");
+            assert!(told.contains("ends 2 s in the future"), "{told}");
             assert_eq!(store.clusters().await.unwrap(), Vec::<String>::new());
             // Names of any kind are names.
             let odd = World::new("'; DROP TABLE hourly; --", mixed(1, 2, 3));

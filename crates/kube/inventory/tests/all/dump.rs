@@ -113,7 +113,7 @@ fn what_is_no_json_is_told_with_its_place_and_the_rest_by_name() {
     assert_eq!(found.taken, PODS[..1]);
     let told: Vec<String> = found.skipped.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 7, "{told:?}");
-    assert!(told[0].starts_with("dump.json: object 1: field `.`: it is no object"), "{told:?}");
+    assert!(told[0].starts_with("dump.json: object 1: field `.`: it is not an object"), "{told:?}");
     assert_eq!(told[4], "dump.json: object 5: field `kind`: it is missing");
 }
 

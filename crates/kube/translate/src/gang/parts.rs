@@ -259,7 +259,7 @@ mod tests {
             (
                 only(json!({"name": "a", "minMember": 1, "topologyConstraint":
                     {"requiredTopologyLevel": "example.com/row"}})),
-                "subgroup a: its topology key example.com/row is the label of no topology level",
+                "subgroup a: its topology key example.com/row does not belong to a topology level",
             ),
         ];
         for (spec, problem) in fields {

@@ -238,8 +238,8 @@ fn hostile_traces_are_refused_by_name() {
         (OPENB, "openb/openb_node_list_gpu_node.csv has 1 of the 20 nodes that it needs"),
         ("openb/default/5-nodes", "has 1 of the 5 nodes that it needs"),
         ("openb/default/only-p100", "openb_node_list_gpu_node.csv has GPUs of P100"),
-        ("openb/cpu050/plain", "openb/openb_pod_list_cpu050.csv is not there"),
-        ("itp/uniform/load-0.9", "jobs/itp_cluster04.csv is not there"),
+        ("openb/cpu050/plain", "openb/openb_pod_list_cpu050.csv does not exist"),
+        ("itp/uniform/load-0.9", "jobs/itp_cluster04.csv does not exist"),
         ("openb/default/plain", ""),
     ] {
         assert!(lacks(name, &one_node).contains(lacked), "{name}: {}", lacks(name, &one_node));
