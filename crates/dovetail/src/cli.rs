@@ -45,7 +45,7 @@ enum Command {
     Queue(Box<live::QueueFlags>),
     /// Record GPU use and cost continuously, for dashboards and alerts.
     Serve(Box<crate::commands::serve::ServeFlags>),
-    /// Save to a file the cluster data that `audit` and `cost` need.
+    /// Save the cluster data for `audit` and `cost` to a file.
     Collect(Box<collect::CollectFlags>),
     /// Simulate traces, compare policies, and compute performance bounds.
     #[command(subcommand, disable_help_subcommand = true)]

@@ -14,10 +14,8 @@ const WIDTH: usize = 100;
 const GENERATED: [&str; 2] = ["docs/reference/cli.md", "docs/reference/metrics.md"];
 
 /// What is not wrapped yet. The list may only shrink.
-const NOT_YET: &[&str] = &[
-    "crates/lab/sim/src/arena/machines.rs",
-    "crates/lab/sim/src/timeline/series.rs",
-];
+const NOT_YET: &[&str] =
+    &["crates/lab/sim/src/arena/machines.rs", "crates/lab/sim/src/timeline/series.rs"];
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     let is_held = |path: &str| {

@@ -107,7 +107,7 @@ impl LedgerOut {
             (waste(&self.before), waste(&self.after), &self.confirmed)
         else {
             let why = self.why_unknown.as_deref().unwrap_or("it has no data of that time");
-            return format!("The ledger ({source}) confirms nothing: {why}.");
+            return format!("The ledger ({source}) cannot confirm any fix: {why}.");
         };
         let method = self.method.as_deref().unwrap_or("unknown");
         let free = match self.free_of_unknown_cause_rose_gpu_hours_per_month {

@@ -559,8 +559,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     let mut unseen = Vec::new();
     unseen.extend(nodes_not_read_in_words(&gathered.unknown_gpus).map(|what| UnseenOut {
         what,
-        hides:
-            "GPUs that are in no figure here, their price, and what is free beside them".to_owned(),
+        hides: "the number and price of these GPUs, and free capacity on these nodes".to_owned(),
         command: "kubectl get nodes -o json".to_owned(),
     }));
     if measured < held.len() {
@@ -600,8 +599,8 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
         command: "kubectl get resourceslices,resourceclaims -A -o json".to_owned(),
     }));
     unseen.extend(unjudged_by_reason(&gathered.unjudged).map(|pods| UnseenOut {
-        what: format!("where {} could go ({}): {}", pods.counted, pods.reason, pods.named),
-        hides: "why GPUs are free that they may want".to_owned(),
+        what: format!("which nodes fit {} ({}): {}", pods.counted, pods.reason, pods.named),
+        hides: "why GPUs that they could use are free".to_owned(),
         command: pods.command.to_owned(),
     }));
     unseen

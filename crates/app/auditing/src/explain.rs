@@ -48,7 +48,7 @@ fn confirms(reach: Reach) -> String {
         Reach::Nodes(_) => "on its nodes",
         Reach::Cluster(_) => "in the whole cluster",
         Reach::Nothing => {
-            return "cannot confirm the fix: it ends no specific state of wasted GPU time"
+            return "cannot confirm the fix: it does not reduce a specific state of wasted GPU time"
                 .to_owned();
         }
     };

@@ -78,7 +78,9 @@ pub fn without_effect(policy: &SuppressionPolicy, report: &AuditReport) -> Vec<S
     let told = policy.suppressions.iter().filter_map(|entry| {
         let Suppression { check, object, by, .. } = entry;
         if policy.never.contains(check) {
-            let text = format!("{by}: `never` in the same file forbids ignoring {check}");
+            let text = format!(
+                "{by}: the same file lists under `never` {check}: remove one of the two entries"
+            );
             return Some(plain_sentence(&text));
         }
         if report.findings.iter().any(|priced| is_of(entry, &priced.finding)) {
@@ -87,7 +89,7 @@ pub fn without_effect(policy: &SuppressionPolicy, report: &AuditReport) -> Vec<S
         let of = object.as_ref().map(|of| format!(" of {}", object_words(&object_out(of))));
         let of = of.unwrap_or_default();
         Some(plain_sentence(&format!(
-            "{by}: there is no finding {check}{of}, so it ignores nothing"
+            "{by}: no finding {check}{of} exists, so this entry has no effect"
         )))
     });
     told.collect()

@@ -118,7 +118,7 @@ impl LedgerFlags {
                 "--store {store}: the ledger is empty; fill it with \
                  `dovetail serve --store {store}`"
             ),
-            (Some(name), _) => format!("{flag} {name}: not in the ledger; it has {all}"),
+            (Some(name), _) => format!("{flag} {name}: not in the ledger, which has {all}"),
             (None, _) => {
                 format!("--store {store}: the ledger has several clusters ({all}); pass --cluster")
             }
@@ -267,11 +267,15 @@ fn said(found: &Confirmed, words: &[String]) -> ConfirmedOut {
         Verdict::Confirmed => ("confirmed", "its objects waste less, and so does the cluster"),
         Verdict::Unchanged => ("not_confirmed", "its objects waste as much as before"),
         Verdict::Moved => {
-            ("not_confirmed", "its objects waste less, others as much more: the waste only moved")
+            ("not_confirmed", "its objects waste less, but others waste as much more")
         }
-        Verdict::NoneBefore => ("not_confirmed", "the ledger has no waste of its objects before"),
-        Verdict::NotInLedger => ("unknown", "the ledger has no data of its objects before"),
-        Verdict::Blind => ("unknown", "GPU use was not measured, before or since"),
+        Verdict::NoneBefore => (
+            "not_confirmed",
+            "the ledger has no waste of its objects before \
+                                                  the fix",
+        ),
+        Verdict::NotInLedger => ("unknown", "the ledger has no data of its objects before the fix"),
+        Verdict::Blind => ("unknown", "GPU use was not measured before or after the fix"),
         Verdict::CountedWith(_) => ("counted_elsewhere", "its waste is counted with"),
         Verdict::OfRisk => ("nothing_to_confirm", "it reduced a risk, not wasted time"),
     };

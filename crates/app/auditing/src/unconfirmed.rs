@@ -15,8 +15,8 @@ pub(crate) fn why_unconfirmed(baseline: &Baseline, now_ms: u64) -> String {
     let fallacy = "fixed findings have the amounts of the earlier audit and may have saved nothing";
     let Some((before, _)) = periods else {
         return format!(
-            "{fallacy}. A ledger (--store) shows how the waste changed, once there is a whole hour between the two \
-             audits"
+            "{fallacy}. A ledger (--store) shows how the waste changed if at least one whole hour lies between the \
+             two audits"
         );
     };
     let days = (now_ms - before.from_ms).div_ceil(DAY_MS);
@@ -46,7 +46,10 @@ mod tests {
         let told = since("2026-11-01T12:00:00Z", "2026-11-09T12:00:00Z");
         assert!(told.contains("--period 16d --store LEDGER"), "{told}");
         let told = since("2026-11-01T12:00:00Z", "2026-11-01T12:30:00Z");
-        assert!(told.contains("a whole hour between") && !told.contains("--period"), "{told}");
+        assert!(
+            told.contains("one whole hour lies between") && !told.contains("--period"),
+            "{told}"
+        );
         assert!(!since("nobody knows", "2026-11-09T12:00:00Z").contains("--period"));
     }
 }

@@ -97,8 +97,8 @@ impl Document {
             return text.to_owned();
         }
         if self.lacks_other_pods() {
-            let text = "All pods of the input are in one namespace, so which GPUs are free is unknown: read those of \
-                        all namespaces (kubectl get pods -A).";
+            let text = "All pods of the input are in one namespace, so which GPUs are free is unknown: add the pods \
+                        of all namespaces (kubectl get pods -A).";
             return text.to_owned();
         }
         let head = &self.headline;
@@ -183,7 +183,7 @@ impl Document {
             let hours = rounded(freed.gpu_hours_per_month);
             sentences.push(match freed.gpu_hours_per_month >= LEAST_HOURS {
                 true => {
-                    format!("Fixes {money}, and leave {hours} GPU-hours a month for other work.")
+                    format!("Fixes {money}; they free {hours} GPU-hours a month for other work.")
                 }
                 false => format!("Fixes {money}."),
             });

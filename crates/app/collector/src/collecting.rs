@@ -145,8 +145,8 @@ enum Source {
 }
 
 /// Logged once where nothing measures GPUs.
-const OBJECTS_ALONE: &str = "no metrics: the ledger records which pods have GPUs and why others are free, from objects; \
-                             whether allocated GPUs are busy is recorded as unknown";
+const OBJECTS_ALONE: &str = "no metrics: the ledger records from objects which pods have GPUs and why other GPUs are \
+                             free; whether allocated GPUs are busy is recorded as unknown";
 
 /// How a round ended that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,16 +173,15 @@ impl CollectFlags {
     fn check(&self, app: &App, connection: Option<&ConnectionFlags>) -> Result<()> {
         let refused = match (&self.prometheus, connection) {
             (ServerChoice::None, None) if !self.asks_exporters() => Some(
-                "--prometheus none records allocation from the objects of a cluster: name the \
-                 cluster with --kubeconfig or \
-                 --in-cluster",
+                "--prometheus none records allocation from the objects of a cluster: select the \
+                 cluster with --kubeconfig or --in-cluster",
             ),
             (_, None) if !self.exporters_in.is_empty() => Some(
-                "--exporters-in reads exporters through the API server of a cluster: name the \
+                "--exporters-in reads exporters through the API server of a cluster: select the \
                  cluster with --kubeconfig or --in-cluster",
             ),
             (ServerChoice::Auto, None) if !self.asks_exporters() => Some(
-                "--prometheus auto looks for a Prometheus server in a cluster: name the cluster \
+                "--prometheus auto searches a cluster for a Prometheus server: select the cluster \
                  with --kubeconfig or --in-cluster, or pass the server's address",
             ),
             _ if !(1_000..=HOUR_MS).contains(&self.step.ms) => Some(
@@ -391,7 +390,8 @@ impl Collector {
         if !lists.refused.is_empty() {
             let kinds = lists.refused.join(", ");
             self.tell(&format!(
-                "the credentials may not list {kinds}, so reports lack the data of these kinds"
+                "the credentials may not list {kinds}, so reports lack this data: grant the \
+                 permissions in deploy/serve/rbac.yaml"
             ));
         }
         let labels = names::wanted(&self.given.teams);
@@ -615,8 +615,7 @@ impl Collector {
 /// Time without a series, for the log.
 fn gap_in_words(gap: Span) -> String {
     format!(
-        "no series of a GPU exporter {}, which leaves a gap in the ledger; dovetail requests it \
-         again",
+        "no GPU exporter data {}, which leaves a gap in the ledger; dovetail retries",
         span_in_words(gap)
     )
 }

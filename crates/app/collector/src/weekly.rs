@@ -85,7 +85,7 @@ impl WeeklyDigests {
                     note_told(ledger, cluster, &[subject(&week.team)])?;
                 }
                 Err(error) => {
-                    tracing::warn!("{}: the digest did not arrive: {error}", week.team);
+                    tracing::warn!("{}: the digest was not delivered: {error}", week.team);
                 }
             }
         }

@@ -26,7 +26,7 @@ pub fn refuse_shared(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<()> 
         if let Some((other, _)) = others.find(|(_, other)| is_same(other, place)) {
             let given = outputs.iter().find_map(|(name, path)| path.filter(|_| name == flag));
             let file = given.unwrap_or(place).display();
-            let text = format!("{other} and {flag} both name {file}: give each its own file");
+            let text = format!("{other} and {flag} both name {file}: use two different files");
             return Err(UsageError(text).into());
         }
     }

@@ -57,7 +57,10 @@ impl Account {
             && !self.pods.iter().any(|pod| pod.namespace == *name)
         {
             let name = plain(name);
-            self.notes.push(format!("namespace {name} has no pod on a node here: check its name"));
+            self.notes.push(format!(
+                "namespace {name} has no pods on the nodes of the input: check \
+                                     the name"
+            ));
         }
         self.only = Some(match only {
             Only::Named(name) => BTreeSet::from([name]),
@@ -141,7 +144,7 @@ impl Only {
                 };
                 let named = plain(&named.join(", "));
                 format!(
-                    "only pods of your namespaces, in which you may list pods: {named}{more}; {LEFT_OUT}"
+                    "only pods in namespaces where you may list pods: {named}{more}; {LEFT_OUT}"
                 )
             }
         }

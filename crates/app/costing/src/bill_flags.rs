@@ -72,8 +72,7 @@ impl BillFlags {
         if !self.mine || self.account.objects.server().is_some() {
             return Ok(());
         }
-        let text = "--mine asks a cluster which namespaces are yours; omit --from and --example, \
-             or omit --mine";
+        let text = "--mine requires a cluster; omit --from and --example, or omit --mine";
         Err(UsageError(text.to_owned()).into())
     }
 

@@ -192,7 +192,7 @@ impl Document {
                 "; whether any of it is waste is unknown: {blind} of the GPU time is unmeasured"
             ),
             false => format!(
-                ", of it {} for wasted GPU time; {} of the GPU time is waste, {blind} is unmeasured",
+                ", including {} for wasted GPU time; {} of the GPU time is waste, {blind} is unmeasured",
                 usd(head.waste_usd_micros),
                 percent(head.waste_share),
             ),
@@ -241,12 +241,12 @@ impl Document {
         let active = open(self.active_within_gpu_hours);
         let within = match (allocated, active) {
             (Some(allocated), Some(active)) => format!(
-                ": allocated time is exact to {} GPU-hours, active time to {}",
+                ": allocated time is accurate to {} GPU-hours, active time to {}",
                 tenths(allocated),
                 tenths(active)
             ),
             (None, Some(active)) => {
-                format!(": active time is exact to {} GPU-hours", tenths(active))
+                format!(": active time is accurate to {} GPU-hours", tenths(active))
             }
             (_, None) => String::new(),
         };

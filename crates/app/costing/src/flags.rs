@@ -191,8 +191,8 @@ impl AccountFlags {
         if let Some(first) = gathered.skipped.first() {
             let objects = counted(usize::try_from(gathered.skipped_count).unwrap_or(0), "object");
             told.push(plain(&format!(
-                "objects that could not be read are not included in any figure: {objects}, {first} \
-                 first"
+                "objects that could not be read are not included in any figure: {objects}, such as \
+                 {first}"
             )));
         }
         Ok(AtMoment { gathered, uses, sources, told })
@@ -300,7 +300,7 @@ impl AccountFlags {
 /// An engine that cannot take the objects.
 pub fn states(gathered: &Gathered) -> Result<NodeStates<'_>> {
     use anyhow::Context;
-    node_parts(&gathered.facts, &gathered.moment).context("cannot ask the engine why GPUs are free")
+    node_parts(&gathered.facts, &gathered.moment).context("cannot determine why GPUs are free")
 }
 
 /// The same, and what is to be told of it beside what was told before.

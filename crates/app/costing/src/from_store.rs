@@ -418,7 +418,7 @@ impl Ledger {
             None => self.run(Store::clusters)?,
         };
         if clusters.is_empty() {
-            let text = "the ledger is empty: --prometheus with --cluster fills it";
+            let text = "the ledger is empty: fill it with --prometheus and --cluster";
             account.notes.push(text.to_owned());
         }
         let period = Span { from_ms: account.span.from_ms, ..period };
@@ -450,10 +450,10 @@ fn gaps_in_words(cluster: &str, missing: &[Span], floor_ms: u64) -> Option<Strin
     let time_of = duration(ms);
     let parts = counted(missing.len(), "part");
     let again = match missing.iter().any(|span| span.from_ms < floor_ms) {
-        false => "dovetail requests it again".to_owned(),
+        false => "dovetail retries".to_owned(),
         true => format!(
             "parts before {} can no longer be added (a ledger reads older data only in its first \
-             run); dovetail requests the other parts again",
+             run); dovetail retries the other parts",
             time(floor_ms)
         ),
     };

@@ -70,7 +70,7 @@ pub fn sentences(days: &[DayOut]) -> Vec<String> {
         };
         let of = if names.len() > 1 { format!(" of {cluster}") } else { String::new() };
         let runs: Vec<String> = runs.iter().map(run).collect();
-        format!("Distance of samples{of}, by day (UTC): {}", runs.join("; "))
+        format!("Sample interval{of}, by day (UTC): {}", runs.join("; "))
     };
     names.iter().map(|cluster| sentence(cluster)).collect()
 }
@@ -99,8 +99,8 @@ mod tests {
         assert_eq!(
             sentences(&out),
             [
-                "Distance of samples, by day (UTC): 2024-10-04 to 2024-10-05 60 s; 2024-10-06 60 to 300 s, of 3 h \
-             unknown; 2024-10-07 unknown"
+                "Sample interval, by day (UTC): 2024-10-04 to 2024-10-05 60 s; 2024-10-06 60 to 300 s, of 3 h \
+                 unknown; 2024-10-07 unknown"
             ]
         );
         let two = [out[0].clone(), DayOut::of(&day("east", 20_000, 0, minute))];

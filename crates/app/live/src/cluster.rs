@@ -13,7 +13,7 @@ use dovetail_scheduler::{Looked, Options, look};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 
 /// The engine refuses what the objects say.
-const UNDECIDED: &str = "the engine cannot decide about this cluster: this is a bug, report it";
+const UNDECIDED: &str = "the engine failed for this cluster; this is a bug: report it";
 
 /// The cluster as it is, and when that was.
 pub struct Seen {

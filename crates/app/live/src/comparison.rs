@@ -112,12 +112,12 @@ fn text(app: &App, report: &ComparisonReport) -> String {
     let mut text = format!("{}\n\n", app.style(Stream::Result).strong(&title));
     text += &facts(vec![
         ("compared for", duration(report.span_ms)),
-        ("pods on the node that dovetail had decided", whole(report.pods_on_same_node)),
+        ("pods on the node that dovetail had chosen", whole(report.pods_on_same_node)),
         ("pods on another node", whole(report.pods_on_other_node)),
         ("pods placed before dovetail decided", whole(report.pods_placed_before)),
-        ("pods gone without a node, though one fitted", whole(report.pods_gone)),
-        ("pods still without a node, though one fits", whole(report.pods_open)),
-        ("longest wait with a node that fitted", duration(report.longest_ms)),
+        ("pods deleted while pending, though one fit", whole(report.pods_gone)),
+        ("pods still pending, though a node fits", whole(report.pods_open)),
+        ("longest wait while a node fit", duration(report.longest_ms)),
     ]);
     text.push('\n');
     if report.idle.is_empty() {
@@ -129,7 +129,7 @@ fn text(app: &App, report: &ComparisonReport) -> String {
     let gpu_time = |ms: u128| duration(u64::try_from(ms).unwrap_or(u64::MAX));
     let row = |one: &Idle| {
         vec![
-            one.gpu_model.clone().unwrap_or_else(|| "model not known".to_owned()),
+            one.gpu_model.clone().unwrap_or_else(|| "unknown model".to_owned()),
             gpu_time(one.gpu_ms),
             one.usd_micros_per_gpu_hour.map_or_else(|| "-".to_owned(), unit_usd),
             usd(one.usd_micros),
@@ -140,7 +140,7 @@ fn text(app: &App, report: &ComparisonReport) -> String {
     text.push('\n');
     if report.unpriced_gpu_ms > 0 {
         let unpriced = gpu_time(report.unpriced_gpu_ms);
-        text += &wrapped(&format!("{unpriced} have no price: give one with --gpu-price"), 0);
+        text += &wrapped(&format!("no price for {unpriced}: set one with --gpu-price"), 0);
     }
     if report.idle_usd_micros.is_some() {
         text += &wrapped(&format!("{} in total", usd(report.idle_usd_micros)), 0);

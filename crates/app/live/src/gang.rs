@@ -12,15 +12,14 @@ const SHOWN: usize = 16;
 pub(crate) fn text(gang: &GangLine) -> String {
     let min = match gang.min {
         // Why is said above.
-        None => ": how many of its pods start together is not known".to_owned(),
+        None => ": its minimum number of pods is unknown".to_owned(),
         Some(u32::MAX) => format!(", {} pods together", how_many(u32::MAX)),
-        Some(min) => format!(", at least {min} pods together"),
+        Some(min) => format!(", at least {min} pods start together"),
     };
     let mut text = format!("{}{min}\n", harmless(&gang.name));
     if let Some(fitting) = gang.fitting_pods {
         let waiting = gang.count("waits");
-        text +=
-            &wrapped(&format!("{fitting} of its {waiting} waiting pods would find room now"), 0);
+        text += &wrapped(&format!("{fitting} of its {waiting} pending pods would fit now"), 0);
     }
     let row = |member: &MemberLine| {
         let node = member.node.clone().unwrap_or_else(|| "-".to_owned());

@@ -97,7 +97,7 @@ fn text(
     }
     let gpu_milli: i64 = waiting.iter().map(|job| job.gpu_milli).sum();
     let jobs = whole(waiting.len() as u64);
-    let title = format!("{jobs} pending, for {}", gpus(gpu_milli));
+    let title = format!("{jobs} pending, requesting {}", gpus(gpu_milli));
     let row = |job: &InLine| {
         let gpus = gpu_count(job.gpu_milli);
         let waited = duration(job.waited_ms);

@@ -57,8 +57,8 @@ pub(crate) fn table(waiting: &[InLine]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let note = "expected starts, if no new job goes first; unknown if the run time of a blocking \
-         pod is unknown (annotation dovetail.dev/runtime)";
+    let note = "expected starts, if no new job is scheduled earlier; unknown if the run time of a \
+                blocking pod is unknown (annotation dovetail.dev/runtime)";
     let header = ["job", "in (50%)", "in (90%)", "starts"];
     format!("{}\n{}", narrow_table(&header, rows), wrapped(note, 0))
 }

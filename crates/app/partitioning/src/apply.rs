@@ -101,8 +101,8 @@ impl<'a> Apply<'a> {
         };
         if let Some(missing) = setup::missing(policy, by) {
             bail!(
-                "the GPU Operator does not read dovetail's layouts ({missing}): apply what `dovetail partition setup` \
-                 prints"
+                "the GPU Operator does not read dovetail's layouts ({missing}): apply the output of `dovetail \
+                 partition setup`"
             );
         }
         Ok(())
@@ -253,7 +253,7 @@ impl<'a> Apply<'a> {
             Some(name) if layouts.has(name) => name.clone_into(&mut from.config),
             Some(name) if by == Component::DevicePlugin => {
                 let (label, map) = (by.label(), by.config_map());
-                let why = format!("{label} is `{name}`, which ConfigMap {map} does not have");
+                let why = format!("{label} is `{name}`, which ConfigMap {map} does not contain");
                 return Ok(NodeRow::refused(change, &why));
             }
             _ => {}

@@ -126,7 +126,7 @@ impl Reader<'_> {
         let lost = if config.is_some_and(|config| config != NO_MIG) { 0 } else { gpus.missing };
         let cut = (gpus.count.gpus - whole - lost).max(0);
         if whole > gpus.count.gpus {
-            let why = "instances are offered under the name of whole GPUs (MIG strategy `single`)";
+            let why = "instances are advertised as whole GPUs (MIG strategy `single`)";
             return self.leave(name, why, gpus.count.gpus);
         }
         let table_place = self.tables.iter().position(|known| known.name == table.name);
@@ -137,7 +137,7 @@ impl Reader<'_> {
             let Some(place) = table.profile(&units.resource[NVIDIA_MIG.len()..]) else {
                 return self.leave(
                     name,
-                    "an instance has no profile of the model",
+                    "an instance has a profile that the model does not support",
                     gpus.count.gpus,
                 );
             };
@@ -154,7 +154,7 @@ impl Reader<'_> {
         let Some(layouts) = layouts else {
             return self.leave(
                 name,
-                "its instances do not fit on its GPUs by the model's table",
+                "according to the model's MIG table, its instances do not fit on its GPUs",
                 cut,
             );
         };

@@ -45,7 +45,7 @@ pub(crate) fn move_lines(moves: &[MoveRow]) -> String {
         let what = if row.is_evicted { "moved" } else { "moves" };
         let to = match &row.to {
             Some(node) => format!("to node {node}"),
-            None => "back to its node, once the new layout is there".to_owned(),
+            None => "back to its node once the new layout is ready".to_owned(),
         };
         wrapped(&plain(&format!("{what} {pod} ({owner}) {to}: {lost:.0} GPU-seconds lost")), 0)
     };

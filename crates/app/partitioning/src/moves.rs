@@ -89,7 +89,7 @@ pub(crate) fn candidates(
     found.sort_by_key(|(node, movers)| (lost(movers), node.clone()));
     let left = found.split_off(found.len().min(MOST_TRIED));
     for (node, _) in left {
-        stays.insert(node, "its pods may move; others with less to lose are tried first".into());
+        stays.insert(node, "its pods may move, but pods that lose less are tried first".into());
     }
     let placed = |(node, mut movers): (String, Vec<Mover>)| match place(
         &mut movers,

@@ -99,7 +99,7 @@ impl Objects {
     /// Names the first objects that could not be read.
     pub(crate) fn tell_skipped(&self, app: &App) {
         for skipped in self.skipped.iter().take(10) {
-            app.note(&format!("left out {}", plain(&skipped.to_string())));
+            app.note(&format!("skipped {}", plain(&skipped.to_string())));
         }
     }
 
@@ -167,7 +167,8 @@ impl Objects {
 pub(crate) fn check(complete: &[&str]) -> Result<()> {
     match ["Node", "Pod"].iter().find(|kind| !complete.contains(*kind)) {
         Some(kind) => bail!(
-            "the credentials may not list objects of kind {kind}: what is in use is not known"
+            "the credentials may not list objects of kind {kind}, so which GPUs are in use is \
+             unknown: grant the permissions in deploy/sharing/rbac.yaml"
         ),
         None => Ok(()),
     }

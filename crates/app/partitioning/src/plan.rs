@@ -289,11 +289,11 @@ pub fn text(document: &Document, fleet: &Fleet) -> String {
     }
     for (why, gpus) in &document.left_alone {
         text +=
-            &wrapped(&format!("{}: {why}", plural(*gpus, "GPU left alone", "GPUs left alone")), 0);
+            &wrapped(&format!("{}: {why}", plural(*gpus, "GPU unchanged", "GPUs unchanged")), 0);
     }
     for (why, pods) in &document.not_planned {
         text += &wrapped(
-            &format!("{}: {why}", plural(*pods, "pod not served", "pods not planned for")),
+            &format!("{}: {why}", plural(*pods, "pod not planned for", "pods not planned for")),
             0,
         );
     }

@@ -79,8 +79,8 @@ pub fn read_mig(path: &Path, tables: &[MigTable]) -> Result<PolicySpec> {
     let spec = read_any(path, tables)?.spec;
     if spec.mode != Mode::Mig {
         let problem = format!(
-            "{}: field `spec.mode`: `{}`: layouts are planned for mode `mig`; `dovetail partition apply --dry-run \
-             --policy FILE` shows what other modes change",
+            "{}: field `spec.mode`: `{}`: only mode `mig` has layouts to plan; to see what another mode changes, \
+             run `dovetail partition apply --dry-run --policy FILE`",
             path.display(),
             spec.mode.word()
         );

@@ -41,7 +41,7 @@ pub(crate) fn offered(seen: &SeenNode) -> Option<Offered> {
         return Some(Offered::Cut);
     }
     let [units] = units[..] else {
-        return other("its GPUs are offered under several names");
+        return other("its GPUs are advertised under several resource names");
     };
     let label = |key: &str| seen.node.meta.labels.get(key);
     let replicas = || {
@@ -53,16 +53,18 @@ pub(crate) fn offered(seen: &SeenNode) -> Option<Offered> {
         NVIDIA_GPU if !units.is_shared => None,
         NVIDIA_GPU => {
             return other(
-                "its GPUs are shared under the name of whole GPUs, which dovetail does not do",
+                "its GPUs are shared under the resource name of whole GPUs, which dovetail does \
+                 not support",
             );
         }
         resource if resource == shared_resource() => match replicas() {
             Some(replicas) => Some(replicas),
-            None => return other("no label says how its GPUs are shared"),
+            None => return other("no label shows how its GPUs are shared"),
         },
         resource => {
             return other(&format!(
-                "{resource} is not a resource of NVIDIA's device plugin: dovetail changes no other"
+                "{resource} is not a resource of NVIDIA's device plugin: dovetail changes only \
+                 those"
             ));
         }
     };
@@ -191,7 +193,7 @@ fn change(
                 .to_owned())
         }
         Offered::Cut => match layout {
-            None => Err("its GPUs are partitioned with MIG in a way that is not known".to_owned()),
+            None => Err("its GPUs have an unknown MIG layout".to_owned()),
             Some(layout) => {
                 let to = NodeLayout(vec![None; layout.0.len()]);
                 change(Component::MigManager, Side::of(layout.clone()), Side::of(to))
@@ -236,7 +238,7 @@ impl Room {
         let left = *free - change.from.layout.0.len() as i64;
         if left < self.kept && self.kept > 0 {
             return Some(format!(
-                "{} free GPUs of its model stay whole: keepWhole, and those that pending pods ask for",
+                "{} free GPUs of its model stay whole: keepWhole, plus the GPUs that pending pods request",
                 self.kept
             ));
         }
@@ -310,14 +312,14 @@ mod tests {
             node("shared", shared, &json!({"nvidia.com/gpu.shared": "8", "nvidia.com/gpu": "0"})),
         ];
         let objects = Objects { nodes: nodes.into_iter().collect(), ..Objects::default() };
-        let named = "named: its GPUs are shared under the name of whole GPUs, which dovetail does \
-                     not do";
+        let named = "named: its GPUs are shared under the resource name of whole GPUs, which \
+                     dovetail does not support";
         let sliced = json!({"mode": "time-slicing", "replicas": 4, "keepWhole": 2});
         assert_eq!(
             told(&objects, sliced),
             [
                 "a: 2 × whole → 2 × 4 replicas (time-slicing)",
-                "b: 2 free GPUs of its model stay whole: keepWhole, and those that pending pods ask for",
+                "b: 2 free GPUs of its model stay whole: keepWhole, plus the GPUs that pending pods request",
                 "cut: its GPUs are partitioned with MIG: first apply a SharingPolicy with mode whole",
                 named,
             ]

@@ -146,9 +146,9 @@ impl Document {
         }
         let name = self.name.as_deref().unwrap_or("cluster-policy");
         text += &format!(
-            "# After `kubectl apply -f` of the above, let the GPU Operator read it:\n\
-             # (its device plugins and mig-managers start again; pods keep their GPUs)\n\
-             # kubectl patch clusterpolicies.nvidia.com {name} --type merge -p '{}'\n",
+            "# After `kubectl apply -f` of the above, let the GPU Operator read it:\n# (this \
+             restarts its device plugins and mig-managers; pods keep their GPUs)\n# kubectl patch \
+             clusterpolicies.nvidia.com {name} --type merge -p '{}'\n",
             self.patch
         );
         text

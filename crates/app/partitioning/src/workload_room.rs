@@ -52,8 +52,8 @@ pub(crate) fn tool(owner: &Owner) -> Option<String> {
     known.or_else(|| {
         let name = owner.git_manager()?;
         Some(format!(
-            "field manager {name} writes this object from a repository and undoes a live change: put \
-             the fragment there"
+            "field manager {name} syncs this object from a repository and would revert a live \
+             change: add the fragment to the repository"
         ))
     })
 }

@@ -129,7 +129,7 @@ fn fleet(world: WorldJson, tables: &[MigTable]) -> Result<Fleet, String> {
             )
         })?,
         None => tables.iter().find(has_all).map(|table| (table.name.clone(), table)).ok_or_else(
-            || "field `model`: no GPU has all of these profiles: name the model".to_owned(),
+            || "field `model`: no GPU model has all of these profiles: set the model".to_owned(),
         )?,
     };
     let place = |name: &str, field: String| {

@@ -46,8 +46,8 @@ pub fn page(parts: Parts<'_>, program: &str, notes: &[String]) -> Result<String,
         let mut header = vec!["regime".to_owned()];
         header.extend(policies.iter().map(|policy| title(policy)));
         let caption =
-            "Mean over seeds and node orders, and the regret in percent of the reference \
-                       (of allocation: in points)"
+            "Mean over seeds and node orders, and the regret in percent of the reference (for \
+             allocation: in percentage points)"
                 .to_owned();
         sections.push(Section {
             id: family.to_owned(),
@@ -119,7 +119,7 @@ fn required(bounds: &[Bound]) -> Section {
     };
     Section {
         id: "required".to_owned(),
-        title: "What the default must reach".to_owned(),
+        title: "Targets of the default policy".to_owned(),
         intro: "Means over the regimes of a group; waits below 6 minutes count as 6 minutes."
             .to_owned(),
         blocks: vec![Block::Table { table }],
@@ -194,7 +194,7 @@ mod tests {
         ];
         let bound = Bound {
             group: "mixed".to_owned(),
-            what: "GPU-weighted wait, best-fit's".to_owned(),
+            what: "GPU-weighted wait vs. best-fit".to_owned(),
             unit: "times",
             target: 1.05,
             at_most: true,

@@ -123,7 +123,7 @@ pub fn shown<'m>(known: impl IntoIterator<Item = &'m Metric>, most: usize) -> Ve
 pub fn money_note(shown: &[&Metric]) -> &'static str {
     match shown.iter().any(|metric| metric.key == PRICED_SHARE.key) {
         true => {
-            "priced %: how much of the wasted GPU time has a price; the USD are of that part alone\n"
+            "priced %: share of the wasted GPU time that has a price; USD amounts cover only that share\n"
         }
         false => "",
     }

@@ -117,7 +117,7 @@ pub fn times(
     let placed = |error: BoundError| match error {
         BoundError::Job { index, field, value, expected } => {
             let place = trace.place(rows[index]);
-            let problem = format!("{field} is {value}, for these limits expected {expected}");
+            let problem = format!("{field} is {value}, but these bounds require {expected}");
             Error::new(BadInput(format!("{place}: {problem}")))
         }
         error => Error::new(error).context(cluster.source.clone()),

@@ -92,9 +92,9 @@ pub fn write(
 ) -> Result<()> {
     let checkpoint = Checkpoint::of(simulation, world, config, BUILD);
     let body = Body { checkpoint, account: account.pause()? };
-    let body = serde_json::to_string(&body).context("cannot express the checkpoint as JSON")?;
+    let body = serde_json::to_string(&body).context("cannot write the checkpoint as JSON")?;
     let head = Head { sha256: hexadecimal(&Sha256::digest(&body)) };
-    let head = serde_json::to_string(&head).context("cannot express the checkpoint as JSON")?;
+    let head = serde_json::to_string(&head).context("cannot write the checkpoint as JSON")?;
     write_whole(path, |file| writeln!(file, "{head}\n{body}"))
 }
 
@@ -110,8 +110,8 @@ pub fn resume(
     kept.engine.policy.learnt.clone_from(&config.engine.policy.learnt);
     if kept != *config {
         let text = format!(
-            "--from-checkpoint {}: it was written with another order, policy, seed or other settings \
-             of the simulation (policy {}, seed {}): give the same flags",
+            "--from-checkpoint {}: it was written with another order, policy, seed or other \
+             simulation settings (policy {}, seed {}): pass the same flags",
             path.display(),
             kept.engine.policy.name,
             kept.engine.policy.seed
@@ -124,7 +124,7 @@ pub fn resume(
 
 fn read(path: &Path) -> Result<Body> {
     let bad = |line: u64, problem: &dyn Display| {
-        let (file, what) = (path.display().to_string(), "this is not what --checkpoint writes");
+        let (file, what) = (path.display().to_string(), "not a file that --checkpoint writes");
         BadInput(bad_json(&file, line, what, &problem.to_string()))
     };
     let mut bytes = Vec::new();
@@ -140,7 +140,7 @@ fn read(path: &Path) -> Result<Body> {
     let head: Head = serde_json::from_slice(head).map_err(|error| bad(1, &error))?;
     let body = body.strip_suffix(b"\n").unwrap_or(body);
     if hexadecimal(&Sha256::digest(body)) != head.sha256 {
-        return Err(bad(2, &"it was cut off or changed since").into());
+        return Err(bad(2, &"the file was truncated or modified").into());
     }
     Ok(serde_json::from_slice(body).map_err(|error| bad(2, &error))?)
 }

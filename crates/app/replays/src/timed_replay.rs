@@ -351,7 +351,9 @@ fn watch_queues(
 fn refuse_passed(files: Files<'_>, resumed_at_ms: Option<u64>) -> Result<()> {
     match files.pause.zip(resumed_at_ms) {
         Some((pause, stands_ms)) if pause.at_ms < stands_ms => {
-            let text = format!("--pause-at: the checkpoint stands at {stands_ms} ms already");
+            let text = format!(
+                "--pause-at: the checkpoint is already at {stands_ms} ms: use a later time"
+            );
             Err(UsageError(text).into())
         }
         _ => Ok(()),

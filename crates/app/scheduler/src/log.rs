@@ -37,8 +37,8 @@ fn log(told: &LogEntry) {
         LogEntry::Announced { what, written: Written::Refused { code, message }, is_new } => {
             let what = what.shown();
             match is_new {
-                true => warn!(code, message, "the server refuses the {what}"),
-                false => debug!(code, message, "the server refuses the {what}"),
+                true => warn!(code, message, "the API server rejected the {what}"),
+                false => debug!(code, message, "the API server rejected the {what}"),
             }
         }
         LogEntry::Announced { .. } => {}
@@ -75,14 +75,14 @@ fn log_step(step: &StepNews) {
     let StepNews { namespace, name, what, went } = step;
     match went {
         Went::Well => info!(%namespace, name, "done: {what}"),
-        Went::Again { problem } => info!(%namespace, name, %problem, "tried again: {what}"),
+        Went::Again { problem } => info!(%namespace, name, %problem, "retried: {what}"),
         Went::WithoutRight { right, code, message } => warn!(
             %namespace, name, code,
             "cannot {what}: the scheduler's account lacks the permission `{right}` (see \
              deploy/rbac.yaml): {message}"
         ),
         Went::Refused { code, message } => {
-            warn!(%namespace, name, code, "cannot {what}: the server refuses it: {message}");
+            warn!(%namespace, name, code, "cannot {what}: the API server rejected it: {message}");
         }
         Went::Unanswered { problem } => warn!(%namespace, name, %problem, "cannot {what}"),
     }
@@ -103,7 +103,7 @@ fn log_news(news: &News, is_known: bool) {
                 (&bind.pod, &bind.node, &bind.tag);
             match &report.outcome {
                 Outcome::NotBound(Cause::Refused { code, message }) if !is_known => {
-                    warn!(%namespace, %pod, %node, %decision, code, message, "the server refuses a bind");
+                    warn!(%namespace, %pod, %node, %decision, code, message, "the API server rejected a bind");
                 }
                 outcome => info!(%namespace, %pod, %node, %decision, ?outcome, "not bound"),
             }
@@ -149,7 +149,7 @@ fn log_news(news: &News, is_known: bool) {
             | world::Report::Contradiction { is_repeat: true, .. }),
         ) => debug!("{report}"),
         News::Object(report) => warn!("{report}"),
-        News::ChoosesBy { policy } => info!(policy, "another policy chooses nodes from now on"),
+        News::ChoosesBy { policy } => info!(policy, "the policy that chooses nodes changed"),
         News::Inconsistent(problem) => {
             error!(%problem, "the engine restarts from the objects; this is a bug: report it");
         }
@@ -165,7 +165,7 @@ fn log_receipt(news: &News) {
         News::Receipt { account, receipt } => {
             let Account { kind, namespace, name, .. } = &**account;
             let (kind, preemptions) = (kind.name(), receipt.preemptions);
-            debug!(kind, %namespace, %name, preemptions, "preempted so often");
+            debug!(kind, %namespace, %name, preemptions, "preemptions counted");
         }
         News::NoReceipt { pod } => info!(
             %pod,

@@ -271,8 +271,8 @@ impl Metrics {
                     `dovetail_reserved_unused_gpus`";
         let name = "dovetail_reserved_unused_gpu_seconds";
         self.add(name, &["of"], help, self.reserved_unused_gpu_s.clone());
-        let help = "GPU-seconds of jobs on GPUs that their `queue` got back from other queues by \
-                    preemption";
+        let help = "GPU-seconds that jobs ran on GPUs that their `queue` reclaimed from other \
+                    queues by preemption";
         let name = "dovetail_reclaimed_gpu_seconds";
         self.add(name, &["queue"], help, self.reclaimed_gpu_s.clone());
     }

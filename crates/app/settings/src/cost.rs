@@ -157,9 +157,7 @@ impl CostSection {
             }
         }
         if amounts[0].1.is_some() != amounts[1].1.is_some() {
-            return Err(
-                "cost: usd_per_vcpu_hour and usd_per_gib_hour go together: give both".into()
-            );
+            return Err("cost: set both usd_per_vcpu_hour and usd_per_gib_hour, or neither".into());
         }
         for (team, text) in self.budgets.iter().flatten() {
             budget(text).map_err(|problem| format!("cost.budgets.\"{team}\": {problem}"))?;

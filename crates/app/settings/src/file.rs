@@ -267,7 +267,7 @@ mod tests {
             ("method = \"best\"", "d.toml: cost.method = \"best\": `best` is not a split method"),
             (
                 "usd_per_vcpu_hour = \"0.04\"",
-                "d.toml: cost: usd_per_vcpu_hour and usd_per_gib_hour",
+                "d.toml: cost: set both usd_per_vcpu_hour and usd_per_gib_hour",
             ),
             ("usd_per_vcpu_hour = \"4 ct\"", "d.toml: cost.usd_per_vcpu_hour: `4 ct` is not"),
             ("[cost.teams]\nx = \"\"", "d.toml: cost.teams.\"x\" = \"\": name a team"),
@@ -303,7 +303,7 @@ mod tests {
         for (text, told) in [
             ("commited_nodes = []", "unknown field `commited_nodes`"),
             ("committed_nodes = [\"pool\"]", "prices.committed_nodes: `pool`: write KEY=VALUE"),
-            ("[prices.exchange]\nEUR = \"0\"", "prices.exchange.EUR: `0` makes everything free"),
+            ("[prices.exchange]\nEUR = \"0\"", "prices.exchange.EUR: `0` must be above 0"),
             (
                 "[prices.exchange]\nEURO = \"1\"",
                 "prices.exchange.EURO: `EURO` is not a currency code",

@@ -11,8 +11,8 @@ const SUBDOMAIN_LIMIT: usize = 253;
 
 /// Namespace and name of a Lease.
 pub fn split_lease(text: &str) -> Result<(&str, &str), &'static str> {
-    let expected = "a namespace and a name of small letters, digits, `-` and (in the name) `.`, such as \
-                    kube-system/dovetail";
+    let expected = "a namespace and a name of lowercase letters, digits, `-` and (in the name) `.`, \
+                    such as kube-system/dovetail";
     let (namespace, name) = text.split_once('/').ok_or(expected)?;
     let is_one =
         is_subdomain(namespace) && !namespace.contains('.') && namespace.len() <= LABEL_LIMIT;
@@ -23,7 +23,7 @@ pub fn split_lease(text: &str) -> Result<(&str, &str), &'static str> {
 pub fn scheduler_name(text: &str) -> Result<(), &'static str> {
     match is_subdomain(text) {
         true => Ok(()),
-        false => Err("a name of small letters, digits, `-` and `.`, such as dovetail"),
+        false => Err("a name of lowercase letters, digits, `-` and `.`, such as dovetail"),
     }
 }
 

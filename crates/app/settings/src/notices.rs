@@ -54,9 +54,11 @@ impl NoticeSection {
         duration("repeat", &self.repeat, 60 * MINUTE_MS, 365 * DAY_MS)?;
         if self.weekly_digest == Some(true) && self.webhooks.as_ref().is_none_or(BTreeMap::is_empty)
         {
-            return Err("notices.weekly_digest = true: no address to send it to: set some in \
-                        [notices.webhooks], as TEAM = \"https://HOST/PATH\""
-                .to_owned());
+            return Err(
+                "notices.weekly_digest = true: requires an address to send it to: add one to \
+                 [notices.webhooks], as TEAM = \"https://HOST/PATH\""
+                    .to_owned(),
+            );
         }
         match self.most_per_hour {
             Some(most) if !(1..=10_000).contains(&most) => Err(format!(
@@ -159,7 +161,7 @@ mod tests {
             (section("15m", "24h", 0), "notices.most_per_hour = 0: expected"),
             (
                 NoticeSection { weekly_digest: Some(true), ..NoticeSection::default() },
-                "notices.weekly_digest = true: no address to send it to",
+                "notices.weekly_digest = true: requires an address to send it to",
             ),
         ] {
             let problem = section.check().unwrap_err();

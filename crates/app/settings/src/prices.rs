@@ -144,6 +144,6 @@ fn place(number: usize) -> String {
 /// The labels that a text of the settings names, all of which must be there.
 pub(crate) fn label_pairs(text: &str) -> Result<LabelPairs, String> {
     LabelPairs::read(text).ok_or_else(|| {
-        format!("`{text}`: write KEY=VALUE, several joined by commas; * is any value")
+        format!("`{text}`: write KEY=VALUE pairs joined by commas; * matches any value")
     })
 }

@@ -10,14 +10,14 @@ use dovetail_console::table::counted;
 use dovetail_inventory::facts::{Clamped, Gathered, GpuCount, Unjudged, UnknownGpus};
 
 /// Why nobody knows why such GPUs are free.
-pub const CONTESTED: &str = "would fit where GPUs are free, and its own scheduler says that it fits nowhere (PodScheduled: Unschedulable): why \
-     those GPUs are free is unknown";
+pub const CONTESTED: &str = "would fit on nodes with free GPUs, but its own scheduler reports that no node fits \
+                             (PodScheduled: Unschedulable), so why those GPUs are free is unknown";
 
 /// Numbers of GPUs that were cut to what can be.
 pub fn clamped_in_words(clamped: &[Clamped]) -> Option<String> {
     let told = all(clamped.iter().map(ToString::to_string))?;
     let numbers = counted(clamped.len(), "number");
-    Some(format!("{numbers} of GPUs in the objects are impossible: {told}"))
+    Some(format!("{numbers} of GPUs in the objects out of range: {told}"))
 }
 
 /// Nodes of whose GPUs somebody says another number than the one that counts, by who says what.
@@ -25,8 +25,8 @@ pub fn gpu_counts_in_words(counts: &[(String, GpuCount)]) -> Option<String> {
     let mut nodes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (node, GpuCount { gpus, by, others }) in counts {
         let others: Vec<String> =
-            others.iter().map(|(other, said)| format!("{said} by {other}")).collect();
-        let text = format!("{gpus} count, by {by}, not {}", others.join(" or "));
+            others.iter().map(|(other, said)| format!("{said} according to {other}")).collect();
+        let text = format!("{gpus} according to {by}, not {}", others.join(" or "));
         nodes.entry(text).or_default().push(node);
     }
     let told = nodes.into_iter().map(|(text, nodes)| match nodes[..] {
@@ -34,7 +34,7 @@ pub fn gpu_counts_in_words(counts: &[(String, GpuCount)]) -> Option<String> {
         _ => format!("{} such as {}: {text}", counted(nodes.len(), "node"), nodes[0]),
     });
     let told = all(told)?;
-    Some(format!("labels, instance types and plugins disagree on numbers of GPUs: {told}"))
+    Some(format!("labels, instance types and plugins disagree on the number of GPUs: {told}"))
 }
 
 /// GPUs that pods hold on nodes that were not read.
@@ -48,7 +48,7 @@ pub fn nodes_not_read_in_words(unknown: &UnknownGpus) -> Option<String> {
 /// What slices and claims leave open of GPUs.
 pub fn device_doubts_in_words(doubts: &[String]) -> Option<String> {
     let told = all(doubts.iter().cloned())?;
-    Some(format!("devices by dynamic resource allocation: {told}"))
+    Some(format!("devices of dynamic resource allocation: {told}"))
 }
 
 /// Waiting pods that nobody can hold against nodes, all of one reason.
@@ -70,7 +70,7 @@ pub fn unjudged_by_reason(unjudged: &[Unjudged]) -> impl Iterator<Item = Unjudge
         reasons.entry((reason, command)).or_default().push(pod.clone());
     }
     reasons.into_iter().filter_map(|((reason, command), pods)| {
-        let counted = counted(pods.len(), "waiting pod");
+        let counted = counted(pods.len(), "pending pod");
         Some(UnjudgedPods {
             counted,
             reason: plain_sentence(reason),
@@ -97,7 +97,7 @@ pub fn doubts(gathered: &Gathered) -> Vec<Doubt> {
     let unjudged = unjudged_by_reason(&gathered.unjudged).map(|pods| {
         let UnjudgedPods { counted, reason, named, .. } = pods;
         let text =
-            format!("why GPUs are free that {counted} may want is unknown ({reason}): {named}");
+            format!("why GPUs that {counted} could use are free is unknown ({reason}): {named}");
         of_kind(&format!("unjudged: {reason}"), text)
     });
     let counts = gpu_counts_in_words(&gathered.gpu_counts).map(|text| of_kind("counts", text));
@@ -107,7 +107,7 @@ pub fn doubts(gathered: &Gathered) -> Vec<Doubt> {
 /// Pods that would fit, against the word of their own scheduler.
 pub fn contested_in_words(pods: &[String]) -> Option<String> {
     let named = all(pods.iter().cloned())?;
-    let waiting = counted(pods.len(), "waiting pod");
+    let waiting = counted(pods.len(), "pending pod");
     Some(format!("{waiting}, each of which {CONTESTED}: {named}"))
 }
 

@@ -48,16 +48,16 @@ pub async fn find(cluster: &ConnectionFlags) -> Result<Finding> {
     }
     let left = found.candidates.len().saturating_sub(MOST_ASKED);
     if left > 0 {
-        asked.push(format!("{} more: not asked", counted(left, "service")));
+        asked.push(format!("{} more: not tried", counted(left, "service")));
     }
     Ok(Finding { connection: None, told: nobody(&asked) })
 }
 
 fn believed(candidate: &Candidate, seen: Seen) -> String {
-    let objects = if seen.objects { "" } else { "; it has no series of kube-state-metrics" };
+    let objects = if seen.objects { "" } else { "; it has no kube-state-metrics series" };
     format!(
-        "GPU metrics come from {}, found by {}{objects}; --prometheus URL names another, --prometheus none uses \
-         objects alone",
+        "GPU metrics come from {}, found by {}{objects}; to use another server, pass --prometheus URL; to use \
+         only objects, pass --prometheus none",
         plain(&candidate.name()),
         plain(&candidate.reason)
     )
@@ -89,9 +89,9 @@ impl Seen {
 
     fn without_gpus(self) -> &'static str {
         if self.objects {
-            "it has series of kube-state-metrics but none of a GPU exporter"
+            "it has kube-state-metrics series but no GPU exporter series"
         } else {
-            "it has neither series of a GPU exporter nor of kube-state-metrics"
+            "it has neither GPU exporter nor kube-state-metrics series"
         }
     }
 }

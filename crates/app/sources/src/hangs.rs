@@ -33,9 +33,10 @@ pub fn mark(asker: &mut Asker, seen: &Observed, gathered: &mut Gathered, notes: 
     for (number, holdings) in holdings {
         match hang(&holdings, &readings, seen, grid) {
             Ok(hang) => workloads[number].hang = hang,
-            Err(error) => {
-                notes.push(format!("whether {} hung: {error}", workloads[number].owner.name))
-            }
+            Err(error) => notes.push(format!(
+                "cannot determine whether {} hung: {error}",
+                workloads[number].owner.name
+            )),
         }
     }
 }

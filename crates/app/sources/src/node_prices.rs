@@ -274,7 +274,8 @@ impl OwnPriceFlags {
         let mut notes: Vec<String> = assumed
             .map(|(_, written)| {
                 format!(
-                    "--gpu-price {}: no node has GPUs of this model, so it prices nothing; models here: {models}",
+                    "--gpu-price {}: no node has GPUs of this model, so the price has no effect; models in the \
+                     cluster: {models}",
                     plain(written)
                 )
             })
@@ -286,7 +287,7 @@ impl OwnPriceFlags {
                 None => "prices.rates of dovetail.toml".to_owned(),
             };
             notes.push(plain_sentence(&format!(
-                "{own}: no node has GPUs of {}; models here: {models}",
+                "{own}: no node has GPUs of {}; models in the cluster: {models}",
                 unused.join(", ")
             )));
         }
@@ -347,8 +348,8 @@ fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
     };
     let at = format!("{provider} {region}");
     plain_sentence(&format!(
-        "{} of model {model} on nodes of unknown {whose}: at the price of {}, which is an estimate; a row \
-         without {without} in --prices, or --gpu-price, sets theirs",
+        "{} of model {model} on nodes of unknown {whose}: priced as in {}, an estimate; set their price \
+         with a row without {without} in --prices, or with --gpu-price",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU"),
         at.trim()
     ))
@@ -356,8 +357,8 @@ fn guessed_in_words((place, gpus): (&GuessedPlace, &i64)) -> String {
 
 fn estimated_in_words(([model, source], gpus): (&[String; 2], &i64)) -> String {
     plain_sentence(&format!(
-        "{} of model {model} have no known price here, {source}; set it with --gpu-price, or with a row of this region \
-         in --prices",
+        "{} of model {model}: no price known for this region, so dovetail uses an {source}; set one with --gpu-price, \
+         or with a row for this region in --prices",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
     ))
 }
@@ -367,7 +368,7 @@ pub fn tells_missing_price(note: &str, model: &str) -> bool {
     note.contains(NO_PRICE) && note.contains(&of_model(model))
 }
 
-const NO_PRICE: &str = " have no price and are excluded from amounts";
+const NO_PRICE: &str = ": no price, so not included in any amount";
 
 fn of_model(model: &str) -> String {
     match model {
@@ -404,8 +405,8 @@ fn of_days_to_come(told: &[PriceLine]) -> Vec<String> {
 
 fn stand_in_in_words(([model, own, of], gpus): (&[String; 3], &i64)) -> String {
     plain_sentence(&format!(
-        "{} of model {model} in machines of the type {own}, which has no price of its own: at that of {of}, the least \
-         that a GPU of this model costs there; give theirs as a row with the instance_type {own} in --prices",
+        "{} of model {model} on instance type {own}, which has no known price: priced as {of}, the cheapest with this \
+         model there; set their price with a row for instance_type {own} in --prices",
         counted(usize::try_from(*gpus).unwrap_or(0), "GPU")
     ))
 }
@@ -443,9 +444,9 @@ fn without_committed_rate(told: &[PriceLine]) -> Vec<String> {
     }
     let note = |(model, gpus): (&str, i64)| {
         format!(
-            "{} of model {model} bought at a committed rate that is not known: at list price on demand, which is more; \
-             give the rate as a row `{model}` with purchase `committed` in --prices or in prices.rates of \
-             dovetail.toml, or --bill",
+            "{} of model {model} at an unknown committed rate: priced at the higher on-demand list price; set the rate \
+             with a row `{model}` with purchase `committed` in --prices or in prices.rates of dovetail.toml, or pass \
+             --bill",
             counted(usize::try_from(gpus).unwrap_or(0), "GPU")
         )
     };

@@ -74,8 +74,8 @@ impl Read {
         }
         bail!(
             "{}: your credentials may not list {} in all namespaces, so the GPUs and the pods that use them are \
-             unknown: use credentials with the ClusterRole of deploy/serve/rbac.yaml, or ask a ledger that others fill \
-             (`dovetail cost --mine --store LEDGER`)",
+             unknown: use credentials with the ClusterRole of deploy/serve/rbac.yaml, or read a ledger that a dovetail \
+             server fills (`dovetail cost --mine --store LEDGER`)",
             self.sources.join(", "),
             self.hidden.join(" and ")
         )
@@ -108,7 +108,7 @@ impl ObjectFlags {
         complete.iter().for_each(|kind| inventory.all_of(kind));
         let (skipped, count) = inventory.left_out();
         for skipped in skipped.iter().take(10) {
-            app.note(&format!("left out {}", plain(&skipped.to_string())));
+            app.note(&format!("skipped {}", plain(&skipped.to_string())));
         }
         if count > 10 {
             app.note(&format!("{count} objects ignored; -o json lists them"));

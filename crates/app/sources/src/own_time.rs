@@ -71,7 +71,7 @@ impl<'g> OwnTime<'g> {
             let left = if span.to_ms > self.until_ms { &mut later } else { &mut before };
             left.add(&(namespace, pod), 1);
         }
-        let what = "what was measured".to_owned();
+        let what = "measurements".to_owned();
         self.in_words(source, (&before, what.clone()), (&later, what))
     }
 
@@ -111,7 +111,7 @@ impl LeftOut {
         let slash = if namespace.is_empty() { "" } else { "/" };
         Some(match self.pods.len() {
             1 => format!("pod {namespace}{slash}{name}"),
-            several => format!("{}, {namespace}{slash}{name} first", counted(several, "pod")),
+            several => format!("{} such as {namespace}{slash}{name}", counted(several, "pod")),
         })
     }
 }
@@ -119,5 +119,5 @@ impl LeftOut {
 /// A moment for people, to the second.
 fn at_second(at_ms: u64) -> String {
     let at = i64::try_from(at_ms / 1_000).ok().and_then(|at_s| Timestamp::from_second(at_s).ok());
-    at.map_or_else(|| "an unknown moment".to_owned(), |at| at.to_string())
+    at.map_or_else(|| "an unknown time".to_owned(), |at| at.to_string())
 }

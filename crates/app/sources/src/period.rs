@@ -82,7 +82,7 @@ impl FromStr for PeriodFlag {
             Some((from, to)) if from.from_ms < to.to_ms => {
                 Ok(Self::Between(Span { from_ms: from.from_ms, to_ms: to.to_ms }))
             }
-            Some(_) => Err(format!("`{text}` ends before it begins")),
+            Some(_) => Err(format!("`{text}` ends before it starts")),
             None => match text.parse::<DurationFlag>() {
                 Ok(DurationFlag { ms }) => Ok(Self::Last { ms }),
                 // A number with something: a length was meant.
@@ -167,8 +167,8 @@ mod tests {
             ("last month", "is not a period"),
             ("2026-10-01..", "is not a period"),
             ("2026-10-14T00:00:00Z", "is not a period"),
-            ("2026-11..2026-10", "ends before it begins"),
-            ("2026-10-01T00:00:00Z..2026-10-01T00:00:00Z", "ends before it begins"),
+            ("2026-11..2026-10", "ends before it starts"),
+            ("2026-10-01T00:00:00Z..2026-10-01T00:00:00Z", "ends before it starts"),
             ("14", "not a duration"),
             ("40000d", "century"),
         ] {

@@ -82,8 +82,8 @@ impl<'p> Placements<'p> {
 /// What was not believed, by reason.
 pub fn misplaced_in_words(misplaced: &[Misplaced]) -> Vec<String> {
     let reasons = [
-        (Doubt::Elsewhere, "of nodes where the API server does not have them"),
-        (Doubt::AsksForNone, "that did not ask for any, by kube-state-metrics"),
+        (Doubt::Elsewhere, "that the API server does not have on these nodes"),
+        (Doubt::AsksForNone, "that request no GPUs according to kube-state-metrics"),
     ];
     let words = |(doubt, reason): (Doubt, &str)| {
         let of_reason = || misplaced.iter().filter(|one| one.doubt == doubt);
@@ -91,8 +91,8 @@ pub fn misplaced_in_words(misplaced: &[Misplaced]) -> Vec<String> {
         let gpus: BTreeSet<(&str, &str)> =
             of_reason().map(|one| (one.node.as_str(), one.device.as_str())).collect();
         Some(plain(&format!(
-            "series name pods on {} {reason} (such as {}/{} on {}): which pods used these GPUs is \
-             unknown",
+            "series attribute {} to pods {reason} (such as {}/{} on {}): which pods used these \
+             GPUs is unknown",
             counted(gpus.len(), "GPU"),
             first.holder.namespace,
             first.holder.pod,

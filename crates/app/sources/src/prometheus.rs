@@ -327,7 +327,7 @@ impl Asker {
     pub fn tell_warnings(&self, app: &App) {
         self.client.notes().warnings.iter().for_each(|text| {
             let server = self.client.server();
-            app.note(&format!("{server} warns, so data may be missing: {text}"));
+            app.note(&format!("{server} returned a warning, so data may be missing: {text}"));
         });
     }
 }

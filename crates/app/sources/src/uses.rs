@@ -164,7 +164,7 @@ fn known_step_ms(samples: &UsageSamples, source: &str) -> Result<u64> {
     })?;
     if step_ms > MOST_STEP_MS {
         let (file, apart) = (plain(source), duration_of_seconds((step_ms / 1_000) as f64));
-        let problem = "the time between is unknown: check `timestamp_s`, or give more samples";
+        let problem = "the time between is unknown: check `timestamp_s`, or add more samples";
         return Err(
             BadInput(format!("{file}: samples of a GPU are {apart} apart: {problem}")).into()
         );

@@ -38,7 +38,7 @@ pub fn read(app: &App, asker: &mut Asker, gathered: &mut Gathered) -> Result<Use
     let time = seen.time;
     let period = UsagePeriod { span: asker.period, step_ms: asker.step_ms };
     if time.devices.is_empty() {
-        app.note(&format!("{source} has no series of a GPU exporter in this period"));
+        app.note(&format!("{source} has no GPU exporter series in this period"));
     }
     let mut of_pods = of_pods(&time, period.span.to_ms);
     for one in misplaced {

@@ -117,8 +117,8 @@ pub fn run(app: &App, flags: &LedgerFlags, ledger: &str, to: &Path) -> Result<()
     let nodes = machines.cluster(&mut ledger, &cluster, span)?;
     if trace.jobs.is_empty() {
         bail!(
-            "cluster `{}` had no GPU in a pod's hands from {} to {}: name a period that `dovetail cost --store` \
-             has GPU-hours of",
+            "cluster `{}` had no allocated GPUs from {} to {}: choose a period for which `dovetail cost \
+             --store` shows GPU-hours",
             plain(&cluster),
             exact_time(span.from_ms),
             exact_time(span.to_ms)
@@ -306,15 +306,15 @@ impl LedgerExport {
             ("to", self.to.clone()),
             ("jobs", format!("{}, of {} pods", number(self.jobs), number(self.pods))),
             ("GPU-hours", hundredths(self.gpu_hours)),
-            ("start not seen", of(self.cut_at_begin + self.cut_at_both, self.jobs)),
-            ("end not seen", of(self.cut_at_end + self.cut_at_both, self.jobs)),
+            ("start unknown", of(self.cut_at_begin + self.cut_at_both, self.jobs)),
+            ("end unknown", of(self.cut_at_end + self.cut_at_both, self.jobs)),
             ("CPU unknown", of(self.jobs_without_cpu, self.jobs)),
             ("memory unknown", of(self.jobs_without_memory, self.jobs)),
             (
-                "never read",
+                "no data",
                 format!("{} of the period", duration_of_seconds(3_600.0 * self.hours_never_read)),
             ),
-            ("unknown of all", "submission (taken as the start), outcome, priority".to_owned()),
+            ("always unknown", "submission (taken as the start), outcome, priority".to_owned()),
             ("nodes", format!("{}, with {} GPUs", number(self.nodes), whole(self.gpus))),
             (
                 "CPU and memory unknown",

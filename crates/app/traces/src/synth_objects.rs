@@ -68,7 +68,9 @@ fn empty(folder: &Path) -> Result<()> {
         None => Ok(()),
         Some(file) => {
             let file = file.file_name().unwrap_or_default().to_string_lossy();
-            let text = format!("--dump {name}: `{file}` is in it: name a new or an empty folder");
+            let text = format!(
+                "--dump {name}: the folder contains `{file}`: name a new or an empty folder"
+            );
             Err(UsageError(plain(&text)).into())
         }
     }

@@ -48,7 +48,7 @@ pub fn suppress(findings: &mut [Finding], facts: &Facts, policy: &SuppressionPol
                 check: id.to_owned(),
                 object: Some(finding.object.clone()),
                 by: "annotation dovetail.dev/ignore".to_owned(),
-                why: "the owner of the object asks for it".to_owned(),
+                why: "set by the owner of the object".to_owned(),
             })
         };
         finding.suppressed = in_file.cloned().or_else(annotated);

@@ -33,7 +33,7 @@ pub(crate) fn judge_limits_later(world: &World, job: JobId, found: &mut Vec<Viol
                 + kept_below(world, &queue.name, &axis, job)
                 + asked;
             if asked > 0 && after > most {
-                let problem = format!("queue {} would hold {after} {axis} of {most}", queue.name);
+                let problem = format!("queue {} would use {after} {axis} of {most}", queue.name);
                 found.push(Violation::InVain { job, problem });
             }
         }

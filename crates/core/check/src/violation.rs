@@ -10,7 +10,7 @@ pub enum Violation {
     #[error("job {job} is not known")]
     UnknownJob { job: JobId },
     /// A pod of a job that already runs, or was told to wait after it started.
-    #[error("job {job} does not wait: its pods start in one plan")]
+    #[error("job {job} is not pending: its pods must start in one plan")]
     NotWaiting { job: JobId },
     /// The job has no such pod set.
     #[error("pod {pod}: its job has only {pod_sets} pod sets")]
@@ -20,11 +20,11 @@ pub enum Violation {
         pod_sets: usize,
     },
     /// A job that runs, or that must not stop others, stops some.
-    #[error("job {job} stops others, and runs already or must not")]
+    #[error("job {job} preempts others, but already runs or must not preempt")]
     MustNotPreempt { job: JobId },
     /// Room that is kept for others is taken by a job that must not.
     #[error(
-        "job {job} is given the room {name}, which is not kept for a lower priority, or must not take any"
+        "job {job} gets the room {name}, which is not reserved for a lower priority, or must not take any"
     )]
     RoomTaken {
         job: JobId,
@@ -33,14 +33,14 @@ pub enum Violation {
     },
     /// Room that is kept for others is given up for a job that starts without it as well, at the
     /// same places.
-    #[error("job {job} is given the room {name} and has no need of it")]
+    #[error("job {job} gets the room {name} but does not need it")]
     RoomNotNeeded {
         job: JobId,
         /// Under which name the room was held.
         name: String,
     },
     /// A pod is stopped that must not be.
-    #[error("pod {pod} is stopped for job {job}: {problem:?}")]
+    #[error("pod {pod} is preempted for job {job}: {problem:?}")]
     Victim {
         /// For whom.
         job: JobId,
@@ -57,7 +57,7 @@ pub enum Violation {
         problem: String,
     },
     /// A pod takes what is kept for a job of its priority or a higher one.
-    #[error("pod {pod} takes {axis} of node {node} that are kept for others")]
+    #[error("pod {pod} takes {axis} of node {node} that are reserved for others")]
     TakesWhatIsKept { pod: PodId, node: NodeName, axis: String },
     /// What is reserved for a job that is next will not be there, or is more than it may be.
     #[error("the reservation of job {job}: {problem}")]
@@ -71,7 +71,7 @@ pub enum Violation {
     Booking { name: String, problem: String },
     /// A job takes of its queue what is kept for one of its priority or a higher one.
     #[error(
-        "job {job} brings queue {queue} to {used} {axis}, of which {kept} more are kept for others: it may hold {most}"
+        "job {job} raises queue {queue} to {used} {axis}, with {kept} more reserved for others: it may use {most}"
     )]
     TakesKeptQuota {
         job: JobId,
@@ -86,7 +86,7 @@ pub enum Violation {
         most: i64,
     },
     /// The same pod twice.
-    #[error("pod {pod} is bound or held twice, last on node {node}")]
+    #[error("pod {pod} is bound or allocated twice, last on node {node}")]
     HeldTwice {
         pod: PodId,
         /// The second node.
@@ -143,7 +143,7 @@ pub enum Violation {
         free: i64,
     },
     /// Too little is free on the node.
-    #[error("pod {pod} asks node {node} for {asked} of {axis}, and {free} is free")]
+    #[error("pod {pod} on node {node} requests {asked} of {axis}, but {free} is free")]
     Amount {
         pod: PodId,
         node: NodeName,
@@ -155,7 +155,7 @@ pub enum Violation {
     },
     /// Too little is free on a device.
     #[error(
-        "pod {pod} asks device {index} of node {node} for {asked} of {axis}, and {free} is free"
+        "pod {pod} on device {index} of node {node} requests {asked} of {axis}, but {free} is free"
     )]
     DeviceAmount {
         pod: PodId,
@@ -178,7 +178,7 @@ pub enum Violation {
         problem: DeviceProblem,
     },
     /// Not as many devices as asked for.
-    #[error("pod {pod} gets {got} devices of node {node} and asks for {asked}")]
+    #[error("pod {pod} gets {got} devices of node {node} but requests {asked}")]
     DeviceCount {
         pod: PodId,
         node: NodeName,
@@ -226,7 +226,7 @@ pub enum Violation {
         domains: Vec<Vec<String>>,
     },
     /// A queue holds more than it may.
-    #[error("job {job} brings queue {queue} to {used} {axis}, and it may hold {most}")]
+    #[error("job {job} raises queue {queue} to {used} {axis}, but it may use {most}")]
     Quota {
         job: JobId,
         /// The queue at fault: the job's own or one above.
@@ -238,10 +238,10 @@ pub enum Violation {
         most: i64,
     },
     /// A node is gone and a job that ran there was not given up.
-    #[error("job {job} ran on a node that is gone and is not given up")]
+    #[error("job {job} ran on a node that is gone but is not reported as lost")]
     NotGivenUp { job: JobId },
     /// A job was given up without a reason.
-    #[error("job {job} is given up and lost no node")]
+    #[error("job {job} is reported as lost but lost no node")]
     GivenUpWrongly { job: JobId },
     /// Something is held that nobody can hold.
     #[error("{holder} has an allocation on node {node}: {problem}")]
@@ -252,7 +252,7 @@ pub enum Violation {
         problem: &'static str,
     },
     /// A job says it has other pods than it holds.
-    #[error("job {job} has {present} pods in set {pod_set} and holds {held}")]
+    #[error("job {job} has {present} pods in set {pod_set} but {held} allocated")]
     Present {
         job: JobId,
         /// Index of the pod set.
@@ -263,7 +263,7 @@ pub enum Violation {
         held: usize,
     },
     /// Two accounts of the same thing differ.
-    #[error("{what} differs: by the books {books}, found {found}")]
+    #[error("{what} differs: recorded {books}, found {found}")]
     Differs {
         what: String,
         /// By the judge's books.
@@ -288,16 +288,16 @@ pub enum DeviceProblem {
     #[error("its model or its memory is not one the pod may use")]
     Kind,
     /// The amount is not what the pod asks for.
-    #[error("the amount is not what the pod asks of such a device")]
+    #[error("the amount is not what the pod requests of such a device")]
     Amount,
     /// The device is in use in another way, or not empty where it must be.
     #[error("the device is in use in a mode that excludes this pod")]
     Mode,
     /// No start of the profile on this device.
-    #[error("the slice starts where its profile cannot")]
+    #[error("the slice starts at a position that its profile does not allow")]
     SliceStart,
     /// A slice lies over another.
-    #[error("the slice lies over another one")]
+    #[error("the slice overlaps another one")]
     SliceOverlap,
     /// Not all devices of the pod are in one island.
     #[error("it is in another island than the pod's first device")]

@@ -71,7 +71,7 @@ impl MigTable {
             return Err(("compute_slices", rule));
         }
         if named != Some(*compute_slices) {
-            let rule = format!("{compute_slices}: expected those of its name, `{name}`");
+            let rule = format!("{compute_slices}: expected the number in its name, `{name}`");
             return Err(("compute_slices", rule));
         }
         if !(1..=self.memory_slices).contains(memory_slices) {
@@ -107,7 +107,10 @@ mod tests {
             (|table| table.profiles[0].name = "small".into(), "name: `small`: expected a name"),
             (|table| table.profiles[1].name = "1g.5gb".into(), "name: `1g.5gb` is listed twice"),
             (|table| table.profiles[0].compute_slices = 8, "compute_slices: 8: expected 1 to 7"),
-            (|table| table.profiles[0].compute_slices = 2, "compute_slices: 2: expected those of"),
+            (
+                |table| table.profiles[0].compute_slices = 2,
+                "compute_slices: 2: expected the number in",
+            ),
             (|table| table.profiles[0].memory_slices = 9, "memory_slices: 9: expected 1 to 8"),
             (|table| table.profiles[2].starts = vec![0, 7], "starts: [0, 7]: expected ascending"),
             (|table| table.profiles[2].starts = vec![2, 0], "starts: [2, 0]: expected ascending"),

@@ -83,7 +83,7 @@ impl PolicySpec {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnknownPolicy {
     /// No policy has the name.
-    #[error("there is no policy `{name}`: use one of {known}")]
+    #[error("unknown policy `{name}`: use one of {known}")]
     Name {
         /// The name asked for.
         name: String,

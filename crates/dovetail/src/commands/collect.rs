@@ -44,7 +44,7 @@ pub(crate) fn run(app: &App, flags: &CollectFlags) -> Result<()> {
             .with_context(|| format!("{}: cannot read the file", report.display()))?;
         return app.print(&names.translate(&text));
     }
-    let to = flags.to.as_deref().context("the command line asks for it")?;
+    let to = flags.to.as_deref().context("--to is required")?;
     let names_file = flags.names.as_deref().filter(|_| flags.anonymize);
     refuse_shared(&[], &[("--to", Some(to)), ("--names", names_file)])?;
     let names = names_file.map(names).transpose()?;
@@ -156,6 +156,6 @@ impl Sink for Writer<'_> {
     }
 
     fn skipped(&mut self, skipped: Skipped) {
-        self.app.note(&format!("left out {}", plain(&skipped.to_string())));
+        self.app.note(&format!("skipped {}", plain(&skipped.to_string())));
     }
 }

@@ -19,5 +19,5 @@ pub(crate) struct CompletionFlags {
 pub(crate) fn run(app: &App, flags: &CompletionFlags) -> Result<()> {
     let mut script = Vec::new();
     generate(flags.shell, &mut Cli::built(), "dovetail", &mut script);
-    app.print(&String::from_utf8(script).context("the completion script is no text")?)
+    app.print(&String::from_utf8(script).context("the completion script is not UTF-8")?)
 }

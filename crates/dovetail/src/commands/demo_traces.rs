@@ -54,7 +54,8 @@ pub(crate) fn fill(
         to_stderr(&format!("Philly: {} jobs on {} GPUs", jobs.len(), cluster.total_gpus()));
         let prices = flags.prices_of(app, &cluster)?;
         if !flags.assumes_prices() {
-            let hint = "The Philly trace names no GPU models, so its dollars are unknown: --gpu-price '*=USD_PER_HOUR' assumes a price.";
+            let hint = "The Philly trace names no GPU models, so its cost is unknown. To assume a price, pass \
+                        --gpu-price '*=USD_PER_HOUR'.";
             to_stderr(hint);
             data.notes.push(hint.to_owned());
         }
@@ -62,7 +63,7 @@ pub(crate) fn fill(
     }
     found.then_some(()).with_context(|| {
         format!(
-            "{}: neither openb/ nor jobs/philly_pass_82k.csv is there: name the folder of traces, or unset \
+            "{}: contains neither openb/ nor jobs/philly_pass_82k.csv: pass the folder of traces, or unset \
              DOVETAIL_TRACES for the synthetic cluster",
             folder.display()
         )

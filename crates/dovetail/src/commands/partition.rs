@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Show(ShowFlags),
     /// Apply SharingPolicies, one node at a time; pods move only where a policy allows it
     Apply(Box<ApplyFlags>),
-    /// Return nodes to the layout, or workloads to the request, before their last change
+    /// Undo the last layout change of nodes, or the last request change of workloads
     Rollback(Box<RollbackFlags>),
     /// Compute the minimum number of GPUs of a model that can provide the given MIG instances
     Size(Box<SizeFlags>),
@@ -116,7 +116,7 @@ pub(crate) struct RollbackFlags {
     /// Node to roll back; repeatable
     #[arg(long, value_name = "NAME", required_unless_present = "workload", num_args = 1..)]
     node: Vec<String>,
-    /// Workload to roll back to its former resource request, such as prod/Deployment/chat;
+    /// Workload to roll back to its previous resource request, such as prod/Deployment/chat;
     /// repeatable
     #[arg(long, value_name = "NAMESPACE/KIND/NAME", num_args = 1..)]
     workload: Vec<WorkloadName>,

@@ -140,7 +140,7 @@ async fn schedule(
         format!("cannot listen on `{listen}`; choose another address with --listen")
     })?;
     if let Ok(address) = listener.local_addr() {
-        info!(%address, "probes and metrics are answered");
+        info!(%address, "serving health probes and metrics");
     }
     let comparison = options.comparison.clone();
     let (status, metrics) = (Arc::<Status>::default(), Arc::<Metrics>::default());
@@ -196,8 +196,14 @@ fn policies(app: &App) -> watch::Receiver<String> {
 /// Becomes true when a signal asks to stop.
 pub(crate) fn stop_signal() -> Result<watch::Receiver<bool>> {
     let (stop, stopped) = watch::channel(false);
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
-    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context(
+        "cannot install the Ctrl-C \
+                                                                 handler",
+    )?;
+    let mut terminate = signal(SignalKind::terminate()).context(
+        "cannot install the SIGTERM \
+                                                                 handler",
+    )?;
     tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}

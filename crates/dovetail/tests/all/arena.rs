@@ -86,7 +86,7 @@ fn without_outside_data_the_rest_runs_and_says_so() {
     let done = folder.call("sim arena --regimes plain");
     assert_eq!(done.code, Some(2), "{}", done.err);
     assert!(done.err.contains("set DOVETAIL_TRACES or --traces"), "{}", done.err);
-    assert!(done.err.contains("openb_node_list_gpu_node.csv is not there"), "{}", done.err);
+    assert!(done.err.contains("openb_node_list_gpu_node.csv does not exist"), "{}", done.err);
     assert!(folder.call("sim arena --list --traces=").code == Some(0), "an empty variable");
     folder.write("file", "");
     for (folder_named, told) in [("nowhere", "--traces nowhere"), ("file", "--traces file")] {
@@ -105,7 +105,7 @@ fn regimes_are_listed_once_each() {
     let mut once = names.clone();
     once.dedup();
     assert_eq!((names.len(), once.len()), (16 + 14, 30), "{names:?}");
-    assert_eq!(regimes[0]["lacks"], "openb/openb_node_list_gpu_node.csv is not there");
+    assert_eq!(regimes[0]["lacks"], "openb/openb_node_list_gpu_node.csv does not exist");
     assert_eq!(regimes[20]["lacks"], Value::Null);
     let text = folder.call("sim arena --list --regimes training,plain").out;
     assert!(text.lines().any(|line| line.starts_with("openb/default/plain ")), "{text}");
@@ -160,7 +160,7 @@ fn a_file_that_cannot_be_resumed_is_left_as_it_is() {
     for edited in
         [whole.replace("\"order\":0", "\"order\":1"), whole.replacen(allocation.unwrap(), "50", 1)]
     {
-        refused(&edited, 3, "runs.jsonl:2: this is not what `sim arena --resume` writes: the run");
+        refused(&edited, 3, "runs.jsonl:2: not a file that `sim arena --resume` writes: the run");
     }
     folder.write("runs.jsonl", &whole);
     let held = std::fs::File::open(folder.path("runs.jsonl")).unwrap();
@@ -193,7 +193,7 @@ fn hostile_traces_end_as_bad_input() {
     folder.write("t/jobs/philly_pass_82k.csv", "job_id,submit_s,duration_s,num_gpu\n0,0,0,1\n");
     let run = "sim arena --traces t --seeds 1 --orders 1 --policies best-fit --regimes";
     for (regime, code, told) in [
-        ("openb/default/plain", 3, "openb_pod_list_default.csv:2: no pod from here on asks"),
+        ("openb/default/plain", 3, "openb_pod_list_default.csv:2: no pod from here on requests"),
         ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv: its jobs of the 10 days"),
         ("openb-timed/20-nodes/load-0.9", 2, "has 1 of the 20 nodes that it needs"),
         ("openb/default/only-p100", 2, "has GPUs of P100"),

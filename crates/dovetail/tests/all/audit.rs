@@ -212,7 +212,7 @@ fn what_prices_and_ignored_findings_leave_open_is_in_every_form() {
     );
     let old = "prices of H100 date from 2026-07-20, 123 days ago";
     let nothing =
-        "ignore.toml, entry 2: there is no finding CAP-01 of Node gone, so it ignores nothing";
+        "ignore.toml, entry 2: no finding CAP-01 of Node gone exists, so this entry has no effect";
     for form in ["table --all-findings", "json", "markdown", "html", "sarif"] {
         let done = audit(&folder, &format!("--ignore-file ignore.toml --output {form}"));
         let plain = done.out.replace(['\\', '\n'], "").replace("&#58;", ":");
@@ -433,7 +433,7 @@ fn what_cannot_be_audited_is_told() {
         "`dovetail audit` does not support -o csv; use table",
     );
     let explained = folder.call("audit --explain req-03");
-    assert!(explained.out.starts_with("REQ-03: pod asks for more GPUs"), "{}", explained.out);
+    assert!(explained.out.starts_with("REQ-03: pod requests more GPUs"), "{}", explained.out);
     let confirms = |id: &str, less: &str| {
         let explained = folder.call(&format!("audit --explain {id}")).out;
         assert!(explained.contains(&format!("ledger    {less}\n")), "{explained}");
@@ -443,7 +443,10 @@ fn what_cannot_be_audited_is_told() {
         "AUT-06",
         "confirms the fix by less GPU time on its nodes in state free draining or cordoned",
     );
-    confirms("VIS-01", "cannot confirm the fix: it ends no specific state of wasted GPU time");
+    confirms(
+        "VIS-01",
+        "cannot confirm the fix: it does not reduce a specific state of wasted GPU time",
+    );
     // With a cluster, its findings follow.
     let found = audit(&folder, "--explain aut-06").out;
     let exact = "3,600.0 GPU-hours a month × $6.88 per GPU-hour";

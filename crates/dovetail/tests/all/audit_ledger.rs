@@ -267,7 +267,7 @@ fn a_ledger_that_cannot_be_asked_is_told() {
         (
             "--store ledger.db --baseline old.json --cluster east",
             2,
-            "--cluster east: not in the ledger; it has west",
+            "--cluster east: not in the ledger, which has west",
         ),
         (
             "--store empty.db --baseline old.json --cluster east",

@@ -138,7 +138,7 @@ fn a_server_is_asked_about_the_pods_of_the_objects_and_until_these_were_read() {
         let flags = "--period 24h --gpu-price H100=6 --fail-on never";
         folder.json(&format!("audit --from dump.json --prometheus {} {flags} {more}", server.url))
     };
-    let told = "ignored what was measured of pod vision/train-0, from before the pod was created";
+    let told = "ignored measurements of pod vision/train-0, from before the pod was created";
     for (made_hours_ago, idle, is_told) in [(100, 0.25, false), (6, 1.0, true)] {
         let found = audit(hours_ago(made_hours_ago), "");
         assert!((gpus(&found, "idle") - idle).abs() < 0.01, "{:#}", found["states"]);

@@ -81,7 +81,7 @@ checkpoint_interval = '10m'
             "'4h', '10m'",
             "range.toml:8: stream.jobs.run_time: the first duration must be above 0",
         ),
-        ("nodes", "2x8", "0x8", "nodes.toml:2: world.nodes: no machine"),
+        ("nodes", "2x8", "0x8", "nodes.toml:2: world.nodes: no nodes"),
     ] {
         folder.write(&format!("{file}.toml"), &good.replace(from, to));
         let told =
@@ -217,7 +217,7 @@ fn bad_rows_are_listed_when_they_are_left_out() {
     let done = folder.call("trace stats bad.csv --skip-bad-rows --output json");
     assert_eq!(done.code, Some(0));
     for place in
-        ["bad.csv:3: column `duration_s`", "bad.csv:4: column `num_gpu`", "2 bad rows left out"]
+        ["bad.csv:3: column `duration_s`", "bad.csv:4: column `num_gpu`", "2 bad rows skipped"]
     {
         assert!(done.err.contains(place), "{place}: {}", done.err);
     }
@@ -317,7 +317,7 @@ fn jobs_that_can_never_start_are_counted_and_named_and_in_no_mean() {
         "--protocol timed --nodes 1x4 --jobs jobs.csv --orders fifo-skip --policies first-fit";
     let run = folder.json("sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo-skip");
     let named = serde_json::json!([
-        { "job": "j1", "reason": "it asks for 8 GPUs and the cluster has 4" }
+        { "job": "j1", "reason": "it requests 8 GPUs, but the cluster has 4" }
     ]);
     assert_eq!((&run["impossible_jobs"], &run["first_impossible_jobs"]), (&1.into(), &named));
     assert_eq!((&run["unfinished_jobs"], &run["started_jobs"]), (&1.into(), &4.into()));
@@ -398,7 +398,7 @@ fn nothing_that_is_read_is_overwritten_and_no_output_is_lost() {
     ] {
         let done = folder.call(arguments);
         assert_eq!(done.code, Some(2), "{arguments}: {}", done.err);
-        assert!(done.err.contains("give each its own file"), "{arguments}: {}", done.err);
+        assert!(done.err.contains("use two different files"), "{arguments}: {}", done.err);
         assert_eq!(folder.read("jobs.csv"), jobs, "{arguments}");
         assert!(!folder.path("new.csv").exists() && !folder.path("r.gz").exists(), "{arguments}");
     }

@@ -139,7 +139,7 @@ fn what_cannot_be_collected_is_told() {
     told("--from dump.json", 2, "--to <FILE>");
     told("--from dump.json --to kept.json --anonymise", 2, "--names <FILE>");
     told("--from dump.json --to x.json --anonymise --names x.json", 2, "both name x.json");
-    told("--from dump.json --to x.json --anonymise --names dump.json", 3, "no table of names");
+    told("--from dump.json --to x.json --anonymise --names dump.json", 3, "not a table of names");
     told("--translate dump.json --names nowhere.json", 1, "--names nowhere.json: cannot read");
     folder.write("cut.json", "{\"kind\": \"List\", \"items\": [{\"ki");
     told("--from cut.json --to kept.json", 3, "cut.json:1:");
@@ -163,7 +163,7 @@ fn what_has_another_shape_than_it_should_is_left_out_aloud_or_stays_strange() {
     let done =
         folder.call(&format!("collect --from dump.json --from more.json {AT} --to kept.json"));
     let (told, kept) = (&done.err, folder.read("kept.json"));
-    assert!(told.contains("left out ") && told.contains("Pod prod/large"), "{told}");
+    assert!(told.contains("skipped ") && told.contains("Pod prod/large"), "{told}");
     assert!(done.code == Some(0) && !kept.contains("secret"), "{told}");
     let skipped = |file: &str| {
         let found = audit(&folder, file);

@@ -68,7 +68,7 @@ fn a_digest_has_the_hours_of_the_ledger() {
     let later = folder.json("cost digest --store ledger.db --until 2024-10-18T05:00:00Z");
     assert_eq!(later["weeks"], serde_json::json!([]));
     let nobody =
-        "No team had a GPU from 2024-10-11 to 2024-10-17 (UTC): there is no data of this time.";
+        "No team had a GPU from 2024-10-11 to 2024-10-17 (UTC): there is no data for this time.";
     let late = "cost digest --store ledger.db --until 2024-10-18T05:00:00Z --output";
     assert_eq!(folder.call(&format!("{late} markdown")).out, format!("{nobody}\n"));
     let page = folder.call(&format!("{late} html")).out;
@@ -130,8 +130,9 @@ fn a_team_without_gpus_is_told_of_the_week_before() {
         "**No GPU was allocated this week; in the week before the team had 96.4 GPU-hours.**",
         "| allocated GPU-hours | 0.0 | 96.4 |",
         "| active, of the measured GPU time | - | 72.3% |",
-        "168.0 of the 168 hours of the week have no data and are in no amount.",
-        "138.0 of the 168 hours of the week before have no data and are in no amount.",
+        "168.0 of the 168 hours of the week have no data and are not included in any amount.",
+        "138.0 of the 168 hours of the week before have no data and are not included in any \
+         amount.",
     ] {
         assert!(told.lines().any(|told| told == line), "{line}: {told}");
     }

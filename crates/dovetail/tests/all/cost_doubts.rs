@@ -44,11 +44,12 @@ fn what_objects_say_that_cannot_be_is_told() {
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     let found = document(&folder, "--by node,cause");
     let notes = found["notes"].to_string();
-    let told = "2 numbers of GPUs in the objects are impossible: node g2 offers 1000000000000000000 nvidia.com/gpu \
-                (4096 counted); pods on node g3 hold 4 nvidia.com/gpu, most of it nlp/fat-0 (1 counted)";
+    let told = "2 numbers of GPUs in the objects out of range: node g2 offers 1000000000000000000 nvidia.com/gpu \
+                (4096 counted); pods on node g3 have 4 nvidia.com/gpu allocated, most of it nlp/fat-0 (1 \
+                counted)";
     assert!(notes.contains(told), "{notes}");
     assert!(
-        notes.contains("1 waiting pod, each of which would fit where GPUs are free")
+        notes.contains("1 pending pod, each of which would fit on nodes with free GPUs")
             && notes.contains("is unknown: vision/wait-0"),
         "{notes}"
     );
@@ -68,7 +69,7 @@ fn what_objects_say_that_cannot_be_is_told() {
     let unseen = audit["unseen"].to_string();
     assert!(
         unseen.contains(told)
-            && unseen.contains("where 1 waiting pod could go (")
+            && unseen.contains("which nodes fit 1 pending pod (")
             && unseen.contains("): vision/wait-0"),
         "{unseen}"
     );
@@ -116,6 +117,6 @@ fn pods_that_nobody_judges_are_told_and_keep_no_gpu_from_having_a_cause() {
     assert_eq!(hours("free_no_demand"), Some(Some(7.0 * 720.0)));
     assert_eq!(hours("free_of_unknown_cause"), Some(Some(720.0)));
     let notes = found["notes"].to_string();
-    assert!(notes.contains("why GPUs are free that 1 waiting pod may want is unknown"), "{notes}");
+    assert!(notes.contains("why GPUs that 1 pending pod could use are free is unknown"), "{notes}");
     assert!(notes.contains("gpucores") && notes.contains(": vision/wait-0"), "{notes}");
 }

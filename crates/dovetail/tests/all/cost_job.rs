@@ -72,15 +72,14 @@ fn samples_that_were_left_out_of_a_job_are_told() {
     folder.write("dump.json", &dump.to_string());
     let call = |usage: &str| folder.call(&format!("cost job vision/train {SOURCE} {usage}"));
     let done = call("--usage usage.csv");
-    let told = "no samples of its pods are left; usage.csv: ignored 400 samples of pod \
-         vision/train-0, from before the pod was created";
+    let told = "no samples of its pods remain; usage.csv: ignored 400 samples of pod \
+                vision/train-0, from before the pod was created";
     assert!(done.code == Some(3) && done.err.contains(told), "{:?} {}", done.code, done.err);
     folder.write("ghost.csv", &folder.read("usage.csv").replace("train-0", "ghost-0"));
     let done = call("--usage ghost.csv");
-    let told =
-        "no samples of its pods are left; ghost.csv: ignored 1 measured pod without a GPU now";
+    let told = "no samples of its pods remain; ghost.csv: ignored 1 measured pod without a GPU now";
     assert!(done.err.contains(told), "{}", done.err);
-    assert!(call("").err.contains("--usage FILE.csv has samples of pods"), "{}", call("").err);
+    assert!(call("").err.contains("pass samples with --usage FILE.csv"), "{}", call("").err);
 }
 
 /// Activity alone tells pauses by their length, and nothing of what is busy.
@@ -111,12 +110,12 @@ fn a_month_is_split_as_its_samples_were() {
     assert!(table.out.lines().all(|line| line.chars().count() <= 100), "{}", table.out);
     for said in [
         "Job vision/train: 2,880 GPU-hours a month",
-        "how much of it computed is unknown",
+        "how much of it was spent computing is unknown",
         "long_pause",
         "DCGM_FI_PROF_PIPE_TENSOR",
         // What a reader needs who never saw it.
-        "\nbusy_not_separable: the GPUs were busy, and nothing that was read tells computing from",
-        "\nconfidence, of most of a part's time: high where events or two signals show it",
+        "\nbusy_not_separable: the GPUs were busy, but no available signal distinguishes",
+        "\nconfidence, for most of a part's time: high if events or two signals show it",
     ] {
         assert!(table.out.contains(said), "{said}: {}", table.out);
     }
@@ -128,17 +127,13 @@ fn what_is_too_recent_is_no_month_of_a_job() {
     let folder = folder();
     std::fs::remove_file(folder.path("dovetail.toml")).expect("a file");
     let short = folder.call(&format!("cost job vision/train {SOURCE} --usage usage.csv"));
-    assert!(short.code == Some(3) && short.err.contains("too few for a month"), "{}", short.err);
+    assert!(short.code == Some(3) && short.err.contains("too few samples"), "{}", short.err);
     let mut slow = made_long_ago(pod("vision", "slow-0", 1, "g1"));
     slow["status"] = json!({"phase": "Pending"});
     let objects = json!({"kind": "List", "items": [node("g1", 8, "h100"), slow]});
     folder.write("dump.json", &objects.to_string());
     let told = folder.call(&format!("cost job slow {SOURCE}"));
-    assert!(
-        told.code == Some(3) && told.err.contains("how long that lasts is unknown"),
-        "{}",
-        told.err
-    );
+    assert!(told.code == Some(3) && told.err.contains("for how long is unknown"), "{}", told.err);
 }
 
 #[test]

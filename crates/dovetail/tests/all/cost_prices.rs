@@ -25,8 +25,8 @@ fn a_node_of_an_unknown_provider_is_priced_as_one_or_by_an_estimate_that_is_told
         let found = document(&folder, "--by node --prices mine.csv");
         (of(&found, &json!({"node": "own"})) / HOURS, found["notes"].to_string())
     };
-    let estimate = "1 GPU of model H100 on nodes of unknown provider: at the price of aws \
-                    us-east-1, which is an estimate";
+    let estimate = "1 GPU of model H100 on nodes of unknown provider: priced as in aws \
+                    us-east-1, an estimate";
     let (named, notes) = price("H100,aws,us-east-1,9,\n");
     assert_eq!(named, 9_000_000);
     assert!(notes.contains(estimate), "{notes}");

@@ -218,7 +218,7 @@ fn of_one_thing_it_is_said_in_the_singular() {
     assert!(beside.contains("all-in assigns the whole price of a node to its GPUs"), "{beside}");
     assert_eq!(
         sentence(&one, "runs", "unknown_because"),
-        "it is unknown since when 1 pod of training holds whole GPUs: add --prometheus URL"
+        "it is unknown since when 1 training pod has used whole GPUs: add --prometheus URL"
     );
     for answer in one["answers"].as_array().expect("answers") {
         assert_eq!(answer["none_because"], Value::Null, "{answer:#}");
@@ -232,7 +232,7 @@ fn both_questions_about_training_tell_the_same_definition() {
     let found = folder.json(&format!("cost questions spot runs {SOURCE}"));
     let definition = |name: &str| {
         let how = sentence(&found, name, "how");
-        how[how.find("training is work with GPUs").unwrap_or_else(|| panic!("{how}"))..].to_owned()
+        how[how.find("training is GPU work").unwrap_or_else(|| panic!("{how}"))..].to_owned()
     };
     assert_eq!(definition("spot"), definition("runs"));
     // Seven GPUs of three Jobs.

@@ -72,7 +72,7 @@ fn gpus_whose_readings_are_refused_are_held_unknown_and_billed() {
         let unknown: f64 =
             (0..WRONG.len()).map(|place| hours(&found, &format!("red/p-{place}"), "unknown")).sum();
         near(unknown, gpu_hours);
-        assert!(found["notes"].to_string().contains("not valid readings"), "{found:#}");
+        assert!(found["notes"].to_string().contains("reported invalid values"), "{found:#}");
     }
 }
 

@@ -126,7 +126,7 @@ fn each_day_of_a_ledger_says_what_it_rests_on() {
     let expected = [day("2024-10-04", 24, 60.0, 600.0), day("2024-10-05", 6, 600.0, 600.0)];
     assert_eq!(bill["resolution_by_day"], json!(expected));
     let table = folder.call(&format!("cost --store ledger.db {PERIOD}")).out;
-    let told = "Distance of samples, by day (UTC): 2024-10-04 60 to 600 s; 2024-10-05 600 s.";
+    let told = "Sample interval, by day (UTC): 2024-10-04 60 to 600 s; 2024-10-05 600 s.";
     assert!(table.contains(told), "{table}");
 }
 

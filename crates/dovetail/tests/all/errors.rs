@@ -185,7 +185,7 @@ fn models_that_no_node_has_are_named() {
     let done =
         folder.call("sim run --protocol fgd --nodes nodes.csv --pods typo.csv --output json");
     assert_eq!(done.code, Some(0), "{}", done.err);
-    let note = "typo.csv:3: no node of nodes.csv has GPUs of the model `A10O`";
+    let note = "typo.csv:3: no node in nodes.csv has GPUs of the model `A10O`";
     assert!(done.err.contains(note) && done.err.contains("dropped: 2"), "{}", done.err);
     assert!(!done.err.contains("`A100`") && !done.err.contains("`T4`"), "{}", done.err);
 }

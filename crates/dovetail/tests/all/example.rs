@@ -199,7 +199,7 @@ fn what_cannot_be_generated_or_measured_is_told() {
     told("trace synth --dump d --to-jobs j", 2, "--to-jobs");
     folder.make_folder("full");
     folder.write("full/other.json", "{}");
-    told("trace synth --nodes 24 --dump full", 2, "`other.json` is in it");
+    told("trace synth --nodes 24 --dump full", 2, "the folder contains `other.json`");
     told("audit --example --from d", 2, "cannot be used with");
     told("audit --example --usage none.csv", 1, "none.csv: cannot be read");
     folder.write("one.csv", "timestamp_s,pod,gpu,activity_percent\n0,a,0,1\n");

@@ -58,7 +58,7 @@ fn one_that_is_named_is_asked_and_its_address_stands_for_the_node() {
     assert_measured(&folder.json(&call));
     let told = folder.call(&call).err;
     assert!(
-        told.contains("2 lines of exporters left out: line 3 of 127.0.0.1 has labels that"),
+        told.contains("2 lines of exporter output skipped: line 3 of 127.0.0.1 has labels that"),
         "{told}"
     );
 }
@@ -80,8 +80,8 @@ fn what_exporters_say_long_after_the_objects_were_read_is_left_out() {
     );
     let call = call.replace("--all-findings", "--by cause");
     let bill = folder.json(&format!("cost {call} --at {hour_ago}"));
-    let told = "1 exporter: ignored what was measured of 2 pods, vision/debug-0 first, from more \
-         than 5 minutes after";
+    let told = "1 exporter: ignored measurements of 2 pods such as vision/debug-0, from more than \
+                5 minutes after";
     for document in [audit, bill] {
         assert!(document["notes"].to_string().contains(told), "{:#}", document["notes"]);
     }
@@ -151,7 +151,7 @@ fn where_none_answers_it_is_an_error_and_not_an_idle_cluster() {
             format!("http://{}", page.address),
             "the response contains no series of a known GPU exporter; check --exporter",
         ),
-        ("http://127.0.0.1:1".to_owned(), "error: no answer from http://127.0.0.1:1"),
+        ("http://127.0.0.1:1".to_owned(), "error: no response from http://127.0.0.1:1"),
         ("ftp://a".to_owned(), "--exporter: `ftp://a` is not a server address"),
     ] {
         let done = folder.call(&format!("audit --from dump.json --exporter {url} {LOOK}"));

@@ -49,7 +49,7 @@ fn credentials_that_expired_are_named_and_so_are_rights_that_are_missing() {
     api.set_faults(1, vec![refusing("nodes", 401), refusing("pods", 401)]);
     let done = audit();
     assert_eq!(done.code, Some(1));
-    assert!(done.err.contains("does not accept your credentials (401)"), "{}", done.err);
+    assert!(done.err.contains("rejected your credentials (401)"), "{}", done.err);
     assert!(done.err.contains("log in again"), "{}", done.err);
     // Without pods every GPU would look free.
     api.set_faults(1, vec![refusing("pods", 403)]);
@@ -81,7 +81,7 @@ fn a_login_command_that_is_missing_is_named() {
     let done = folder.call("audit --kubeconfig kubeconfig");
     assert_eq!(done.code, Some(1));
     assert!(done.err.contains("`no-such-login`"), "{}", done.err);
-    let hint = "how to install it: Install it: krew install no-such-login";
+    let hint = "install hint of the kubeconfig: Install it: krew install no-such-login";
     assert!(done.err.replace("\n    ", " ").contains(hint), "{}", done.err);
 }
 
@@ -101,7 +101,7 @@ fn a_dump_in_yaml_is_called_that() {
     folder.write("dump.json", "apiVersion: v1\nitems: []\nkind: List\n");
     let done = folder.call("audit --from dump.json");
     assert_eq!(done.code, Some(3), "{}", done.err);
-    assert!(done.err.contains("the text is YAML, and dumps are JSON"), "{}", done.err);
+    assert!(done.err.contains("the text is YAML, but dumps must be JSON"), "{}", done.err);
 }
 
 /// Ctrl-C while objects are read leaves no part of a file behind.

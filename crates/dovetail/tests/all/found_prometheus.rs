@@ -85,9 +85,9 @@ fn where_nobody_has_them_the_run_goes_on_and_says_who_was_asked() {
     let told = notes(&folder.json(COST));
     for part in [
         "no Prometheus, Thanos, Mimir or VictoriaMetrics with GPU metrics was found",
-        "monitoring/prometheus-operated (port 9090): it has series of kube-state-metrics but none",
-        "monitoring/thanos (port 9090) through the API server answers with status 503 (tried 1 times): the server is",
-        "service shop/prometheus (port 80) through the API server answers with",
+        "monitoring/prometheus-operated (port 9090): it has kube-state-metrics series but no",
+        "monitoring/thanos (port 9090) through the API server returned status 503 (attempts: 1): the server is",
+        "service shop/prometheus (port 80) through the API server returned",
         "name a server with --prometheus URL",
     ] {
         assert!(told.contains(part), "{part}: {told}");

@@ -14,7 +14,7 @@ use crate::program::Folder;
 
 /// What is told of a bind that the server refuses.
 const REFUSED: &str =
-    "the API server refuses to bind the pod to node n0 (422): a policy; dovetail retries";
+    "the API server refused to bind the pod to node n0 (422): a policy; dovetail retries";
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -182,7 +182,7 @@ fn queue_and_top_show_who_waits_and_who_holds_what() {
         .collect();
     assert_eq!(line, [("team/first", 8_000), ("team/picky", 2_000)]);
     let told = folder.call("queue --kubeconfig kubeconfig").out;
-    assert!(told.starts_with("2 pending, for 10 GPUs\n"), "{told}");
+    assert!(told.starts_with("2 pending, requesting 10 GPUs\n"), "{told}");
     let rows = folder.call("queue --kubeconfig kubeconfig --output csv").out;
     assert!(rows.starts_with("place,job,queue,priority,pods,gpu_milli,waited_ms,reason,message\n"));
 
@@ -351,7 +351,7 @@ fn queues_are_listed_with_what_they_hold_and_who_waits_in_them() {
     let api = with_queues();
     let folder = connected(&api);
     let told = folder.call("queue --kubeconfig kubeconfig").out;
-    let (queues, _) = told.split_once("\n3 pending, for").expect("a title");
+    let (queues, _) = told.split_once("\n3 pending, requesting").expect("a title");
     insta::assert_snapshot!("queues", queues);
     let all = folder.json("queue --kubeconfig kubeconfig");
     let line: Vec<Value> = all["waiting"]
@@ -388,8 +388,9 @@ fn a_queue_that_is_deleted_is_listed_as_long_as_pods_run_in_it() {
     assert_eq!(&row[1..9], ["vision", "(deleted)", "?", "4", "?", "?", "?", "25.0%"], "{told}");
     let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
     let sentence = "queue vision does not exist, and 2 pods run in it or below it, with 4 \
-         nvidia.com/gpu: its quota and its parent are unknown here; a scheduler that saw the queue \
-         still applies both; create it again, or name another queue in label dovetail.dev/queue";
+                    nvidia.com/gpu: its quota and parent are unknown here, but a running scheduler \
+                    that has read the queue still applies both; create it again, or name another \
+                    queue in label dovetail.dev/queue";
     assert!(words.contains(sentence), "{told}");
     let all = folder.json("queue --kubeconfig kubeconfig");
     let of = |key: &str| json!([all["queues"][1][key], all["queues"][2][key]]);
@@ -457,7 +458,7 @@ fn nobody_is_said_to_stop_who_was_not_let_go() {
     };
     assert_eq!(state("2999-01-01T00:00:00Z"), "Unschedulable");
     let told = folder.json("why first --kubeconfig kubeconfig")["message"].to_string();
-    let spared = "It would start if pods of lower priority were evicted, which the server refuses: team/large";
+    let spared = "It would start if pods of lower priority were evicted, which the API server refuses: team/large";
     assert!(told.contains(spared), "{told}");
     assert_eq!(state("2020-01-01T00:00:00Z"), "WaitingForReservation");
 }
@@ -496,7 +497,7 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
     let why = folder.json("why two --kubeconfig kubeconfig");
     assert_eq!((&why["state"], &why["message"]), (&json!("waits_for_volumes"), &json!(room)));
     let told = folder.call("why train --kubeconfig kubeconfig").out;
-    assert!(told.contains("at least 2 pods together"), "{told}");
+    assert!(told.contains("at least 2 pods start together"), "{told}");
     // The nodes that a scheduler holds for them are not those that one would choose now.
     let rows = [["team/one", "waits", "-"], ["team/two", "waits", "-"]];
     for row in rows {
@@ -510,8 +511,8 @@ fn who_has_its_place_and_has_not_started_is_shown_with_the_reason() {
 #[test]
 fn who_waits_for_room_that_is_kept_for_others_says_so() {
     let api = cluster(&[pod("fits", 1), pod("large", 9)]);
-    let kept = "the room for it is reserved for what gang team/train has lost: it starts when that has \
-                started elsewhere, or is not created again in time";
+    let kept = "the room for it is reserved for pods that gang team/train has lost: it starts when \
+                they have started elsewhere, or have not been recreated in time";
     for name in ["fits", "large"] {
         let condition = json!({"type": "PodScheduled", "status": "False",
             "reason": "WaitingForReservation", "message": kept});

@@ -72,7 +72,7 @@ fn flags_of_slices_are_refused_with_what_to_do() {
     let folder = Folder::new();
     let call = "sim run --protocol slices --nodes 5x8 --gpu A100-40GB --mix big --load 0.9";
     for (more, told) in [
-        ("--order fifo", "--order belongs to --protocol timed; omit it"),
+        ("--order fifo", "--order requires --protocol timed; omit it"),
         (
             "--policy dot-product",
             "--policy dot-product does not support slices; use dovetail, kube-",
@@ -229,7 +229,7 @@ fn bad_worlds_end_with_exit_code_three_and_name_the_field() {
             "w.json",
             r#"{"gpus": [], "demand": {"9g.99gb": 1}}"#,
             "--world w.json",
-            "w.json: field `model`: no GPU has",
+            "w.json: field `model`: no GPU model has",
         ),
         ("w.json", "[{}]", "--world w.json", "w.json: a list: write each"),
         (
@@ -272,7 +272,7 @@ fn bad_policies_and_tables_end_with_exit_code_three_and_name_the_field() {
             "p.json",
             r#"{"kind": "SharingPolicy", "apiVersion": "dovetail.dev/v1alpha1", "spec": {"mode": "whole"}}"#,
             "--from dump.json --policy p.json",
-            "p.json: field `spec.mode`: `whole`: layouts are planned for mode `mig`",
+            "p.json: field `spec.mode`: `whole`: only mode `mig` has layouts to plan",
         ),
         (
             "p.json",

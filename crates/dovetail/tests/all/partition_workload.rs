@@ -170,13 +170,17 @@ fn what_cannot_be_changed_is_refused_with_the_reason(setting: &Setting) {
         setting.create(object);
     }
     for (name, resource, words) in [
-        ("recreated", SLICE, "Recreate ends all pods first, and only 0 of 1"),
-        ("StatefulSet/db", SLICE, "a StatefulSet ends each pod before it starts the replacement"),
-        ("several", SLICE, "containers c, d ask for GPUs"),
-        ("two", SLICE, "container c asks for 2 × nvidia.com/gpu"),
-        ("none", SLICE, "no container of its template asks for a GPU"),
+        ("recreated", SLICE, "Recreate terminates all pods first, and only 0 of 1"),
+        (
+            "StatefulSet/db",
+            SLICE,
+            "a StatefulSet terminates each pod before it starts the replacement",
+        ),
+        ("several", SLICE, "containers c, d request GPUs"),
+        ("two", SLICE, "container c requests 2 × nvidia.com/gpu"),
+        ("none", SLICE, "no container of its pod template requests a GPU"),
         ("elsewhere", SLICE, "none of its nodes takes the pods"),
-        ("absent", SLICE, "the cluster has none of this name"),
+        ("absent", SLICE, "the cluster has no such workload"),
         ("Job/train", SLICE, "only a Deployment or a StatefulSet can be changed, not a Job"),
         ("chat", "nvidia.com/mig-2g.20gb", "list 2g.20gb in the `profiles`"),
         ("chat", "nvidia.com/gpu.shared", "mode time-slicing or mps"),
@@ -188,7 +192,7 @@ fn what_cannot_be_changed_is_refused_with_the_reason(setting: &Setting) {
     }
     let back = "partition rollback --workload default/Deployment/chat --kubeconfig";
     let refused = setting.folder.call(&format!("{back} {}", setting.kubeconfig));
-    assert!(refused.out.contains("dovetail has not changed what it asks for"), "{refused:?}");
+    assert!(refused.out.contains("dovetail has not changed its requests"), "{refused:?}");
     setting.kubectl(&["delete", "deployment", "recreated"]);
 }
 
@@ -376,7 +380,10 @@ fn without_the_right_to_list_workloads_nodes_are_followed_and_a_guard_lets_none_
     noted.expect("a note");
     let refused = setting.folder.call(&call);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.out.contains("whether another change is watched is not known"), "{refused:?}");
+    assert!(
+        refused.out.contains("whether another change is being watched is unknown"),
+        "{refused:?}"
+    );
     assert!(limits(&setting.get(&["deployment", "chat"]))[SLICE].is_null());
     assert_eq!(step(&setting), "Idle");
 }

@@ -51,20 +51,24 @@ fn a_changed_recording_ends_with_4_and_a_torn_one_with_3_after_as_much_as_it_has
     let done = folder.call("sim replay torn");
     assert_eq!(done.code, Some(3), "{}", done.err);
     let whole = text.lines().count() - 1;
-    assert!(done.err.contains(&format!("torn:{whole}: the recording ends here")), "{}", done.err);
+    assert!(
+        done.err.contains(&format!("torn:{whole}: the recording has no end mark")),
+        "{}",
+        done.err
+    );
     assert!(done.out.contains("identical up to line"), "{}", done.out);
     let done = folder.call("sim replay torn --output json");
     let value: serde_json::Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!((done.code, &value["cut_off_after_line"]), (Some(3), &whole.into()));
     let done = folder.call("sim replay torn --policy best-fit");
-    assert!(done.code == Some(3) && done.err.contains("without its end mark"), "{}", done.err);
+    assert!(done.code == Some(3) && done.err.contains("has no end mark"), "{}", done.err);
     folder.write("torn-early", &text[..20]);
     assert_eq!(folder.call("sim replay torn-early").code, Some(3));
     folder.json(&format!("{TIMED} --record log.gz"));
     let bytes = folder.bytes("log.gz");
     folder.write_bytes("torn.gz", &bytes[..bytes.len() * 9 / 10]);
     let done = folder.call("sim replay torn.gz");
-    assert!(done.code == Some(3) && done.err.contains("without its end mark"), "{}", done.err);
+    assert!(done.code == Some(3) && done.err.contains("has no end mark"), "{}", done.err);
 }
 
 #[test]
@@ -108,8 +112,8 @@ fn a_checkpoint_goes_with_its_own_trace_and_flags_alone() {
         assert!(done.err.contains(says), "{run}: {}", done.err);
     };
     refused(&TIMED.replace("2x4", "3x4"), "p.json", 3, "another trace");
-    refused(&format!("{TIMED} --policy best-fit"), "p.json", 2, "give the same flags");
-    refused(&format!("{TIMED} --seed 7"), "p.json", 2, "give the same flags");
+    refused(&format!("{TIMED} --policy best-fit"), "p.json", 2, "pass the same flags");
+    refused(&format!("{TIMED} --seed 7"), "p.json", 2, "pass the same flags");
     folder.write(
         "changed.json",
         &folder.read("p.json").replacen("\"attempt\":0", "\"attempt\":1", 1),

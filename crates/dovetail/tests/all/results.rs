@@ -133,7 +133,7 @@ fn pages_stand_alone_and_name_what_they_show() {
         (format!("sim run {TIMED} --order fifo"), vec!["fifo/first-fit", "jobs", "100.00% priced"]),
         (
             "sim run --protocol timed --nodes 1x4 --jobs jobs.csv --order fifo-skip".to_owned(),
-            vec!["can never start", "it asks for 8 GPUs and the cluster has 4"],
+            vec!["can never start", "it requests 8 GPUs, but the cluster has 4"],
         ),
         (format!("sim compare {FGD} --policies best-fit,fgd"), vec!["best-fit", "fgd", "pods"]),
         (format!("sim compare {TIMED} --orders fifo,srtf"), vec!["fifo/first-fit", "srtf"]),

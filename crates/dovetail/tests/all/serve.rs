@@ -115,7 +115,7 @@ fn unchunked(mut body: &str) -> String {
     text
 }
 
-pub(crate) const READ: &str = "read the cluster into the ledger";
+pub(crate) const READ: &str = "recorded the cluster in the ledger";
 const FLAGS: &str = "--store ledger.db --cluster west --gpu-price H100=6 --back 9h --every 1d";
 
 #[test]
@@ -269,7 +269,7 @@ fn what_cannot_be_served_is_said_before_anything_begins() {
         (format!("--cluster west {url} --store short"), "not a ledger"),
         (url.to_owned(), "--cluster NAME"),
         ("--cluster west".to_owned(), "--kubeconfig"),
-        ("--cluster west --prometheus none".to_owned(), "name the cluster with --kubeconfig"),
+        ("--cluster west --prometheus none".to_owned(), "select the cluster with --kubeconfig"),
         (format!("--cluster west {url} --exporter http://127.0.0.1:1"), "cannot be used with"),
         ("--cluster west --exporter ftp://a".to_owned(), "--exporter: `ftp://a` is not"),
         ("--cluster west --exporters-in gpus".to_owned(), "--kubeconfig or --in-cluster"),

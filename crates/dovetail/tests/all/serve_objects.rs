@@ -22,7 +22,7 @@ fn objects_alone_fill_the_ledger_with_allocation_and_series_do_not_count_it_twic
     api.merge("pods", "team", "runs", "status", &runs).expect("a pod that runs");
     let folder = connected(&api);
     let served = Served::start(&folder, FLAGS);
-    served.waits_for("no metrics: the ledger records which pods have GPUs");
+    served.waits_for("no metrics: the ledger records from objects which pods have GPUs");
     served.waits_for(READ);
     assert_eq!(served.end(), Some(0));
     let found = rows(&folder, "pod,cause");

@@ -109,7 +109,7 @@ fn a_ledger_that_has_no_such_trace_says_why() {
         (format!("{export} ledger.db"), 2, "east, west"),
         (format!("{export} ledger.db --cluster north"), 2, "the ledger, which has east, west"),
         (format!("{export} ledger.db --cluster west --until soon"), 2, "--until"),
-        (format!("{export} ledger.db --cluster west --period 1h"), 1, "no GPU in a pod's hands"),
+        (format!("{export} ledger.db --cluster west --period 1h"), 1, "had no allocated GPUs"),
         ("trace export --to ledger.db --from-ledger ledger.db".to_owned(), 2, "both name"),
         // Each of these is of a ledger, and a file with jobs has no such thing.
         ("trace export jobs.csv --to out.csv --period 5h".to_owned(), 2, "--period"),

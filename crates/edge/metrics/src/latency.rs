@@ -33,11 +33,11 @@ pub enum LatencyError {
     Query(#[from] QueryError),
     /// A series is not a bucket.
     #[error(
-        "a series has the label le=`{0}`, which is no bound of a bucket: query the buckets of a histogram"
+        "a series has the label le=`{0}`, which is not a bucket bound: query the `_bucket` series of a histogram"
     )]
     NoBound(String),
     /// There are no bounds or counts to work with.
-    #[error("the histogram cannot be used: {0}")]
+    #[error("the histogram is invalid: {0}")]
     Window(#[from] WindowError),
     #[error("the histogram has more than {MOST_BOUNDS} buckets")]
     TooManyBounds,

@@ -55,7 +55,7 @@ impl Exchange {
         let bad = |why: &str| format!("`{usd}` {why}: write USD for one {currency}, such as 1.08");
         let usd_pico = decimal_pico(usd).ok_or_else(|| bad("is not an exchange rate"))?;
         match usd_pico {
-            0 => return Err(bad("makes everything free")),
+            0 => return Err(bad("must be above 0")),
             usd_pico if usd_pico > MOST_USD_PER_UNIT * PICO => {
                 return Err(bad("is above 1000"));
             }
@@ -96,8 +96,8 @@ impl Exchange {
     pub fn rate(&self, currency: &str) -> Result<&ExchangeRate, String> {
         self.rates.get(currency).ok_or_else(|| {
             format!(
-                "`{currency}` has no exchange rate here: give --exchange {currency}=RATE, in USD for one {currency}, or \
-                 write USD"
+                "`{currency}` has no exchange rate: pass --exchange {currency}=RATE, in USD for one {currency}, or use \
+                 USD"
             )
         })
     }
@@ -124,7 +124,7 @@ impl ExchangeRate {
     /// The rate in words, with where and when.
     pub fn in_words(&self) -> String {
         let day =
-            self.as_of.as_deref().map_or("of an unknown day".to_owned(), |d| format!("of {d}"));
+            self.as_of.as_deref().map_or("of an unknown date".to_owned(), |d| format!("of {d}"));
         format!("1 {} = {} USD, {day} ({})", self.currency, self.usd(), self.source)
     }
 }
@@ -163,7 +163,7 @@ mod tests {
             ),
             ("EURO", "1", "`EURO` is not a currency code"),
             ("USD", "1", "amounts are already in USD"),
-            ("EUR", "0", "`0` makes everything free"),
+            ("EUR", "0", "`0` must be above 0"),
             ("EUR", "0.0000000000001", "`0.0000000000001` is not an exchange rate"),
             ("EUR", "1,08", "write USD for one EUR, such as 1.08"),
             ("EUR", "-1", "`-1` is not an exchange rate"),

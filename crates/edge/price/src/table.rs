@@ -77,7 +77,7 @@ pub(crate) fn add(rows: &mut Rows, model: String, row: PriceRow) -> Result<(), S
     if let Some(first) = of_model.iter().find(|first| key(first) == added) {
         let which = row.instance_type.map(|name| format!(" as {name}")).unwrap_or_default();
         return Err(format!(
-            "{model}{which} has this place and purchase at {} too: keep one row",
+            "{model}{which} has the same place and purchase option at {}: keep one row",
             first.place
         ));
     }
@@ -146,7 +146,7 @@ fn usd_micros<'t>(
         }
     };
     if text(IN_USD).is_some() {
-        return Err((IN_ANY, format!("`{IN_USD}` sets it too: keep one of them")));
+        return Err((IN_ANY, format!("`{IN_USD}` also sets the price: keep one of them")));
     }
     if text("currency").is_none() {
         return Err(("currency", format!("empty: name the currency of `{IN_ANY}`, such as EUR")));

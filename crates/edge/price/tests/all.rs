@@ -153,8 +153,8 @@ fn each_instance_type_has_its_own_row_and_the_most_specific_row_wins() {
     let twice = overrides(
         "gpu_model,instance_type,usd_per_gpu_hour\nT4,g4dn.metal,1\nL4,,1\nTesla-T4,G4DN.metal,2\n",
     );
-    let told = "mine.csv:4: column `gpu_model`: T4 as G4DN.metal has this place and purchase at mine.csv:2 too: \
-                keep one row";
+    let told = "mine.csv:4: column `gpu_model`: T4 as G4DN.metal has the same place and purchase option at \
+                mine.csv:2: keep one row";
     assert_eq!(twice.unwrap_err(), told);
 }
 
@@ -272,7 +272,7 @@ fn places_are_compared_without_case_and_unknown_providers_are_named() {
     let twice = overrides(
         "gpu_model,provider,region,usd_per_gpu_hour\nH100,aws,us-east-1,2\nH100,AWS,us-EAST-1,3\n",
     );
-    assert!(twice.unwrap_err().contains("this place and purchase at mine.csv:2 too"));
+    assert!(twice.unwrap_err().contains("the same place and purchase option at mine.csv:2"));
 }
 
 /// Who sells a node nobody knows is no seller of the list: a row that names none is its price,
@@ -362,7 +362,7 @@ fn rows_in_another_currency_are_converted_at_the_users_rate() {
     let cases = [
         (
             "gpu_model,price_per_gpu_hour,currency\nT4,1,GBP\n",
-            "mine.csv:2: column `currency`: `GBP` has no exchange rate here: give --exchange GBP=RATE",
+            "mine.csv:2: column `currency`: `GBP` has no exchange rate: pass --exchange GBP=RATE",
         ),
         (
             "gpu_model,price_per_gpu_hour,currency\nT4,1,\n",
@@ -375,7 +375,7 @@ fn rows_in_another_currency_are_converted_at_the_users_rate() {
         ),
         (
             "gpu_model,usd_per_gpu_hour,price_per_gpu_hour,currency\nT4,1,1,EUR\n",
-            "sets it too: keep one",
+            "also sets the price: keep one",
         ),
         (
             "gpu_model,price_per_gpu_hour,currency\nT4,\"1,5\",EUR\n",
@@ -402,7 +402,7 @@ fn a_row_of_settings_is_read_as_one_of_a_file() {
     let again = book.with_row(&rate, "y.toml").unwrap_err().to_string();
     assert_eq!(
         again,
-        "y.toml: gpu_model: H100 has this place and purchase at x.toml too: keep one row"
+        "y.toml: gpu_model: H100 has the same place and purchase option at x.toml: keep one row"
     );
     let bad = cells(&[("gpu_model", "H100"), ("usd_per_gpu_hour", "3,1")]);
     let bad = PriceBook::built_in().with_row(&bad, "x.toml").unwrap_err().to_string();
@@ -419,7 +419,7 @@ fn errors_of_a_price_file_name_file_line_and_column() {
         ("gpu_model,usd_per_gpu_hour\n,2\n", "mine.csv:2: column `gpu_model`: empty"),
         (
             "gpu_model,usd_per_gpu_hour\nV100M16,2\nV100M32,2\n",
-            "mine.csv:3: column `gpu_model`: V100 has this place and purchase at mine.csv:2 too",
+            "mine.csv:3: column `gpu_model`: V100 has the same place and purchase option at mine.csv:2",
         ),
         ("gpu_model,usd_per_gpu_hour,purchase\nT4,1,cheap\n", "on_demand, spot, committed"),
         ("gpu_model,usd_per_gpu_hour,region\nT4,1,eastus\n", "column `region`: a region needs"),

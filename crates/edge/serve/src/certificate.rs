@@ -91,7 +91,7 @@ fn certified(files: &TlsFiles, provider: &CryptoProvider) -> Result<CertifiedKey
     let chain: Result<Vec<_>, _> = read.collect();
     let chain = chain.map_err(|error| wrong(certificate, &error))?;
     if chain.is_empty() {
-        return Err(wrong(certificate, &"there is no certificate (PEM) in it"));
+        return Err(wrong(certificate, &"the file contains no certificate (PEM)"));
     }
     let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
     // A key that belongs to another certificate is found here.

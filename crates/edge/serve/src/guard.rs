@@ -118,8 +118,8 @@ pub fn open_to_others(path: &Path) -> Option<String> {
         let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
         let name = path.display();
         (mode & 0o004 != 0).then(|| {
-            let what = format!("{name}: others may read it (mode {mode:04o})");
-            format!("{what}: chmod 600 {name}, and change the token")
+            let what = format!("{name}: other users can read the file (mode {mode:04o})");
+            format!("{what}: run `chmod 600 {name}`, and replace the token")
         })
     }
     #[cfg(not(unix))]
@@ -168,9 +168,9 @@ fn token_of(path: &Path) -> Result<[u8; 32], GuardError> {
     let token = text.trim();
     let is_token = token.bytes().all(|byte| byte.is_ascii_graphic());
     match token.len() {
-        0 => {
-            Err(wrong("it is empty: write a token into it, such as `openssl rand -hex 32` prints"))
-        }
+        0 => Err(wrong(
+            "the file is empty: write a token to it, such as the output of `openssl rand -hex 32`",
+        )),
         length if length < SHORTEST_TOKEN => {
             Err(wrong("its token has fewer than 16 characters and can be guessed"))
         }
@@ -230,7 +230,8 @@ mod tests {
         assert_eq!(told(0o440), None);
         let name = secret.path().display();
         let text = format!(
-            "{name}: others may read it (mode 0644): chmod 600 {name}, and change the token"
+            "{name}: other users can read the file (mode 0644): run `chmod 600 {name}`, and \
+             replace the token"
         );
         assert_eq!(told(0o644), Some(text));
         assert!(told(0o604).is_some());

@@ -40,7 +40,7 @@ pub enum BooksError {
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// Others are asking, or the answer takes too long.
-    #[error("too many or too large requests at once: request less, or retry in a moment")]
+    #[error("too many or too large requests at once: request less data, or retry later")]
     Busy,
 }
 
@@ -172,7 +172,8 @@ impl Reader {
         let told = [ask.ahead_in_words(), self.never_read(ask, now_ms).await?];
         let told: Vec<String> = told.into_iter().flatten().collect();
         let warning = (!told.is_empty()).then(|| told.join("; "));
-        let message = format!("method {}, at the prices of the time it was read", method.id());
+        let message =
+            format!("method {}, at the prices in force when the usage was recorded", method.id());
         Ok(Answer { code: 200, data, message, warning })
     }
 
@@ -196,6 +197,6 @@ impl Reader {
             }
         }
         let words = told.join(", ");
-        Ok((!told.is_empty()).then(|| format!("never read, and in no amount: {words}")))
+        Ok((!told.is_empty()).then(|| format!("no data, so not included in any amount: {words}")))
     }
 }

@@ -51,7 +51,7 @@ impl Place {
     pub fn new(text: &str, files: Option<&TlsFiles>, is_guarded: bool) -> Result<Self, PlaceError> {
         let bad = |why: String| PlaceError::Address { text: text.to_owned(), why };
         let mut found = text.to_socket_addrs().map_err(|error| bad(error.to_string()))?;
-        let address = found.next().ok_or_else(|| bad("it names no machine".to_owned()))?;
+        let address = found.next().ok_or_else(|| bad("it has no host".to_owned()))?;
         let tls = files.map(Certificate::read).transpose()?;
         if !is_loopback(address.ip()) && tls.is_none() && !is_guarded {
             return Err(PlaceError::Open { address });

@@ -74,8 +74,9 @@ async fn bounded(State(site): State<Arc<Site>>, request: Request, next: Next) ->
         told(StatusCode::PAYLOAD_TOO_LARGE, "requests must not have a body; omit it")
     } else {
         let answer = tokio::time::timeout(ANSWER_WITHIN, next.run(request)).await;
-        let late =
-            || told(StatusCode::SERVICE_UNAVAILABLE, "the request took too long: request less");
+        let late = || {
+            told(StatusCode::SERVICE_UNAVAILABLE, "the request took too long: request less data")
+        };
         answer.unwrap_or_else(|_| late())
     };
     site.metrics.asked(path, answer.status().as_u16());
@@ -110,10 +111,10 @@ async fn admitted(State(site): State<Arc<Site>>, request: Request, next: Next) -
         Ok(Review::Allowed) => next.run(request).await,
         Ok(Review::Forbidden) => told(
             StatusCode::FORBIDDEN,
-            "the token's owner may not read this path: allow `get` on it",
+            "the token's user may not read this path: grant `get` on it",
         ),
         Ok(Review::Unknown) => {
-            let mut answer = told(StatusCode::UNAUTHORIZED, "a bearer token is needed");
+            let mut answer = told(StatusCode::UNAUTHORIZED, "a bearer token is required");
             let scheme = HeaderValue::from_static("Bearer");
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
             answer
@@ -151,7 +152,7 @@ async fn allocation(State(site): State<Arc<Site>>, request: Request) -> Response
         Err(Refusal(problem)) => return told(StatusCode::BAD_REQUEST, &problem),
     };
     let Ok(permit) = Arc::clone(&site.long_answers).acquire_owned().await else {
-        return told(StatusCode::SERVICE_UNAVAILABLE, "the server ends");
+        return told(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down");
     };
     let answer = match site.books.allocation(&ask, now_ms).await {
         Ok(answer) => answer,

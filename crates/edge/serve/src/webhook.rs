@@ -56,7 +56,7 @@ pub enum WebhookError {
         status: u16,
     },
     /// Nobody took it.
-    #[error("{host} did not accept the message in {tries} tries: {problem}")]
+    #[error("{host} did not accept the message (attempts: {tries}): {problem}")]
     NotTaken {
         /// Who.
         host: String,
@@ -149,11 +149,11 @@ impl Webhook {
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body));
         let again = |problem: String| Tried::Again { problem, after: None };
-        let Ok(request) = request else { return again("no request can be made of it".to_owned()) };
+        let Ok(request) = request else { return again("it is not a valid request URL".to_owned()) };
         let asked = tokio::time::timeout(self.patience.within, self.client.request(request)).await;
         let answer = match asked {
             Err(_) => {
-                return again(format!("nothing within {} s", self.patience.within.as_secs_f64()));
+                return again(format!("timed out after {} s", self.patience.within.as_secs_f64()));
             }
             // The address stands in none of these: hyper names the host at most.
             Ok(Err(error)) => return again(error.to_string()),
@@ -164,7 +164,7 @@ impl Webhook {
         match answer.status().as_u16() {
             200..=299 => Tried::Taken,
             status @ (408 | 425 | 429 | 500..=599) => {
-                Tried::Again { problem: format!("it answers {status}"), after }
+                Tried::Again { problem: format!("it returned {status}"), after }
             }
             status => Tried::Refused(status),
         }

@@ -90,10 +90,10 @@ fn without_secret(url: &str) -> String {
 fn as_url_path(path: &Path) -> Result<String, StoreError> {
     let Some(text) = path.to_str() else {
         let address = path.display().to_string();
-        return Err(StoreError::Address { address, why: "the path is no UTF-8".to_owned() });
+        return Err(StoreError::Address { address, why: "the path is not UTF-8".to_owned() });
     };
     if text.contains('\0') || text == ":memory:" {
-        let why = "a ledger is a file".to_owned();
+        let why = "a ledger must be a file".to_owned();
         return Err(StoreError::Address { address: text.to_owned(), why });
     }
     let mut url = String::new();

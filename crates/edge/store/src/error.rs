@@ -73,7 +73,7 @@ pub enum StoreError {
         what: String,
     },
     /// What was handed in cannot be.
-    #[error("a reading of cluster `{cluster}` is invalid: {what}")]
+    #[error("the data of cluster `{cluster}` is invalid: {what}")]
     Reading {
         cluster: String,
         /// What cannot be, of which object.
@@ -81,8 +81,8 @@ pub enum StoreError {
     },
     /// It ends in the future: a clock is wrong.
     #[error(
-        "a reading of cluster `{cluster}` ends {ahead_s} s after now: set the clock of this machine or of \
-         {source_name}"
+        "the data of cluster `{cluster}` ends {ahead_s} s in the future: correct the clock of this \
+         machine or of {source_name}"
     )]
     Future {
         cluster: String,

@@ -341,5 +341,6 @@ async fn delete(
 }
 
 fn small(number: i64) -> Result<u32, Failure> {
-    u32::try_from(number).map_err(|_| Failure::Damaged(format!("{number} is no number of a name")))
+    u32::try_from(number)
+        .map_err(|_| Failure::Damaged(format!("{number} is not the number of a name")))
 }

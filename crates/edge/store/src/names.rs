@@ -236,7 +236,7 @@ impl Names {
             Some(Numbered { id, digest: *digest })
         });
         let found: Option<Vec<Numbered>> = found.collect();
-        found.ok_or_else(|| Failure::Damaged("a name that was there is gone".to_owned()))
+        found.ok_or_else(|| Failure::Damaged("a stored name is missing".to_owned()))
     }
 
     fn find(&self, digest: &Digest) -> Option<u32> {

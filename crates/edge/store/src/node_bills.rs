@@ -85,7 +85,7 @@ async fn times_of(
         let node = nodes.entry(number(&row, 0)?).or_default();
         let paid = number(&row, 2)?;
         let Some(paid) = u8::try_from(paid).ok().and_then(|code| codes.paid(code)) else {
-            return Err(Failure::Damaged(format!("{paid} is no cause")));
+            return Err(Failure::Damaged(format!("{paid} is not a cause")));
         };
         if let Paid::Gpus(state) = paid {
             let key = (holder(number(&row, 1)?)?, state);
@@ -131,6 +131,7 @@ async fn times_of(
 /// 0 is nobody.
 fn holder(number: i64) -> Result<Option<u32>, Failure> {
     let known = u32::try_from(number);
-    let known = known.map_err(|_| Failure::Damaged(format!("{number} is no number of a name")))?;
+    let known =
+        known.map_err(|_| Failure::Damaged(format!("{number} is not the number of a name")))?;
     Ok(Some(known).filter(|number| *number != 0))
 }

@@ -145,7 +145,7 @@ impl Reading {
         };
         let Span { from_ms, to_ms } = self.span;
         if from_ms > to_ms {
-            return fails(format!("it ends at {to_ms} ms, before its begin at {from_ms} ms"));
+            return fails(format!("it ends at {to_ms} ms, before its start at {from_ms} ms"));
         }
         if to_ms > now_ms {
             return Err(StoreError::Future {
@@ -155,7 +155,7 @@ impl Reading {
             });
         }
         if self.cluster.is_empty() {
-            return fails("the cluster has no name: name it".to_owned());
+            return fails("the cluster has no name: pass one with --cluster".to_owned());
         }
         let is_plain = |text: &str| !text.chars().any(char::is_control);
         if !is_plain(&self.cluster) || !is_plain(&self.source) {
@@ -192,11 +192,11 @@ impl Reading {
             let name = shortened(&node.name);
             let price = node.terms.usd_micros_per_gpu_hour.unwrap_or(0);
             if !names.insert(&node.name) {
-                return Some(format!("node `{name}` is in it twice"));
+                return Some(format!("node `{name}` occurs twice"));
             }
             let is_price = (0..=DEAREST_USD_MICROS).contains(&price);
             (!is_price)
-                .then(|| format!("node `{name}`: {price} micro-USD is no price of a GPU-hour"))
+                .then(|| format!("node `{name}`: {price} micro-USD is not a price per GPU-hour"))
         })
     }
 
@@ -205,11 +205,11 @@ impl Reading {
         self.devices.iter().find_map(|device| {
             let name = shortened(&device.name);
             let Some(node) = self.nodes.get(device.node) else {
-                return Some(format!("device `{name}`: its node is not in it"));
+                return Some(format!("device `{name}`: its node is missing"));
             };
             let name = format!("{}/{name}", shortened(&node.name));
             if !names.insert((device.node, &device.name)) {
-                return Some(format!("device `{name}` is in it twice"));
+                return Some(format!("device `{name}` occurs twice"));
             }
             let problem = device.intervals.iter().find_map(|i| self.problem_of(i));
             problem.map(|problem| format!("device `{name}`: {problem}"))
@@ -219,9 +219,7 @@ impl Reading {
     fn problem_of(&self, interval: &DeviceInterval) -> Option<String> {
         let Span { from_ms, to_ms } = interval.span;
         if from_ms >= to_ms || from_ms < self.span.from_ms || to_ms > self.span.to_ms {
-            return Some(format!(
-                "an interval from {from_ms} to {to_ms} ms is not within its time"
-            ));
+            return Some(format!("an interval from {from_ms} to {to_ms} ms is outside the period"));
         }
         if !(1..=WHOLE_DEVICE_MILLI).contains(&interval.gpu_milli) {
             return Some(format!("an interval of {} milli-GPU", interval.gpu_milli));
@@ -238,11 +236,13 @@ impl Reading {
             let is_amount = |amount: i128| (0..1 << 90).contains(&amount);
             match () {
                 () if !is_known => {
-                    Some("something is kept on a node or by a pod that is not in it")
+                    Some("CPU or memory is allocated on a node or to a pod that is missing")
                 }
-                () if kept.hour_ms % HOUR_MS != 0 => Some("something is kept of no whole hour"),
+                () if kept.hour_ms % HOUR_MS != 0 => {
+                    Some("CPU or memory is allocated for less than a whole hour")
+                }
                 () if !is_amount(cpu_milli_ms) || !is_amount(memory_byte_ms) => {
-                    Some("an impossible amount is stored")
+                    Some("an allocated amount is out of range")
                 }
                 () => None,
             }
@@ -259,9 +259,10 @@ impl Reading {
                 || !used.slot_ms.is_multiple_of(USED_SLOT_MS)
                 || !(0..=used.measured_gpu_milli_ms).contains(&used.used_gpu_milli_ms)
         };
-        self.used.iter().find(is_wrong).map(|used| {
-            format!("usage of a pod that is not in it, or more than was measured: {used:?}")
-        })
+        self.used
+            .iter()
+            .find(is_wrong)
+            .map(|used| format!("usage of a missing pod, or more than was measured: {used:?}"))
     }
 
     fn problem_of_free(&self) -> Option<String> {
@@ -271,13 +272,13 @@ impl Reading {
             let mut amounts = free.look.gpu_milli.iter().map(|(_, gpu_milli)| *gpu_milli);
             match () {
                 () if free.node >= self.nodes.len() => {
-                    Some("something is free on a node that is not in it")
+                    Some("capacity is free on a node that is missing")
                 }
                 () if from_ms > to_ms || to_ms > self.span.to_ms => {
-                    Some("something is free before it begins, or after the time of the reading")
+                    Some("free capacity ends before it starts, or after the period")
                 }
                 () if amounts.any(|amount| !(1..=MOST_MILLI).contains(&amount)) => {
-                    Some("an impossible amount is free")
+                    Some("a free amount is out of range")
                 }
                 () => None,
             }

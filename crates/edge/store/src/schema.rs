@@ -74,7 +74,7 @@ async fn version(connection: &mut AnyConnection, address: &Address) -> Result<us
     match counts.transpose()? {
         None | Some((0, _)) => return Ok(0),
         Some((all, 0)) => {
-            let why = format!("it has {all} tables of something else");
+            let why = format!("it has {all} unrelated tables");
             return Err(StoreError::Foreign { address: address.to_string(), why }.into());
         }
         Some(_) => {}

@@ -231,7 +231,7 @@ pub(crate) async fn locked_cluster(
         insert(connection, "INSERT INTO cluster", 5, " ON CONFLICT DO NOTHING", row).await?;
     }
     let found = known_cluster(connection, name).await?;
-    found.ok_or_else(|| Failure::Damaged("a cluster that was there is gone".to_owned()))
+    found.ok_or_else(|| Failure::Damaged("a stored cluster is missing".to_owned()))
 }
 
 /// The cluster with a name, if it is there.

@@ -422,7 +422,7 @@ pub(crate) async fn named(
     for (key, sum) in sums {
         let paid = u8::try_from(key[PAID]).ok().and_then(|code| codes.paid(code));
         let Some(paid) = paid else {
-            return Err(Failure::Damaged(format!("{} is no cause", key[PAID])));
+            return Err(Failure::Damaged(format!("{} is not a cause", key[PAID])));
         };
         rows.push(SumRow {
             cluster: Arc::clone(&cluster),

@@ -82,7 +82,7 @@ pub(crate) fn decoded(text: &str) -> Result<Slots, Failure> {
         words.next().is_none().then_some((key, amounts))
     };
     let slots: Option<Slots> = text.split(';').map(entry).collect();
-    slots.ok_or_else(|| Failure::Damaged(format!("`{text}` is no usage of GPUs")))
+    slots.ok_or_else(|| Failure::Damaged(format!("`{text}` is not GPU usage")))
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ pub enum TableError {
     },
     /// More bytes without the end of a record than any table has.
     #[error(
-        "{}: a row of more than {} KiB: a quote that is never closed, or no table of text",
+        "{}: a row is longer than {} KiB: check for a missing closing quote, and that the file is \
+         CSV",
         Place::line(.file, *.line), crate::MAX_RECORD_BYTES >> 10
     )]
     LongRecord {
@@ -76,7 +77,7 @@ pub enum TableError {
         cell: usize,
     },
     /// Input that broke off.
-    #[error("{}: cannot read on", Place::line(.file, *.line))]
+    #[error("{}: cannot continue reading", Place::line(.file, *.line))]
     Unreadable {
         /// Name of the file.
         file: String,

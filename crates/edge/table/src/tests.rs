@@ -72,7 +72,7 @@ fn a_record_without_an_end_is_not_read_to_its_end() {
         let endless = begin.as_bytes().chain(io::repeat(repeated));
         let error = read(Counted(endless, &count), Style::Export).unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("t.csv:{line}: a row of more than 1024 KiB")),
+            error.starts_with(&format!("t.csv:{line}: a row is longer than 1024 KiB")),
             "{error}"
         );
         assert!(count.get() <= 2 * MAX_RECORD_BYTES, "{} bytes were read", count.get());

@@ -69,7 +69,7 @@ impl fmt::Display for RequestLook {
         if *reached == 0 {
             return write!(out, ", and the node reaches no device");
         }
-        write!(out, "; of {reached} in reach of the node")?;
+        write!(out, "; of {reached} accessible from the node")?;
         let mut separator = " ";
         for (why, count) in &self.excluded {
             write!(out, "{separator}{count} {why}")?;

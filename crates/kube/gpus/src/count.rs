@@ -28,7 +28,7 @@ impl fmt::Display for CountSource {
             Self::Provider(label) => out.write_str(label),
             Self::InstanceType(name) => write!(out, "instance type {name}"),
             Self::Hami => out.write_str(labels::HAMI_REGISTER),
-            Self::Layouts => out.write_str("the fewest GPUs that can hold its MIG instances"),
+            Self::Layouts => out.write_str("the minimum number of GPUs for its MIG instances"),
             Self::Offered => out.write_str("the device plugin"),
         }
     }

@@ -94,7 +94,9 @@ impl LabelTerm {
         values: Vec<Box<str>>,
     ) -> Result<Self, String> {
         if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
-            return Err(format!("`{key} {operator}` names `{value}`, which no label can be"));
+            return Err(format!(
+                "`{key} {operator}` has `{value}`, which is not a valid label value"
+            ));
         }
         let mut values = values;
         values.sort();
@@ -104,11 +106,11 @@ impl LabelTerm {
             ("NotIn", false) => LabelTest::NotIn(values.into()),
             ("Exists", true) => LabelTest::Exists,
             ("DoesNotExist", true) => LabelTest::DoesNotExist,
-            ("In" | "NotIn", true) => return Err(format!("`{key} {operator}` names no value")),
+            ("In" | "NotIn", true) => return Err(format!("`{key} {operator}` has no values")),
             ("Exists" | "DoesNotExist", false) => {
-                return Err(format!("`{key} {operator}` names values and takes none"));
+                return Err(format!("`{key} {operator}` has values but takes none"));
             }
-            _ => return Err(format!("`{key} {operator}` has an operator that is not known")),
+            _ => return Err(format!("`{key} {operator}` has an unknown operator")),
         };
         Ok(Self { key, test })
     }

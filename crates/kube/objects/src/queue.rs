@@ -62,41 +62,41 @@ struct QueueJson {
     "message": "spec.guaranteed: must not exceed spec.limit for any resource",
 }]))]
 struct SpecJson {
-    /// The queue above it. Without one it hangs below the root.
+    /// The parent queue. Without one, the queue is at the top level.
     #[serde(deserialize_with = "nullable")]
     #[schemars(length(min = 1, max = 63))]
     parent: Box<str>,
-    /// Its quota by resource, as in a ResourceQuota: what it and all queues below it have for
-    /// themselves. Of what is named here it holds no more, unless it borrows.
+    /// Quota by resource, as in a ResourceQuota: reserved for the queue and its descendants, which
+    /// use no more than this unless the queue borrows.
     #[serde(deserialize_with = "nullable")]
     #[schemars(extend(
         "maxProperties" = MOST_RESOURCES,
         "x-kubernetes-validations" = not_negative("guaranteed")
     ))]
     guaranteed: BTreeMap<Box<str>, Amount>,
-    /// What it and all queues below it never hold more of, by resource.
+    /// Maximum usage of the queue and its descendants, by resource.
     #[serde(deserialize_with = "nullable")]
     #[schemars(extend(
         "maxProperties" = MOST_RESOURCES,
         "x-kubernetes-validations" = not_negative("limit")
     ))]
     limit: BTreeMap<Box<str>, Amount>,
-    /// Share of what is not enough for all: a queue of weight 2 is given twice as much as one of
-    /// weight 1.
+    /// Share of scarce resources: a queue of weight 2 gets twice as much as one of weight 1.
     #[schemars(with = "i32", range(min = 1, max = 1000), extend("default" = 1))]
     weight: Option<u32>,
-    /// Whether it may hold more than it is guaranteed while that is free. Nothing that is lent is
-    /// taken back yet, so queues do not borrow by default.
+    /// Whether the queue may use more than its quota while resources are free. Borrowed quota is
+    /// not reclaimed yet, so queues do not borrow by default.
     #[serde(deserialize_with = "nullable")]
     #[schemars(extend("default" = "Never"))]
     borrowing: Borrowing,
-    /// After so long, what the queue and those below it have used counts half in order `dovetail`,
-    /// such as `12h` or `7d`. Without it the queue above says so, else the preset: a week.
+    /// Time after which past usage of the queue and its descendants counts half in order
+    /// `dovetail`, such as `12h` or `7d`. Default: that of the parent queue, else that of the
+    /// preset, a week.
     #[serde(deserialize_with = "nullable")]
     #[schemars(length(min = 2, max = 20), regex(pattern = HALF_LIFE))]
     half_life: Box<str>,
-    /// Namespaces whose pods it takes, by label; {} is all of them. Without it the default queue
-    /// takes all, any other none.
+    /// Labels of the namespaces whose pods the queue accepts; {} selects all namespaces. Without
+    /// it, the default queue accepts all, and other queues accept none.
     namespace_selector: LabelSelector,
 }
 

@@ -61,7 +61,8 @@ struct ReservationJson {
     {"rule": "self.from < self.to", "message": "spec.to: must be later than spec.from"},
 ]))]
 struct SpecJson {
-    /// The queue whose jobs may use the capacity. Without a queue and a job, nothing may use it.
+    /// The queue whose jobs may use the capacity. If neither a queue nor a job is set, no pod may
+    /// use it.
     #[serde(deserialize_with = "nullable")]
     #[schemars(length(min = 1, max = 63))]
     queue: Box<str>,
@@ -84,14 +85,14 @@ struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     #[schemars(with = "Vec<Toleration>", length(max = MOST_TERMS))]
     tolerations: Value,
-    /// For how many pods capacity is reserved.
+    /// Number of pods for which capacity is reserved.
     #[schemars(with = "i32", range(min = 1, max = 10_000), extend("default" = 1))]
     count: Option<u32>,
-    /// When the capacity may be used first.
+    /// Start time, from which the capacity may be used.
     #[serde(deserialize_with = "nullable")]
     #[schemars(extend("format" = "date-time"))]
     from: Box<str>,
-    /// When the reservation ends. Pods that run by then keep running.
+    /// End time. Pods that are running then keep running.
     #[serde(deserialize_with = "nullable")]
     #[schemars(extend("format" = "date-time"))]
     to: Box<str>,

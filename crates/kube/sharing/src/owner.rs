@@ -123,12 +123,13 @@ impl Owner {
             return Err("its pods have resource claims: change the claims instead".to_owned());
         }
         let container = match &self.containers[..] {
-            [] => return Err("no container of its template asks for a GPU".to_owned()),
+            [] => return Err("no container of its pod template requests a GPU".to_owned()),
             [one] => one,
             several => {
                 let names: Vec<&str> = several.iter().map(|one| &*one.name).collect();
                 return Err(format!(
-                    "containers {} ask for GPUs, and only one may: change its manifest by hand",
+                    "containers {} request GPUs, but dovetail can change only one container: \
+                     change the manifest manually",
                     names.join(", ")
                 ));
             }
@@ -136,7 +137,8 @@ impl Owner {
         let name = &container.name;
         if container.is_init {
             return Err(format!(
-                "init container {name} asks for GPUs: only other containers can be changed"
+                "init container {name} requests GPUs, which dovetail cannot change: change the \
+                 manifest manually"
             ));
         }
         match &container.gpus[..] {
@@ -145,8 +147,8 @@ impl Owner {
                 let amounts: Vec<String> =
                     gpus.iter().map(|(resource, count)| format!("{count} × {resource}")).collect();
                 Err(format!(
-                    "container {name} asks for {}: only a container that asks for one GPU or one part of a \
-                     GPU can be changed",
+                    "container {name} requests {}: dovetail can change only a container that requests one \
+                     GPU or one part of a GPU",
                     amounts.join(", ")
                 ))
             }
@@ -159,19 +161,22 @@ impl Owner {
             return None;
         }
         if self.about.kind == "StatefulSet" {
-            return Some("a StatefulSet ends each pod before it starts the replacement".to_owned());
+            return Some(
+                "a StatefulSet terminates each pod before it starts the replacement".to_owned(),
+            );
         }
         let strategy = &self.object["spec"]["strategy"];
         if strategy["type"] == "Recreate" {
-            return Some("its strategy Recreate ends all pods first".to_owned());
+            return Some("its strategy Recreate terminates all pods first".to_owned());
         }
         let rolling = &strategy["rollingUpdate"];
         let surge = share(&rolling["maxSurge"], self.replicas, true);
         let unavailable = share(&rolling["maxUnavailable"], self.replicas, false);
         // As the Deployment controller does it: one of them has to move.
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
-        (unavailable >= self.replicas)
-            .then(|| format!("its maxUnavailable lets all of its {} pods end first", self.replicas))
+        (unavailable >= self.replicas).then(|| {
+            format!("its maxUnavailable allows terminating all of its {} pods first", self.replicas)
+        })
     }
 
     /// Whether changes of its template start no pods.

@@ -52,7 +52,7 @@ pub fn change(
         return NextRequests::Unchanged;
     }
     if owner.is_paused() {
-        return NextRequests::Refused("it is paused: resume its roll-out first".to_owned());
+        return NextRequests::Refused("it is paused: resume its rollout first".to_owned());
     }
     if let Some(why) = short_of(owner, to, around.free) {
         return NextRequests::Refused(why);
@@ -79,7 +79,7 @@ pub fn change(
         watch,
     };
     let message = format!(
-        "container {} asks for one {to} in place of {from}, under policy {}",
+        "container {} requests one {to} instead of {from}, under policy {}",
         record.container, policy.name
     );
     let event = Some(("RequestsChanged", message, false));
@@ -124,7 +124,7 @@ pub fn due(owner: &Owner, now_ms: u64) -> Option<[Period; 2]> {
 pub fn decided(owner: &Owner, outcome: Outcome, why: &str) -> Option<RequestsWrite> {
     let record = owner.record.as_ref().filter(|record| record.is_open())?;
     let watch = Watch { outcome, why: harmless(why).to_string(), ..record.watch.clone()? };
-    let message = format!("latency since it asks for {}: {}", record.to, watch.words());
+    let message = format!("latency since it requests {}: {}", record.to, watch.words());
     let event = Some((reason(outcome), message, is_warning(outcome)));
     let record = RequestsRecord { watch: Some(watch), ..record.clone() };
     owner.is_as_recorded().then(|| RequestsWrite::new(owner, record, event))
@@ -149,14 +149,14 @@ pub fn returned(owner: &Owner, around: &Around, now_ms: u64) -> Option<NextReque
 /// What follows if people want a workload to ask for its former resource again.
 pub fn roll_back(owner: &Owner, around: &Around, now_ms: u64) -> NextRequests {
     let Some(record) = &owner.record else {
-        let why = "dovetail has not changed what it asks for: nothing to roll back";
+        let why = "dovetail has not changed its requests: nothing to roll back";
         return NextRequests::Refused(why.to_owned());
     };
     if record.step == RequestsStep::Returned && owner.is_as_recorded() {
         return NextRequests::Unchanged;
     }
     if owner.containers.iter().all(|one| one.name != record.container) {
-        let why = format!("container {} asks for no GPU any more", record.container);
+        let why = format!("container {} no longer requests a GPU", record.container);
         return NextRequests::Refused(format!("{why}: nothing to roll back"));
     }
     if let Some(tool) = &around.tool {
@@ -178,7 +178,7 @@ pub fn roll_back(owner: &Owner, around: &Around, now_ms: u64) -> NextRequests {
 
 fn back(owner: &Owner, record: &RequestsRecord, why: &str, now_ms: u64) -> RequestsWrite {
     let message = format!(
-        "container {} asks for one {} again in place of {}: {why}",
+        "container {} again requests one {} instead of {}: {why}",
         record.container, record.from, record.to
     );
     let record =

@@ -266,13 +266,13 @@ impl KnownLevels<'_> {
                 None => self.carried(number),
                 Some(rival) => Err(format!(
                     "its topology key {label} is one of topology level `{}`, for which label {rival} of the nodes comes \
-                     first, and the two group the nodes differently: ask for {rival}, or give {label} a level of its own \
-                     in dovetail.toml",
+                     first, and the two group the nodes differently: request {rival}, or give {label} a level of its \
+                     own in dovetail.toml",
                     self.levels.0[number].name
                 )),
             },
             None => Err(format!(
-                "its topology key {label} is the label of no topology level: add it to one in \
+                "its topology key {label} does not belong to a topology level: add it to one in \
                  dovetail.toml, or use the label of one of these: {}",
                 self.levels.names().collect::<Vec<_>>().join(", ")
             )),
@@ -355,7 +355,7 @@ mod tests {
             known.named("row").unwrap_err(),
             "there is no topology level `row`: use one of zone, spine, block, rack, clique, node"
         );
-        assert!(known.labelled("row").unwrap_err().contains("is the label of no topology level"));
+        assert!(known.labelled("row").unwrap_err().contains("does not belong to a topology level"));
         assert_eq!(
             known.labelled("nvidia.com/gpu.clique").unwrap_err(),
             "it requests topology level `clique`, but no node has one of its labels \

@@ -94,7 +94,7 @@ pub enum NotYet {
         within_s: u64,
     },
     /// Somebody else chose a node for a claim.
-    #[error("claim {claim} is to get its volume on node {other}, not on {node}; dovetail retries")]
+    #[error("claim {claim} gets its volume on node {other}, not on {node}; dovetail retries")]
     ClaimElsewhere {
         claim: String,
         /// The node that was chosen for the pod.
@@ -113,7 +113,7 @@ pub enum NotYet {
     },
     /// The server does not bind it.
     #[error(
-        "the API server refuses to bind the pod to node {node} ({code}): {message}; dovetail \
+        "the API server refused to bind the pod to node {node} ({code}): {message}; dovetail \
          retries"
     )]
     NotBound {
@@ -167,8 +167,8 @@ pub enum NotYet {
     },
     /// A claim for its extended resources is left of an attempt to start it.
     #[error(
-        "resourceclaim \"{claim}\" is left of an attempt to start the pod; dovetail deletes it, then retries \
-         the pod"
+        "resourceclaim \"{claim}\" is left over from an attempt to start the pod; dovetail deletes it, then \
+         retries the pod"
     )]
     DeviceClaimLeft { claim: String },
     /// A device of a claim says that it will not be ready.
@@ -210,13 +210,13 @@ pub enum NotYet {
     },
     /// It refers to resource claims.
     #[error(
-        "the pod refers to resource claims (dynamic resource allocation), whose devices are not known here"
+        "the pod refers to resource claims (dynamic resource allocation), whose devices are unknown here"
     )]
     ResourceClaims,
     /// An extended resource that only DRA can give.
     #[error(
         "resource {resource} is offered by no node's device plugin, and device class {class} maps \
-         it to dynamic resource allocation, whose devices are not known here"
+         it to dynamic resource allocation, whose devices are unknown here"
     )]
     ResourceByClass {
         resource: String,
@@ -245,7 +245,7 @@ pub enum NotYet {
         most: i64,
     },
     /// The queue it names is not there.
-    #[error("queue {queue} does not exist: create it, or name another in label dovetail.dev/queue")]
+    #[error("queue {queue} does not exist: create it, or set another in label dovetail.dev/queue")]
     QueueMissing { queue: String },
     /// Something is wrong with its queue.
     #[error("queue {queue} is not ready: {problem}")]

@@ -101,7 +101,7 @@ pub enum BoundError {
         limit: u32,
     },
     /// The cluster has no GPU, so that a share of its GPUs means nothing.
-    #[error("the cluster has no GPU: arrived percent is undefined; give nodes with GPUs")]
+    #[error("the cluster has no GPU: arrived percent is undefined; pass nodes with GPUs")]
     NoGpus,
     /// The exact optimum was asked for a world that is too large for it.
     #[error(
@@ -119,7 +119,7 @@ pub enum BoundError {
         limit: usize,
     },
     /// The linear-programming solver gave up; no value is known.
-    #[error("the solver gave no optimum ({message}); try a smaller world")]
+    #[error("the solver found no optimum ({message}); use a smaller input")]
     Solver {
         /// What the solver said.
         message: String,

@@ -111,7 +111,7 @@ impl Replayed {
         let inputs: Result<Vec<_>, _> = inputs.into_iter().map(InputEntry::input).collect();
         self.control.step(inputs.map_err(|error| error.to_string())?, credits, now);
         let last = self.last.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        last.ok_or_else(|| "the scheduler leads no more here, and goes on".to_owned())
+        last.ok_or_else(|| "the scheduler is no longer the leader here, and continues".to_owned())
     }
 }
 

@@ -35,7 +35,8 @@ pub enum TraceError {
     },
     /// Reading stopped with an error; for gzip files also damaged or cut data.
     #[error(
-        "{}: cannot read on: {source}; the file may be truncated or damaged; fetch it again",
+        "{}: cannot continue reading: {source}; the file may be truncated or damaged; fetch it \
+         again",
         Place::line(.file, *.line)
     )]
     Read {
@@ -80,7 +81,7 @@ pub enum TraceError {
         known: String,
     },
     /// Machines were found where jobs are wanted, or the reverse.
-    #[error("{file}: expected {wanted}, and the file holds {holds} (format {found})")]
+    #[error("{file}: expected {wanted}, but the file contains {holds} (format {found})")]
     WrongKind {
         /// Path as given.
         file: String,
@@ -224,8 +225,8 @@ impl From<RowError> for SkippedRow {
 fn no_rows(skipped: usize, first: &str) -> String {
     match skipped {
         0 => "there is no row".to_owned(),
-        1 => format!("no usable row (1 bad row left out: {first})"),
-        _ => format!("no usable row ({skipped} bad rows left out, first: {first})"),
+        1 => format!("no usable row (1 bad row skipped: {first})"),
+        _ => format!("no usable row ({skipped} bad rows skipped, first: {first})"),
     }
 }
 

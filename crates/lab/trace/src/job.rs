@@ -319,7 +319,7 @@ impl TraceJob {
             0 if self.gpu_milli != 0 => "0, because gpu_count is 0",
             1 if !(1..=1000).contains(&self.gpu_milli) => "1 to 1000, because gpu_count is 1",
             2.. if self.gpu_milli != 1000 => {
-                "1000, because only a pod with one GPU may ask for a part of it"
+                "1000, because only a pod with one GPU may request a part of it"
             }
             _ => return self.check_models(),
         };

@@ -126,7 +126,7 @@ impl Trace {
             line: self.lines.get(job).copied().unwrap_or(0),
             column: column.map(str::to_owned),
             text: if self.format == Some(Format::Swf) { "-1" } else { "" }.to_owned(),
-            problem: format!("gives no run time of job {id}"),
+            problem: format!("has no run time of job {id}"),
             expected,
         }
     }

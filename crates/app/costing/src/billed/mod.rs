@@ -90,7 +90,7 @@ pub struct UnmatchedOut {
 /// A bill that cannot be read, or in a currency without a rate.
 pub fn apply(account: &mut Account, path: &Path, exchange: &Exchange) -> Result<BillOut> {
     let name = path.display().to_string();
-    let file = File::open(path).with_context(|| format!("{name}: cannot open it"))?;
+    let file = File::open(path).with_context(|| format!("{name}: cannot open the file"))?;
     apply_lines(account, file, &name, exchange)
 }
 
@@ -175,9 +175,9 @@ fn in_usd<'e>(
         return Ok((bill, None));
     };
     let refused =
-        |problem: String| BadInput(plain(&format!("{name}: it is in {currency}: {problem}")));
+        |problem: String| BadInput(plain(&format!("{name}: the bill is in {currency}: {problem}")));
     let rate = exchange.rate(&currency).map_err(|problem| {
-        refused(format!("{problem}; dovetail.toml keeps rates under [prices.exchange]"))
+        refused(format!("{problem}; or set the rate under [prices.exchange] in dovetail.toml"))
     })?;
     Ok((bill.in_usd(rate.usd_pico).map_err(refused)?, Some(rate)))
 }

@@ -42,7 +42,7 @@ pub fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> 
     notes.extend(unsaid_in_words(account, bill, name, unsaid));
     if let Some(first) = free.first() {
         notes.push(format!(
-            "{name}: {} at $0.00 by it, {} first: check that it has amortised costs",
+            "{name}: {} billed at $0.00, such as {}: check that the bill has amortized costs",
             counted(free.len(), "node"),
             plain(&account.nodes[*first].name)
         ));
@@ -52,12 +52,16 @@ pub fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> 
         priced.map(|(place, _)| place).filter(|at| !bill.of_machines.contains_key(at)).collect();
     if !missing.is_empty() {
         let at = at_list_prices(account, &missing);
-        notes.push(format!("{} with GPUs not in {name}: {at}", counted(missing.len(), "node")));
+        notes.push(format!(
+            "{} with GPUs missing from {name}: \
+                            {at}",
+            counted(missing.len(), "node")
+        ));
     }
     if let Some(first) = refused.first() {
         notes.push(format!(
-            "{name}: credits of {} exceed the billed amount, which gives no price, {} first; \
-             instead, they count {}",
+            "{name}: credits of {}, such as {}, exceed the billed amount, so the bill has no \
+             price; these nodes count {} instead",
             counted(refused.len(), "node"),
             plain(&account.nodes[*first].name),
             at_list_prices(account, refused)
@@ -80,7 +84,7 @@ fn beyond_in_words(account: &Account, name: &str, replaced: &Replaced) -> Option
     is_told.then(|| {
         format!(
             "{name}: {} node-hours of {}, {cost}, are in parts of the period without data of these \
-             nodes and are not included in any amount, {} first",
+             nodes, such as {}, and are not included in any amount",
             tenths(beyond),
             counted(replaced.beyond.len(), "node"),
             plain(&account.nodes[*first].name)
@@ -96,10 +100,10 @@ fn unmatched_in_words(bill: &Bill, name: &str) -> Option<String> {
     let billed_ms: u64 = unmatched.iter().map(|unmatched| unmatched.billed_ms).sum();
     let unsaid = match bill.unsaid.elsewhere {
         0 => String::new(),
-        lines => format!(" beside {} without a cost", counted(lines as usize, "line")),
+        lines => format!(" and {} without a cost", counted(lines as usize, "line")),
     };
     Some(format!(
-        "{name}: {} outside this cluster, {cost} in all{unsaid}, {} hours, {} first; --output json lists them",
+        "{name}: {} outside this cluster, {cost} in total{unsaid}, {} hours, such as {}; --output json lists them",
         counted(unmatched.len(), "machine"),
         tenths(hours(billed_ms)),
         plain(resource)
@@ -115,8 +119,8 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
         elsewhen.first().and_then(|node| Some((*node, bill.bounds(*node)?)))
     {
         notes.push(format!(
-            "{name}: {} billed for {} time than this moment, {} first, from {} to {}: their mean rate of that \
-             time stands in for what is not billed yet",
+            "{name}: {} billed for {} time than the snapshot, such as {} from {} to {}: dovetail uses the \
+             mean rate of the billed time",
             counted(elsewhen.len(), "node"),
             if from_ms > account.span.from_ms { "a later" } else { "another" },
             named(first),
@@ -129,8 +133,8 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
             [sum[0].saturating_add(of[0]), sum[1].saturating_add(of[1])]
         });
         notes.push(format!(
-            "{name}: {} billed for a part of the time: {} of {} node-hours are not in it and count at list \
-             prices, as far as there are any, {} first ({} of {}); --output json lists them",
+            "{name}: {} billed for a part of the period: {} of {} node-hours are not in the bill and count \
+             at list prices where known, such as {} ({} of {}); --output json lists them",
             counted(in_part.len(), "node"),
             tenths(hours(gap_ms)),
             tenths(hours(all_ms)),
@@ -141,8 +145,8 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
     }
     if let Some(first) = several.first() {
         notes.push(format!(
-            "{name}: {} with several commitments in one charge period, {} first: in FOCUS the one of most of its time \
-             is named",
+            "{name}: {} with several commitments in one charge period, such as {}: FOCUS rows name the commitment \
+             that covers the most time",
             counted(several.len(), "node"),
             named(*first)
         ));
@@ -161,11 +165,11 @@ fn unsaid_in_words(
     let first = plain(&account.nodes[*nodes.first()?].name);
     let more = if *count > lines.len() as u64 { ", …" } else { "" };
     let places: Vec<String> = lines.iter().map(u64::to_string).collect();
-    let kind = if kind.is_empty() { String::new() } else { format!(", {} first", plain(kind)) };
+    let kind = if kind.is_empty() { String::new() } else { format!(", such as {}", plain(kind)) };
     Some(format!(
-        "{name}: {} ({}{more}{kind}) without a cost: a commitment pays for them, and the file does not say what of it; \
-         export it with amortised costs (reservation/EffectiveCost and savingsPlan/SavingsPlanEffectiveCost, in FOCUS \
-         EffectiveCost). {}, {first} first, {} instead",
+        "{name}: {} ({}{more}{kind}) without a cost: a commitment pays for them, and the file does not contain their \
+         amortized cost; export it with amortized costs (reservation/EffectiveCost and \
+         savingsPlan/SavingsPlanEffectiveCost, in FOCUS EffectiveCost). {}, such as {first}, {} instead",
         counted(usize::try_from(*count).unwrap_or(usize::MAX), "line"),
         places.join(", "),
         counted(nodes.len(), "node"),
@@ -185,7 +189,7 @@ fn at_list_prices<'n>(account: &Account, nodes: impl IntoIterator<Item = &'n usi
     }
     match (priced, without) {
         (_, 0) => "at list prices".to_owned(),
-        (0, _) => "without a price, since there is no list price either".to_owned(),
-        (_, without) => format!("at list prices, but for {without} without any"),
+        (0, _) => "without a price because no list price is known".to_owned(),
+        (_, without) => format!("at list prices, except {without} without a list price"),
     }
 }

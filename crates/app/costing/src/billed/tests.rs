@@ -76,12 +76,12 @@ fn time_that_a_bill_does_not_have_costs_the_list_price_and_is_told() {
     assert_eq!([out.hours_not_billed, part.hours, part.hours_not_billed], [42.0, 48.0, 42.0]);
     let told = |text: &str| account.notes.iter().any(|note| note.contains(text));
     assert!(
-        told("1 node billed for a part of the time: 42.0 of 48.0 node-hours are not in it"),
+        told("1 node billed for a part of the period: 42.0 of 48.0 node-hours are not in the bill"),
         "{:?}",
         account.notes
     );
-    assert!(told("1 node with GPUs not in bill.csv"), "{:?}", account.notes);
-    assert!(told("1 machine outside this cluster, $1.00 in all, 2.0 hours, i-other first"));
+    assert!(told("1 node with GPUs missing from bill.csv"), "{:?}", account.notes);
+    assert!(told("1 machine outside this cluster, $1.00 in total, 2.0 hours, such as i-other"));
     // Beside the cost: the invoice, and list prices as the bill has them; of the rest the price.
     let billed = |day: usize, node: usize| {
         let billed = &account.stretches[day].billed[&node];
@@ -104,14 +104,15 @@ fn without_list_prices_a_part_is_what_was_billed() {
     assert_eq!(prices(&account, 2), [None, None]);
     assert_eq!((out.nodes_in_part, out.discount_share), (1, None));
     let told =
-        "1 node with GPUs not in bill.csv: without a price, since there is no list price either";
+        "1 node with GPUs missing from bill.csv: without a price because no list price is known";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
     // Of two one has a list price.
     let mut account = self::account(true);
     account.stretches.iter_mut().for_each(|stretch| stretch.bills[1].1.price = None);
     let bill: String = BILL.lines().take(2).map(|line| format!("{line}\n")).collect();
     apply_lines(&mut account, bill.as_bytes(), "bill.csv", &Exchange::default()).unwrap();
-    let told = "2 nodes with GPUs not in bill.csv: at list prices, but for 1 without any";
+    let told = "2 nodes with GPUs missing from bill.csv: at list prices, except 1 without a list \
+                price";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
 }
 
@@ -164,7 +165,9 @@ fn a_bill_that_no_sum_can_hold_is_refused() {
     assert!(
         refused("i-whole", "1e12").unwrap_err().starts_with("bill.csv:2: column `EffectiveCost`")
     );
-    assert!(refused("i-whole", "1e9").unwrap_err().starts_with("bill.csv: its lines come to more"));
+    assert!(
+        refused("i-whole", "1e9").unwrap_err().starts_with("bill.csv: its lines add up to more")
+    );
     assert!(refused("i-whole", "1e8").is_ok());
 }
 
@@ -191,7 +194,7 @@ i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,480,Usage
     assert_eq!((out.billed_usd_micros, out.list_usd_micros), (300_000_000, 60_000_000));
     assert_eq!((out.hours_not_seen, out.not_seen_usd_micros), (18.0, 180_000_000));
     let told = "bill.csv: 18.0 node-hours of 1 node, $180.00, are in parts of the period without \
-         data of these nodes and are not included in any amount, whole first";
+                data of these nodes, such as whole, and are not included in any amount";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
     assert_eq!(out.hours_not_billed, 0.0);
 }

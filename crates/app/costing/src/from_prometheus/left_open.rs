@@ -113,13 +113,13 @@ impl LeftOpen {
         }
         if !self.blind.is_empty() {
             notes.push(format!(
-                "CPU and memory of {}: unknown; the GPUs carry the whole price, whatever the method",
+                "CPU and memory of {}: unknown, so the GPUs carry the whole price with every split method",
                 counted(self.blind.len(), "node")
             ));
         }
         if let Some(unseen) = self.unseen.as_ref().filter(|unseen| !unseen.is_empty()) {
             notes.push(format!(
-                "{} on {} without series of an exporter: not in it",
+                "{} on {} without exporter series: not included",
                 counted(usize::try_from(unseen.values().sum::<i64>()).unwrap_or(0), "GPU"),
                 counted(unseen.len(), "node")
             ));
@@ -143,7 +143,7 @@ impl LeftOpen {
                 nodes.iter().take(MOST_NAMED).map(|(node, _)| node.as_str()).collect();
             let and = if nodes.len() > MOST_NAMED { ", ..." } else { "" };
             let text = format!(
-                "{} of {} {what} ({}{and}): they count as long as kube-state-metrics has the node; {held}",
+                "{} of {} {what} ({}{and}): they count for as long as kube-state-metrics reports the node; {held}",
                 counted(gpus as usize, "GPU"),
                 counted(nodes.len(), "node"),
                 plain(&names.join(", "))
@@ -158,7 +158,7 @@ impl LeftOpen {
             self.unmeasured.iter().partition(|(node, _)| is_partly(node));
         let [none, some] = [
             told(none, "that no exporter measures"),
-            told(some, "that exporters do not measure, or not all the time"),
+            told(some, "that exporters measure only part of the time or not at all"),
         ];
         none.into_iter().chain(some).collect()
     }
@@ -167,8 +167,9 @@ impl LeftOpen {
     fn guessed_in_words(&self) -> Option<String> {
         let first = self.guessed.first()?;
         Some(format!(
-            "{} (such as {}) that offer a multiple of the GPUs that exporters measure: taken as shared GPUs; \
-             --metric-labels-allowlist=nodes=[nvidia.com/gpu.replicas] of kube-state-metrics would say it",
+            "{} (such as {}) that offer a multiple of the GPUs that exporters measure: treated as shared \
+             GPUs; to be certain, run kube-state-metrics with \
+             --metric-labels-allowlist=nodes=[nvidia.com/gpu.replicas]",
             counted(self.guessed.len(), "node"),
             plain(first)
         ))
@@ -231,7 +232,7 @@ mod tests {
         let told = all.in_words(true);
         let begins = [
             "4 GPUs of 1 node that no exporter measures (a): ",
-            "1 GPU of 1 node that exporters do not measure, or not all the time (b): ",
+            "1 GPU of 1 node that exporters measure only part of the time or not at all (b): ",
             "CPU and memory of 2 nodes: unknown",
             "1 node name moved to another machine within the period (such as b): ",
         ];
@@ -254,9 +255,6 @@ mod tests {
         let mut all = LeftOpen::default();
         all.add(unseen(&["a", "b"]));
         all.add(unseen(&["b", "c"]));
-        assert_eq!(
-            all.in_words(false),
-            ["8 GPUs on 1 node without series of an exporter: not in it"]
-        );
+        assert_eq!(all.in_words(false), ["8 GPUs on 1 node without exporter series: not included"]);
     }
 }

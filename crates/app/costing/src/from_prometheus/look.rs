@@ -25,8 +25,8 @@ use super::unmeasured;
 use crate::teams::Teams;
 
 /// Said where no exporter was.
-pub const NO_GPU_WAS_SEEN: &str = "no GPU was found: the server has no series of a GPU exporter in \
-     this period; whether the cluster has GPUs is unknown";
+pub const NO_GPU_WAS_SEEN: &str = "no GPU was found: the server has no GPU exporter series in this \
+                                   period; whether the cluster has GPUs is unknown";
 
 /// What a bill is made with.
 pub struct Sources<'s> {
@@ -128,22 +128,24 @@ impl Look {
         let mut notes = Vec::new();
         if observation.refused().samples > 0 {
             notes.push(
-                "exporters wrote values that are not valid readings (NaN, negative, above the \
-                 maximum, a driver's blank): that time counts as allocated and unknown; `dovetail \
-                 usage gpus` counts such values"
+                "exporters reported invalid values (NaN, negative, above the maximum, a driver's \
+                 blank): that time counts as allocated and unknown; `dovetail usage gpus` counts \
+                 such values"
                     .to_owned(),
             );
         }
         if kube.is_empty() && sources.gathered.is_none() {
             notes.push(
-                "neither objects nor series of kube-state-metrics: jobs are recognized by their pods' names, and labels \
-                 are unknown; objects of the cluster add both (--from, --kubeconfig)"
+                "no objects and no kube-state-metrics series: jobs are recognized by their pods' names, and labels are \
+                 unknown; to add both, pass --from or --kubeconfig"
                     .to_owned(),
             );
         }
         if !time.devices.is_empty() {
             let causes = match sources.free.is_empty() {
-                true => "the causes of free GPUs need a snapshot: use --from without --prometheus",
+                true => {
+                    "the causes of free GPUs require a snapshot: use --from without --prometheus"
+                }
                 false => {
                     "the causes of free GPUs are known only for the times at which objects were \
                      read"

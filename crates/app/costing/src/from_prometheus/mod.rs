@@ -101,7 +101,7 @@ fn unheard_in_words(period: Span, heard: Span, step_ms: u64, is_known: bool) -> 
     let unheard_ms = length_ms(period).saturating_sub(length_ms(heard));
     let longest_ms = step_ms.saturating_mul(ActivityRule::default().max_gap_intervals.into());
     let what = match is_known {
-        true => "what GPUs did in that time is unknown",
+        true => "the use of GPUs in that time is unknown",
         false => "GPUs and cost of that time are not included",
     };
     (unheard_ms > longest_ms).then(|| {

@@ -37,9 +37,9 @@ pub fn add(
     let names = Names::of(time, kube);
     if let Some(address) = names.without_node.first() {
         notes.push(plain(&format!(
-            "exporters name nodes by addresses that kube-state-metrics does not know (such as \
-             {address}), so which nodes no exporter measures is unknown, and no amount includes \
-             such nodes"
+            "exporters report node addresses that kube-state-metrics does not have (such as \
+             {address}), so nodes without an exporter cannot be identified and are not included in \
+             any amount"
         )));
         return nothing;
     }

@@ -217,8 +217,8 @@ fn for_any_holder(job: &JobTime) -> Option<String> {
     let gpus = plural(count, "GPU that it shares", "GPUs that it shares");
     (count > 0).then(|| {
         format!(
-            "{gpus} with other pods computed, but for which pod is unknown, so that time counts as \
-             unknown"
+            "{gpus} with other pods were active, but for which pod is unknown, so that time counts \
+             as unknown"
         )
     })
 }
@@ -247,13 +247,14 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
     let mut notes = Vec::new();
     if basis == Basis::RunRate && samples.span_ms > 0 {
         notes.push(format!(
-            "the hours extrapolate this snapshot to a month; they are split like the {} of samples",
+            "the hours extrapolate this snapshot to a month, split in proportion to the {} of \
+             samples",
             duration(samples.span_ms)
         ));
     }
     if signals.is_empty() {
         notes.push(
-            "its GPUs were not measured: its parts follow only from the states of its pods"
+            "its GPUs were not measured: the parts are derived only from the states of its pods"
                 .to_owned(),
         );
         return notes;
@@ -261,16 +262,16 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
     if !["tensor", "dram", "sm", "power"].into_iter().any(has) {
         notes.push(
             "only activity was measured, which does not distinguish work from waiting for other \
-             members; tensor cores, memory traffic or power would, through --prometheus"
+             members; for tensor core, memory traffic or power metrics, pass --prometheus"
                 .to_owned(),
         );
     }
     if !["cpu", "inwards", "outwards"].into_iter().any(has) {
         notes.push(
             "its hosts were not measured, so what an idle GPU waited for (data, a checkpoint, a \
-             person) is unknown; through --prometheus, CPU, disk and network of its pods \
-             (cAdvisor) would show it, or those of its nodes (node_exporter) if no other job uses \
-             their GPUs"
+             user) is unknown; to find out, pass --prometheus with CPU, disk and network metrics \
+             of its pods (cAdvisor), or of its nodes (node_exporter) if no other job uses their \
+             GPUs"
                 .to_owned(),
         );
     }

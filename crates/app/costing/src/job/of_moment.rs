@@ -90,10 +90,11 @@ fn too_recent(places: &[Place<'_>]) -> Option<&'static str> {
     }
     Some(match places.iter().any(|place| place.part.used.is_some()) {
         true => {
-            "the samples are too few for a month (least_measured_hours in [audit] of dovetail.toml)"
+            "there are too few samples to extrapolate to a month (least_measured_hours in [audit] \
+             of dovetail.toml)"
         }
         false => {
-            "its pods start, wait for their gang or should be gone, and how long that lasts is unknown"
+            "its pods are starting, waiting for their gang or overdue for deletion, and for how long is unknown"
         }
     })
 }
@@ -101,7 +102,7 @@ fn too_recent(places: &[Place<'_>]) -> Option<&'static str> {
 /// What would tell what GPUs did; where samples were given, what became of them.
 fn way(account: &Account, uses: Option<&Uses>) -> String {
     let Some(uses) = uses else {
-        return "--usage FILE.csv has samples of pods, --prometheus asks for them".to_owned();
+        return "pass samples with --usage FILE.csv or --prometheus URL".to_owned();
     };
     let source = plain(&uses.source);
     let begin = format!("{source}: ignored ");
@@ -109,7 +110,7 @@ fn way(account: &Account, uses: Option<&Uses>) -> String {
     let told: Vec<&str> = told.map(String::as_str).collect();
     match told.is_empty() {
         true => format!("{source} has no samples of its pods"),
-        false => format!("no samples of its pods are left; {}", told.join("; ")),
+        false => format!("no samples of its pods remain; {}", told.join("; ")),
     }
 }
 

@@ -81,7 +81,7 @@ pub fn time(
     account.notes.extend(notes);
     let samples = Samples { step_ms, span_ms: period.to_ms - period.from_ms, ranks };
     let time = JobTime { account, job, members, samples };
-    time.refuse_blind("the exporter of its nodes has no signal that says whether a GPU worked")
+    time.refuse_blind("the exporter on its nodes has no signal that shows whether a GPU was busy")
 }
 
 /// Why nothing is known of a job whose pods series name where they cannot have been; `None` where
@@ -100,8 +100,8 @@ pub fn doubted(wanted: &Wanted<'_>, look: &Look) -> Option<anyhow::Error> {
     };
     let one = look.left.misplaced.iter().find(is_meant)?;
     let reason = match one.doubt {
-        Doubt::Elsewhere => "where the API server does not have it",
-        Doubt::AsksForNone | Doubt::Scraped => "which it did not ask for",
+        Doubt::Elsewhere => "where the API server has no such pod",
+        Doubt::AsksForNone | Doubt::Scraped => "which the pod did not request",
     };
     Some(
         BadInput(plain(&format!(

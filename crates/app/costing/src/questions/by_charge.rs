@@ -104,7 +104,7 @@ fn part_named(wasters: usize, named: f64) -> String {
     match wasters {
         0 => String::new(),
         1..=MOST_NAMED => "these are all workloads with waste; ".to_owned(),
-        _ => format!("these are {} of what workloads waste; ", rounded_percent(named)),
+        _ => format!("these workloads account for {} of the waste; ", rounded_percent(named)),
     }
 }
 
@@ -112,7 +112,7 @@ fn part_named(wasters: usize, named: f64) -> String {
 pub(crate) fn blind_reason(asked: &Asked) -> String {
     match asked.sampled {
         None => "GPU use was not measured: add --usage FILE or --prometheus URL".to_owned(),
-        Some(_) => "no signal shows what GPUs did".to_owned(),
+        Some(_) => "no signal shows whether GPUs were busy".to_owned(),
     }
 }
 
@@ -234,12 +234,12 @@ pub fn beside(asked: &Asked, method: SplitMethod) -> Answer {
     Answer {
         name: Name::Beside.text(),
         question: Name::Beside.words(),
-        how: "pods on nodes with GPUs that hold none, without those of DaemonSets; the cost is of the CPU and \
-              memory they request there, by the split method"
+        how: "pods without GPUs on nodes with GPUs, except pods of DaemonSets; the cost is that of the CPU \
+              and memory they request there, by the split method"
             .to_owned(),
         uncertainty: beside_but(order.len(), nodes, method),
         unknown_because: (!asked.knows_tenants).then(|| {
-            "neither objects nor kube-state-metrics show which pods run where: add --from".to_owned()
+            "neither objects nor kube-state-metrics show which pods run where: pass --from".to_owned()
         }),
         none_because: (order.is_empty() && asked.knows_tenants).then(|| match nodes {
             0 => "no node has GPUs".to_owned(),
@@ -263,8 +263,8 @@ fn beside_but(found: usize, nodes: usize, method: SplitMethod) -> String {
         _ => "",
     };
     format!(
-        "{found} of {} with GPUs {carry} such pods; a pod that reserves neither CPU nor memory counts only where objects \
-         are read{by_method}",
+        "{found} of {} with GPUs {carry} such pods; a pod that requests neither CPU nor memory counts only where \
+         objects are read{by_method}",
         counted(nodes, "node")
     )
 }

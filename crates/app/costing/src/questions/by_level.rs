@@ -188,7 +188,7 @@ fn judged(pods: usize, short: usize, shared: usize) -> String {
         why.push(format!("{share} GPUs, and which pod used them is unknown"));
     }
     let pods = counted(pods, "pod");
-    format!("of {pods} with GPUs, {}; these are left out", why.join(", "))
+    format!("of {pods} with GPUs, {}; these are omitted", why.join(", "))
 }
 
 /// The longest time without a gap of which the level is known.

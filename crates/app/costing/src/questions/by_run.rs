@@ -42,7 +42,7 @@ pub fn answer(asked: &Asked) -> Answer {
         unknown_because: (held.is_empty() && known.left_out > 0).then(|| {
             format!(
                 "it is unknown since when {} whole GPUs: add --prometheus URL",
-                plural(known.left_out, "pod of training holds", "pods of training hold")
+                plural(known.left_out, "training pod has used", "training pods have used")
             )
         }),
         none_because: (held.is_empty() && known.left_out == 0).then(|| no_training(asked)),
@@ -73,16 +73,16 @@ pub fn cost(asked: &Asked, charges: &NodeCharges) -> Option<Money> {
 
 fn how(asked: &Asked) -> String {
     let costs = match asked.run_pods.is_of_bill {
-        true => "costs are those of the bill, with CPU and memory where it has them",
+        true => "costs are from the bill, with CPU and memory where the bill has them",
         false => {
             "a pod counts from its scheduling until it ended or until this snapshot, at the price of the \
              node's GPUs; this is not a run rate"
         }
     };
     format!(
-        "attempts are one run by the label dovetail.dev/run, else by their owner, else by the experiment label of the \
-         settings, else by the owner's name without its generated suffix in one namespace, within 24 hours of the last \
-         end; {costs}; {}",
+        "attempts are grouped into a run by the label dovetail.dev/run, else by their owner, else by the experiment \
+         label of the settings, else by the owner's name without its generated suffix in one namespace, within 24 \
+         hours of the last end; {costs}; {}",
         asked.training.definition()
     )
 }
@@ -102,7 +102,7 @@ fn uncertainty(known: &RunPods, held: &[&Run]) -> String {
         told.push("deleted pods are missing: add --prometheus URL to include them".to_owned());
     }
     if known.left_out > 0 && !held.is_empty() {
-        let left_out = plural(known.left_out, "pod is left out", "pods are left out");
+        let left_out = plural(known.left_out, "pod is omitted", "pods are omitted");
         told.push(format!("{left_out}: whole GPUs and start are unknown"));
     }
     let more = held.len().saturating_sub(MOST_NAMED);

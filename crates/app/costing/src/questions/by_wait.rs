@@ -30,7 +30,8 @@ pub fn answer(asked: &Asked) -> Answer {
     }
     let meanwhile = match waits.free {
         Free::Now(_) => {
-            "free GPUs by cause are shown for jobs that are pending now; what was free while others waited is unknown"
+            "free GPUs by cause are shown for jobs that are pending now; what was free while earlier jobs waited is \
+             unknown"
         }
         Free::Over(_) => {
             "free GPUs meanwhile are the mean over the time in which any start of the team waited, of all \
@@ -40,20 +41,20 @@ pub fn answer(asked: &Asked) -> Answer {
     let left_out = match waits.left_out {
         0 => String::new(),
         some => format!(
-            "; {} left out: creation or scheduling time unknown",
+            "; {} omitted: creation or scheduling time unknown",
             plural(some, "pod is", "pods are")
         ),
     };
     Answer {
         name: Name::Wait.text(),
         question: Name::Wait.words(),
-        how: "pods of one owner created within a minute of each other start together; they wait from the \
-              creation of their Job, or of the first of them, until the first and until the last got its node; half \
-              and nine of ten starts did not wait longer (nearest rank); this is not a run rate"
+        how: "pods of one owner created within a minute of each other start together; they wait from the creation \
+              of their Job, or of the first pod, until the first and the last pod got a node; half or nine of ten \
+              starts waited no longer (nearest rank); this is not a run rate"
             .to_owned(),
         uncertainty: format!(
-            "starts that still wait are counted separately and in no percentile, so waits are longer than these; time \
-             before an object was created is unknown{left_out}; {meanwhile}"
+            "starts that are still waiting are counted separately and in no percentile, so true waits are longer; \
+             time before an object was created is unknown{left_out}; {meanwhile}"
         ),
         unknown_because: match waits.free {
             Free::Now(_) if waits.left_out > 0 => Some(

@@ -72,13 +72,14 @@ impl Training {
     pub fn definition(&self) -> &'static str {
         match self.by_owner {
             Some(_) => {
-                "training is work with GPUs that ends by itself (Jobs, the kinds of training operators, bare pods, \
-                 owners of unknown kind) or is labelled dovetail.dev/class=training; not Deployments, StatefulSets, \
-                 notebooks and the like, nor what is known to serve or is labelled as another class"
+                "training is GPU work that runs to completion (Jobs, the kinds of training operators, bare pods, \
+                 owners of unknown kind) or is labeled dovetail.dev/class=training; not Deployments, StatefulSets \
+                 or notebooks, and not workloads that are known to serve or are labeled as another class"
             }
             None => {
-                "training is work with GPUs that ends by itself (Jobs, the kinds of training operators, bare pods, \
-                 owners of unknown kind), not Deployments, StatefulSets, notebooks and the like; without objects only the owner's kind counts: --from adds them"
+                "training is GPU work that runs to completion (Jobs, the kinds of training operators, bare pods, owners \
+                 of unknown kind), not Deployments, StatefulSets or notebooks; without objects, only the owner's kind \
+                 counts: add objects with --from"
             }
         }
     }

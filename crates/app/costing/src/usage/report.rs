@@ -133,7 +133,7 @@ impl<'a> GpuUsage<'a> {
     pub fn table(&self) -> String {
         if self.devices == 0 {
             return wrapped(
-                "No GPU metrics: the server has no series of a GPU exporter in this period \
+                "No GPU metrics: the server has no GPU exporter series in this period \
                  (DCGM_FI_PROF_GR_ENGINE_ACTIVE, DCGM_FI_DEV_GPU_UTIL, gpu_gfx_activity, xpum_engine_ratio and \
                  others). Whether the cluster has GPUs is unknown.",
                 0,
@@ -212,21 +212,21 @@ impl<'a> GpuUsage<'a> {
                 }
                 _ => wrapped(
                     &format!(
-                        "{gpu_model}: no price known: give one with --gpu-price MODEL=USD_PER_HOUR."
+                        "{gpu_model}: no price known; set one with --gpu-price MODEL=USD_PER_HOUR."
                     ),
                     0,
                 ),
             };
         }
         for (count, what) in [
-            (self.series_without_device, "series whose labels name no GPU were ignored"),
+            (self.series_without_device, "series without labels that name a GPU were ignored"),
             (
                 self.samples_without_reading,
-                "samples had no valid value (a driver's blank, NaN, out of range)",
+                "samples had an invalid value (a driver's blank, NaN, out of range)",
             ),
             (
                 self.contradicting_samples,
-                "samples contradict another server's and count as unknown",
+                "samples contradict those of another server and count as unknown",
             ),
         ] {
             if count > 0 {

@@ -175,7 +175,7 @@ fn in_lines(layout: &str) -> String {
 pub fn text(document: &Document) -> String {
     let mut text = workload_row::lines(&document.workloads);
     if document.nodes.is_empty() && text.is_empty() {
-        text += "no node has to change\n";
+        text += "no node needs a change\n";
     } else if !document.nodes.is_empty() {
         let rows = document.nodes.iter().map(|row| {
             let served = row.served.iter().map(|(profile, count)| format!("{profile} × {count}"));

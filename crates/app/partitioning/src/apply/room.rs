@@ -61,8 +61,8 @@ impl Room {
         }
         // Another call may be about to change the one node that is to change first.
         let why = format!(
-            "planned: another run is changing node {}, and one node changes first: the next run \
-             continues",
+            "planned: another run is changing node {}, and only one node changes at first: the \
+             next run continues",
             row.node
         );
         Self { left: 0, why, is_guarded: true, ..self }

@@ -16,8 +16,8 @@ impl Apply<'_> {
         let run = self.run(node, table).await;
         run.with_context(|| {
             format!(
-                "the change of node {node} is not over; its state is recorded: run `dovetail partition apply` again to \
-                 continue"
+                "the change of node {node} is not finished, but its state is recorded: run `dovetail partition apply` \
+                 again to continue"
             )
         })
     }
@@ -28,7 +28,7 @@ impl Apply<'_> {
         loop {
             let seen = self.seen(node, table).await?;
             let now_ms = now_ms();
-            let record = seen.record.as_ref().context("another client removed its record")?;
+            let record = seen.record.as_ref().context("its change record was removed")?;
             match next(&seen, &self.options.timing, now_ms) {
                 Next::Over => return Ok(record.clone()),
                 Next::WriteConfig => self.write_layouts(record).await?,
@@ -50,7 +50,7 @@ impl Apply<'_> {
                         let since_ms = *held_since_ms.get_or_insert(now_ms);
                         if now_ms >= since_ms + self.options.move_wait_ms {
                             let seen = self.seen(node, table).await?;
-                            return seen.record.context("another client removed its record");
+                            return seen.record.context("its change record was removed");
                         }
                         let why = format!("to evict {why}");
                         self.wait(node, u64::MAX, why, &mut told).await;

@@ -89,8 +89,8 @@ pub(super) fn lines(rows: &[WorkloadRow]) -> String {
         if !row.manifest.is_empty() {
             let advice = match &*row.outcome {
                 "manifest" => "lines to commit",
-                "Returned" => "its manifest must request the former resource, too",
-                _ => "change the manifest as well, or the next `kubectl apply` asks for both",
+                "Returned" => "also change its manifest back to the previous resource",
+                _ => "change the manifest as well, or the next `kubectl apply` requests both",
             };
             text += &wrapped(&format!("{name}: {advice}:"), 0);
             text += &row.manifest;

@@ -22,7 +22,7 @@ use crate::workload_room::{could_take, free, tool};
 
 /// A workload is read so often again if it changes while it is read.
 const MOST_READS: u32 = 5;
-const CHANGES: &str = "it changes all the time: run the command again";
+const CHANGES: &str = "it changed again and again while dovetail read it: run the command again";
 
 /// The workloads of a cluster, and the policies that they may change under.
 pub(super) struct Workloads<'a> {
@@ -56,8 +56,8 @@ impl<'a> Workloads<'a> {
         if !self.objects.unlisted.is_empty() {
             let kinds = self.objects.unlisted.join(" and ");
             self.apply.app.note(&format!(
-                "the credentials may not list {kinds}: workloads that were changed are not judged \
-                 (deploy/sharing/rbac.yaml has the rights)"
+                "the credentials may not list {kinds}, so changed workloads are not checked: grant \
+                 the permissions in deploy/sharing/rbac.yaml"
             ));
         }
         for place in 0..self.objects.owners.len() {
@@ -91,7 +91,7 @@ impl<'a> Workloads<'a> {
         }
         let is_unfinished = record.is_open() || record.returns();
         if is_unfinished && !owner.is_as_recorded() {
-            let why = "others have changed what it asks for since: it is not watched any more";
+            let why = "another client changed its requests: dovetail no longer watches it";
             let row = WorkloadRow::of(&owner, &record, "overridden");
             return Ok(Some(row.with("overridden", why)));
         }
@@ -314,7 +314,7 @@ impl<'a> Workloads<'a> {
         }
         let Some(object) = self.apply.server.owner(name).await? else {
             return Ok(Err(
-                "the cluster has none of this name: check namespace and name".to_owned()
+                "the cluster has no such workload: check the namespace and name".to_owned()
             ));
         };
         Ok(Owner::read(&object))
@@ -334,8 +334,8 @@ impl<'a> Workloads<'a> {
         }
         if !self.objects.unlisted.is_empty() {
             return Err(format!(
-                "the credentials may not list {}, so whether another change is watched is not known: grant \
-                 the rights in deploy/sharing/rbac.yaml",
+                "the credentials may not list {}, so whether another change is being watched is unknown: \
+                 grant the permissions in deploy/sharing/rbac.yaml",
                 self.objects.unlisted.join(" and ")
             ));
         }

@@ -77,7 +77,7 @@ fn tiles(document: &Document) -> String {
         let share = percent(head.too_recent_share);
         let so_far = head.waste_usd_micros_so_far.filter(|micros| *micros > 0);
         let so_far = so_far.map(|micros| format!(", {} wasted so far", rounded_usd(micros)));
-        let note = format!("in no monthly amount{}", so_far.unwrap_or_default());
+        let note = format!("not in any monthly amount{}", so_far.unwrap_or_default());
         tiles.push((share, "too recent to extrapolate", note));
     }
     let tile = |(value, label, note): (String, &str, String)| {

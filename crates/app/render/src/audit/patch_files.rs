@@ -54,10 +54,10 @@ pub fn write(folder: &Path, document: &Document) -> Result<usize> {
         fs::write(&path, text).with_context(|| format!("{}: cannot be written", path.display()))
     };
     let mut index = format!(
-        "# Patches\n\nFrom the audit of {}. Apply them in this order. You can stop after any patch: every pod \
-         then still has a node that it can run on. Read a patch before you apply it; commands are for this folder. If the server refuses a patch \
-         (conflict, test failed), its object has changed since: audit again. `.yaml` is the part of the object's own \
-         source that changes, `null` in it removes a field.\n",
+        "# Patches\n\nFrom the audit of {}. Apply them in this order. You can stop after any patch: every pod then \
+         still has a node that it can run on. Read a patch before you apply it; run the commands in this folder. If the \
+         API server rejects a patch (conflict, test failed), the object has changed: run the audit again. A `.yaml` \
+         file is the part of the object's own source that changes; `null` in it removes a field.\n",
         document.taken_at
     );
     let all = document.findings.iter();

@@ -136,10 +136,7 @@ fn notes(comparison: &ArrivalComparison) -> Vec<String> {
     let runs = &comparison.policies[0].runs;
     let seeds: Vec<String> = runs.iter().map(|run| run.seed.to_string()).collect();
     let spread = match runs.len() {
-        1 => format!(
-            "One run with seed {}: nothing is known about the spread over orders.",
-            seeds[0]
-        ),
+        1 => format!("One run with seed {}: the spread over orders is unknown.", seeds[0]),
         n => format!(
             "Figures are the mean over {n} orders of arrival (seeds {}), ± the standard deviation of the \
              sample; bands in the plots go from the lowest to the highest run. All policies saw the same orders.",
@@ -150,18 +147,17 @@ fn notes(comparison: &ArrivalComparison) -> Vec<String> {
         true => "No limit was computed.".to_owned(),
         false => "The limit is the longest prefix of the arrivals that fits at all, for any policy, even one \
                   that knows the future: the smaller of a cutting-stock bound over devices and a linear program. \
-                  It is never too small; nothing says that it can be reached."
+                  It is never too small, but it may not be reachable."
             .to_owned(),
     };
     let mut notes = vec![
-        "Allocation is the GPU share held by placed pods; fragmentation is the GPU share that is free and, for \
-         the mix of the whole trace, expected to be of no use. Both are sampled after every arrival and averaged \
-         per percent requested."
+        "Allocation is the GPU share of placed pods; fragmentation is the free GPU share that is expected to be \
+         unusable for the pod mix of the whole trace. Both are sampled after every arrival and averaged per \
+         percent requested."
             .to_owned(),
         spread,
         limit,
-        "Decisions per second count deciding and committing on one core of the machine that ran it; they differ \
-         between nodes, everything else does not."
+        "Decisions per second were measured on one core and depend on the machine; all other figures do not."
             .to_owned(),
     ];
     notes.extend(comparison.policies.iter().filter_map(|policy| {
@@ -226,7 +222,7 @@ fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> Figur
             let lowest = shown.fold(CLOSE_UP_FROM, f64::min);
             let from = (lowest / 5.0).floor() * 5.0;
             let x = Axis::new("GPUs requested so far, %", CLOSE_UP_FROM, LAST as f64, 5);
-            let title = "Allocation near the limit: the same, enlarged (axes do not begin at 0)";
+            let title = "Allocation near the limit: the same, enlarged (axes do not start at 0)";
             (x, Axis::new("allocated, %", from, 100.0, 5), title, "close-up")
         }
     };
@@ -266,8 +262,8 @@ fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> Figur
         title: title.to_owned(),
         svg: plot.svg(),
         legend,
-        note: "How much of the cluster is allocated as requests arrive and none ends: the line that stays on the \
-               diagonal longest refuses last."
+        note: "Share of the cluster that is allocated as pods arrive and none finishes: the policy whose line \
+               stays on the diagonal longest rejects pods last."
             .to_owned(),
         table,
     }
@@ -299,7 +295,7 @@ fn fragmentation(id: &str, comparison: &ArrivalComparison) -> Figure {
         title: title.to_owned(),
         svg: plot.svg(),
         legend: legend(comparison),
-        note: "Free GPU share that the mix of the whole trace is expected not to be able to use."
+        note: "Free GPU share that is expected to be unusable for the pod mix of the whole trace."
             .to_owned(),
         table: Some(table),
     }

@@ -14,9 +14,9 @@ pub(crate) fn cause_label(cause: FreeCause) -> &'static str {
     match cause {
         FreeCause::DrainingOrCordoned => "draining or cordoned",
         FreeCause::Starting => "starting",
-        FreeCause::Reserved => "reserved or kept for the head of the line",
+        FreeCause::Reserved => "reserved, also for the next pending job",
         FreeCause::Taint => "taint or selector",
-        FreeCause::TypeMismatch => "other GPU type wanted",
+        FreeCause::TypeMismatch => "other GPU model requested",
         FreeCause::Topology => "topology",
         FreeCause::StrandedByCpu => "stranded: too little CPU",
         FreeCause::StrandedByMemory => "stranded: too little memory",
@@ -54,7 +54,7 @@ pub(crate) fn blocks(comparison: &TimedComparison) -> Vec<Block> {
         shown.usage.unknown_price_models.iter().map(|model| model_name(model.as_deref())).collect();
     if !unknown.is_empty() {
         let note = format!(
-            "No price is known for {}. Their GPU time is counted, their money is in no sum: unknown is not zero.",
+            "No price is known for {}. Their GPU time is counted, but their cost is not included in any amount.",
             unknown.join(", ")
         );
         blocks.push(Block::Notes { heading: String::new(), notes: vec![note] });

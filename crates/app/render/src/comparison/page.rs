@@ -10,7 +10,7 @@ use crate::comparison::number::printable;
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// There is nothing to show.
-    #[error("the report has no comparison: give it at least one trace with one policy and one run")]
+    #[error("the report has no comparison: pass at least one trace with one policy and one run")]
     Empty,
     /// A policy has no runs, or another number of runs than the first.
     #[error(

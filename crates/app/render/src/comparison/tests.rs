@@ -281,7 +281,7 @@ fn runs_without_an_account_are_compared_all_the_same() {
     assert!(page.contains(
         "<tr><th scope=\"row\">allocated, share of installed</th><td>–</td><td>60.00%</td></tr>"
     ));
-    assert!(page.contains("keeps no account of GPU time: srtf"));
+    assert!(page.contains("do not record GPU time by cause: srtf"));
     assert!(page.contains("stack-t") && tables.contains("5 min"));
     data.timed[0].policies[1].runs[0].account = None;
     let page = html(&data).expect("complete");

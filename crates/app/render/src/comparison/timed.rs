@@ -125,7 +125,7 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
     }
     let runs = || comparison.policies.iter().flat_map(|policy| &policy.runs);
     if runs().any(|run| run.metrics.unfinished_jobs > 0) {
-        measures.push(count("jobs that did not end", |run| run.metrics.unfinished_jobs));
+        measures.push(count("unfinished jobs", |run| run.metrics.unfinished_jobs));
         let impossible = comparison.impossible_jobs as f64;
         measures.push(
             Measure::new("of these can never start", whole, move |_| Some(impossible)).part(),
@@ -197,8 +197,8 @@ pub(crate) fn section(place: usize, comparison: &TimedComparison) -> Section {
     Section {
         title: format!("Jobs in time: {}", printable(&comparison.trace)),
         intro: format!(
-            "{} nodes with {} GPUs. Jobs are submitted, wait, run and end; every policy sees the same jobs at \
-             the same times.",
+            "{} nodes with {} GPUs. Jobs are submitted, wait, run and finish; every policy sees the same jobs \
+             at the same times.",
             whole(comparison.nodes as f64),
             whole(comparison.gpus as f64)
         ),
@@ -320,8 +320,8 @@ fn notes(comparison: &TimedComparison) -> Vec<String> {
     notes.extend(note_on_unfinished(comparison));
     notes.push(match runs.len() {
         1 => format!(
-            "One run (seed {}). The replay is deterministic, so the figures are exact for these jobs; how they \
-             would spread over other jobs is not known from one run.",
+            "One run (seed {}). The replay is deterministic, so the figures are exact for these jobs; the \
+             spread over other jobs is unknown.",
             seeds[0]
         ),
         n => format!(
@@ -334,7 +334,7 @@ fn notes(comparison: &TimedComparison) -> Vec<String> {
     if comparison.limit_average_jct_s.is_some() || comparison.limit_makespan_s.is_some() {
         notes.push(
             "The limits hold for any schedule, with free preemption and full knowledge of the future, on one pool \
-             of equal GPUs; nothing says that they can be reached."
+             of equal GPUs; they may not be reachable."
                 .to_owned(),
         );
     }
@@ -354,8 +354,8 @@ fn note_on_unfinished(comparison: &TimedComparison) -> Option<String> {
     if !runs.any(|run| run.metrics.unfinished_jobs > 0) {
         return None;
     }
-    let mut note = "Some jobs did not end. Times in queue are of the jobs that started, times to the end of those \
-                    that ended: policies that differ in this number are not compared on the same jobs."
+    let mut note = "Some jobs did not finish. Times in queue are of the jobs that started, times to the end of \
+                    those that finished: policies that differ in this number are compared on different jobs."
         .to_owned();
     if comparison.impossible_jobs > 0 {
         let jobs = comparison.first_impossible_jobs.iter();
@@ -385,15 +385,15 @@ fn notes_on_accounts(comparison: &TimedComparison) -> Vec<String> {
         );
     }
     notes.push(
-        "Free while work waited is what is free by any cause but the lack of demand, nodes that are starting, and \
-         nodes taken out of service. At most as many GPUs count as were waited for at the moment."
+        "Free while work waited: GPUs that are free for any cause except lack of demand, starting nodes, and \
+         nodes out of service. At any time, at most as many GPUs count as pending jobs requested."
             .to_owned(),
     );
     let without = comparison.policies.iter().filter(|policy| policy.shown().is_none());
     let without: Vec<String> = without.map(|policy| printable(&policy.policy)).collect();
     if !without.is_empty() {
         notes.push(format!(
-            "A published preemptive order keeps no account of GPU time: {}.",
+            "Published preemptive orders do not record GPU time by cause: {}.",
             without.join(", ")
         ));
     }

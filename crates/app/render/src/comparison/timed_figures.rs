@@ -37,7 +37,7 @@ pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<Block> {
         Block::Figures {
             heading: "GPUs free by cause".to_owned(),
             text: "Each bar is one policy: how many GPUs were free on average, by the first cause that kept pending \
-                   jobs from them. Shorter is better, but for GPUs that no job needed."
+                   jobs from them. Shorter is better, except for GPUs that no job needed."
                 .to_owned(),
             figures: vec![bars(id, comparison, &shown)],
         },

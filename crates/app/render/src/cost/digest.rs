@@ -75,7 +75,7 @@ fn day(time: &str) -> &str {
 /// Where no team has anything to be told.
 fn nobody(weeks: &Weeks) -> String {
     let read = match weeks.hours_never_read {
-        missing if missing >= weeks.hours => "there is no data of this time".to_owned(),
+        missing if missing >= weeks.hours => "there is no data for this time".to_owned(),
         missing if missing > 0.0 => {
             format!("{} of the {} hours have no data", tenths(missing), whole(weeks.hours))
         }
@@ -187,7 +187,8 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
             several => format!(", of {several} clusters together,"),
         };
         format!(
-            "{} of the {} hours of the {which}{together} have no data and are in no amount.",
+            "{} of the {} hours of the {which}{together} have no data and are not included in any \
+             amount.",
             tenths(hours),
             whole(week.hours)
         )
@@ -198,7 +199,8 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
             // Where nothing has a price no amount has a star.
             let star = if of.cost_usd_micros.is_some() { "* " } else { "" };
             told.push(format!(
-                "{star}Without a price {name}: {} of {} GPU-hours; what they cost is unknown and in no amount here.",
+                "{star}Without a price {name}: {} of {} GPU-hours; their cost is unknown and not included in any \
+                 amount.",
                 tenths(of.unpriced_gpu_hours),
                 tenths(of.gpu_hours)
             ));
@@ -208,7 +210,7 @@ fn last_lines(week: &TeamWeek) -> Vec<String> {
         told.push(missing(week.hours_never_read, "week"));
     }
     match week.week_before {
-        None => told.push("There is no data of the week before.".to_owned()),
+        None => told.push("There is no data for the week before.".to_owned()),
         Some(_) if week.hours_never_read_before > 0.0 => {
             told.push(missing(week.hours_never_read_before, "week before"));
         }

@@ -66,30 +66,37 @@ fn computed(document: &Document) -> String {
     let open = share(Phase::BusyNotSeparable) + share(Phase::Unknown);
     match (least > 0.0, open > 0.0) {
         (true, true) => {
-            format!("{} to {} of the GPU time computed", percent(least), percent(least + open))
+            format!(
+                "{} to {} of the GPU time was spent computing",
+                percent(least),
+                percent(least + open)
+            )
         }
-        (true, false) => format!("{} of the GPU time computed", percent(least)),
+        (true, false) => format!("{} of the GPU time was spent computing", percent(least)),
         (false, true) => {
-            format!("how much of it computed is unknown, at most {} of the GPU time", percent(open))
+            format!(
+                "how much of it was spent computing is unknown, at most {} of the GPU time",
+                percent(open)
+            )
         }
-        (false, false) => "none of the GPU time computed".to_owned(),
+        (false, false) => "none of the GPU time was spent computing".to_owned(),
     }
 }
 
 fn second_line(document: &Document) -> String {
     let ranks = match document.ranks {
         None if document.pods == 1 || document.signals.is_empty() => String::new(),
-        None => ", each for itself".to_owned(),
+        None => ", independent of each other".to_owned(),
         Some(1) => ", 1 GPU at a time".to_owned(),
         Some(ranks) => {
-            format!(", {} at a time, which wait for each other", counted(ranks as usize, "GPU"))
+            format!(", in groups of {} that wait for each other", counted(ranks as usize, "GPU"))
         }
     };
     let read = match document.signals.is_empty() {
-        true => "nothing was read of what its GPUs did".to_owned(),
+        true => "GPU use was not measured".to_owned(),
         false => {
             format!(
-                "read every {}: {}",
+                "sampled every {}: {}",
                 duration_of_seconds(document.sample_step_s),
                 document.signals.join(", ")
             )
@@ -98,7 +105,7 @@ fn second_line(document: &Document) -> String {
     let sampled = match document.basis {
         "run-rate" => {
             format!(
-                "One snapshot of {}, as if it lasted {} days",
+                "One snapshot of {}, extrapolated to {} days",
                 document.from,
                 whole(document.days.round() as u64)
             )
@@ -138,21 +145,21 @@ fn legend(document: &Document) -> String {
     let mut text = "\n".to_owned();
     if has(Phase::BusyNotSeparable) {
         text += &wrapped(
-            "busy_not_separable: the GPUs were busy, and nothing that was read tells computing from waiting for \
-             another member, which looks as busy.",
+            "busy_not_separable: the GPUs were busy, but no available signal distinguishes computing from \
+             waiting for another member.",
             0,
         );
     }
     if has(Phase::Unknown) {
         text += &wrapped(
-            "unknown: no sample, or a GPU that computed for one of several pods, or a rest so short that only its host \
-             could say what it waited for; it may be work or waste.",
+            "unknown: no samples, a GPU that several pods shared, or a pause too short to explain without host \
+             metrics; it may be work or waste.",
             0,
         );
     }
     text + &wrapped(
-        "confidence, of most of a part's time: high where events or two signals show it, medium where one signal does, \
-         low where it is shorter than two samples. near: means of the time around it.",
+        "confidence, for most of a part's time: high if events or two signals show it, medium if one signal does, low \
+         if it is shorter than two samples. near: means of the surrounding time.",
         0,
     )
 }
@@ -195,7 +202,7 @@ fn evidence(part: &PartOut) -> String {
     };
     let told: Vec<String> = told.into_iter().flatten().collect();
     match (told.is_empty(), part.phase) {
-        (true, Phase::Unknown) => "nothing was read".to_owned(),
+        (true, Phase::Unknown) => "no data".to_owned(),
         (true, _) => "events".to_owned(),
         (false, _) if part.placed_share == 0.0 => format!("near {}", told.join(", ")),
         (false, _) => told.join(", "),

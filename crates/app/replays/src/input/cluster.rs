@@ -50,7 +50,7 @@ impl FromStr for NodesFlag {
             sizes.iter().map(|(count, gpus)| u64::from(*count) * u64::from(*gpus)).sum();
         match nodes {
             _ if gpus > u64::from(MAX_GPUS) => Err(format!("more than {MAX_GPUS} GPUs")),
-            0 => Err("no machine: the counts before x sum up to 0".to_owned()),
+            0 => Err("no nodes: the counts before x add up to 0".to_owned()),
             nodes if nodes > MAX_NODES => Err(format!("more than {MAX_NODES} nodes")),
             _ => Ok(Self::Sizes(sizes)),
         }
@@ -67,7 +67,7 @@ fn size(text: &str) -> Result<(u32, u32), String> {
     // What is no u32 is larger than one.
     let count = count.parse().map_err(|_| format!("more than {MAX_NODES} nodes"))?;
     let gpus = gpus.parse().ok().filter(|gpus| *gpus <= MAX_NODE_GPUS);
-    Ok((count, gpus.ok_or_else(|| format!("more than {MAX_NODE_GPUS} GPUs in a machine"))?))
+    Ok((count, gpus.ok_or_else(|| format!("more than {MAX_NODE_GPUS} GPUs per node"))?))
 }
 
 impl NodesFlag {
@@ -116,7 +116,7 @@ mod tests {
             assert!(text.parse::<NodesFlag>().is_err(), "{text}");
         }
         let told = |text: &str| text.parse::<NodesFlag>().expect_err("refused");
-        assert_eq!(told("2x99999999999"), "more than 1024 GPUs in a machine");
+        assert_eq!(told("2x99999999999"), "more than 1024 GPUs per node");
         assert!(told("99999999999x8").starts_with("more than "), "{}", told("99999999999x8"));
         assert_eq!("nodes.csv".parse(), Ok(NodesFlag::File("nodes.csv".into())));
     }

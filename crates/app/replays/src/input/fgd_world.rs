@@ -78,8 +78,8 @@ impl FgdTrace {
         }
         for (model, (row, dropped)) in missing {
             app.note(&format!(
-                "{}: no node of {} has GPUs of the model `{model}`; pods that accept no model that \
-                 is there, and so are always dropped: {}",
+                "{}: no node in {} has GPUs of the model `{model}`; pods that accept only missing \
+                 models and are always dropped: {}",
                 self.pods.place(row),
                 cluster.source,
                 whole(dropped as u64),

@@ -45,7 +45,7 @@ impl LearningFlags {
         {
             let learning = LEARNING.join(", ");
             let text =
-                format!("{flag}: policy {name} does not learn; the ones that do: {learning}");
+                format!("{flag}: policy {name} does not learn; policies that do: {learning}");
             return Err(UsageError(text).into());
         }
         self.save_learnt.as_deref().map_or(Ok(()), check_place)?;
@@ -73,7 +73,7 @@ impl LearningFlags {
         let (Some(path), Some(learnt)) = (&self.save_learnt, learnt) else { return Ok(()) };
         let file = LearntFile::of(learnt.clone());
         let text =
-            serde_json::to_string(&file).context("cannot express what was learned as JSON")?;
+            serde_json::to_string(&file).context("cannot write the learned values as JSON")?;
         write_whole(path, |file| writeln!(file, "{text}"))
     }
 }
@@ -82,7 +82,7 @@ fn read(path: &Path) -> Result<Learnt> {
     let name = path.display();
     let mut text = String::new();
     let bad = |problem: &dyn std::fmt::Display| {
-        let (file, what) = (name.to_string(), "this is not what --save-learned writes");
+        let (file, what) = (name.to_string(), "not a file that --save-learned writes");
         BadInput(bad_json(&file, 1, what, &problem.to_string()))
     };
     open(path)?.read_to_string(&mut text).map_err(|error| match error.kind() {
@@ -90,7 +90,7 @@ fn read(path: &Path) -> Result<Learnt> {
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
             anyhow::Error::from(bad(&error))
         }
-        _ => anyhow::Error::from(error).context(format!("{name}: cannot read what was learned")),
+        _ => anyhow::Error::from(error).context(format!("{name}: cannot read the learned values")),
     })?;
     let file: LearntFile = serde_json::from_str(&text).map_err(|error| bad(&error))?;
     file.into_learnt().map_err(|error| bad(&error).into())

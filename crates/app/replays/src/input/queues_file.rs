@@ -124,7 +124,7 @@ fn read_queues(file: &TomlFile) -> Result<Vec<Queue>> {
         }
         let weight = entry.weight.as_ref();
         if let Some(zero) = weight.filter(|weight| *weight.get_ref() == 0) {
-            let what = "0: a weight is 1 or more; to give a queue nothing, write `limit = 0`";
+            let what = "0: a weight must be at least 1; to exclude a queue, write `limit = 0`";
             return Err(at("weight", zero.span().start, what).into());
         }
         let gpus = |field: &str, amount: &Spanned<f64>| {
@@ -165,14 +165,14 @@ fn wrong_parent(
     let mut steps = 0;
     while let Some(name) = above {
         let Some(next) = parents.get(name) else {
-            return Some(format!("there is no queue `{name}`: write a table for it"));
+            return Some(format!("queue `{name}` is not defined: add a table for it"));
         };
         steps += 1;
         if name == own || steps > parents.len() {
-            return Some("the queue would be above itself: choose another parent".to_owned());
+            return Some("the queue would be its own ancestor: choose another parent".to_owned());
         }
         if steps >= MOST_LEVELS {
-            return Some(format!("more than {MOST_LEVELS} queues are one above the other"));
+            return Some(format!("the queue hierarchy has more than {MOST_LEVELS} levels"));
         }
         above = *next;
     }
@@ -210,7 +210,7 @@ fn read_history(file: &TomlFile, queues: &[Queue], gpus: u64) -> Result<Vec<Queu
     for (name, hours) in &gpu_hours {
         let own = name.get_ref();
         if !queues.iter().any(|queue| queue.name == *own) {
-            let what = format!("gpuHours.{own}: neither the trace nor --queues knows this queue");
+            let what = format!("gpuHours.{own}: the queue is neither in the trace nor in --queues");
             return Err(file.error(name.span().start, &what).into());
         }
         let written = *hours.get_ref();
@@ -249,7 +249,11 @@ mod tests {
         assert_eq!((research.weight, research.half_life_ms), (2, Some(604_800_000)));
         assert_eq!(research.parent.as_deref(), Some("all"));
         for (from, to, told) in [
-            ("weight = 2", "weight = 0", "q.toml:5: queues.research.weight: 0: a weight is 1"),
+            (
+                "weight = 2",
+                "weight = 0",
+                "q.toml:5: queues.research.weight: 0: a weight must be at least 1",
+            ),
             ("quota = 4", "quota = -4", "q.toml:3: queues.research.quota: `-4`: expected GPUs"),
             (
                 "quota = 4",
@@ -267,7 +271,11 @@ mod tests {
                 "H100 = 'x'",
                 "q.toml:8: queues.research.limitByModel.H100: the text \"x\"",
             ),
-            ("\"all\"", "\"none\"", "q.toml:6: queues.research.parent: there is no queue `none`"),
+            (
+                "\"all\"",
+                "\"none\"",
+                "q.toml:6: queues.research.parent: queue `none` is not defined",
+            ),
             ("\"all\"", "\"research\"", "q.toml:6: queues.research.parent: the queue would be"),
             ("\"7d\"", "\"7 days\"", "q.toml:7: queues.research.halfLife: `7 days` is not a"),
             ("halfLife", "half_life", "q.toml:7: queues.research.half_life: unknown field"),
@@ -294,7 +302,7 @@ mod tests {
         };
         assert_eq!(queues(&chain(MOST_LEVELS)).map(|queues| queues.len()), Ok(MOST_LEVELS));
         let error = queues(&chain(MOST_LEVELS + 1)).expect_err("too long");
-        assert!(error.contains("parent: more than 64 queues are one above the other"), "{error}");
+        assert!(error.contains("parent: the queue hierarchy has more than 64 levels"), "{error}");
     }
 
     #[test]

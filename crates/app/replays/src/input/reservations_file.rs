@@ -68,7 +68,7 @@ fn read(file: &TomlFile) -> Result<Vec<(u64, Booking)>, BadInput> {
         };
         let beneficiary = match (&entry.queue, &entry.job) {
             (Some(_), Some(_)) => {
-                let what = "names a queue and a job: a reservation is for one of them";
+                let what = "names both a queue and a job: remove one of them";
                 let what = format!("reservations.{own}: {what}");
                 return Err(file.error(name.span().start, &what));
             }
@@ -144,7 +144,11 @@ mod tests {
             ("gpus = 8", "gpus = 0", "r.toml:3: reservations.night.gpus: `0`: expected GPUs"),
             ("\"20h\"", "\"10h\"", "r.toml:6: reservations.night.to: 10h is not after `from`"),
             ("\"10h\"", "\"noon\"", "r.toml:5: reservations.night.from: `noon` is not a duration"),
-            ("gpus = 8", "job = \"j\"\ngpus = 8", "r.toml:1: reservations.night: names a queue"),
+            (
+                "gpus = 8",
+                "job = \"j\"\ngpus = 8",
+                "r.toml:1: reservations.night: names both a queue",
+            ),
             ("queue =", "team =", "r.toml:2: reservations.night.team: unknown field"),
         ] {
             let error = reservations(&text.replacen(from, to, 1)).expect_err(told);

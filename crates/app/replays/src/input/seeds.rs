@@ -24,7 +24,7 @@ impl FromStr for Seeds {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let (first, last): (u64, u64) = (seed(first)?, seed(last)?);
             if last < first {
-                return Err(format!("`{part}` ends before it begins"));
+                return Err(format!("`{part}` ends before it starts"));
             }
             if last - first >= MAX_SEEDS {
                 return Err(format!("`{part}` has more than {MAX_SEEDS} seeds"));

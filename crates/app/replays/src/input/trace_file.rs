@@ -64,7 +64,7 @@ pub fn machines_with(app: &App, path: &Path, options: &ReadOptions) -> Result<Cl
 fn or_skip(error: TraceError) -> Error {
     match &error {
         TraceError::Row(_) => {
-            let text = format!("{error}; --skip-bad-rows leaves such rows out and lists them");
+            let text = format!("{error}; to skip and list such rows, pass --skip-bad-rows");
             Error::new(error).context(text)
         }
         _ => error.into(),
@@ -79,9 +79,9 @@ fn tell(app: &App, path: &Path, notes: &[String], skipped: &[SkippedRow]) {
     for row in skipped {
         let name = file.to_string();
         let place = Place::line(&name, row.line).column(row.column.as_deref());
-        app.note(&format!("left out {place}: `{}` {}", row.text, row.reason));
+        app.note(&format!("skipped {place}: `{}` {}", row.text, row.reason));
     }
     if !skipped.is_empty() {
-        app.note(&format!("{file}: {} left out", counted(skipped.len(), "bad row")));
+        app.note(&format!("{file}: {} skipped", counted(skipped.len(), "bad row")));
     }
 }

@@ -276,7 +276,7 @@ fn expected(rows: &[[&str; 3]]) -> Vec<(String, String, String)> {
 }
 
 const NO_GPU: &str = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.";
-const TURN: &str = "others that request the same resources go first";
+const TURN: &str = "other jobs that request the same resources go first";
 
 /// Everything that a run of three pods of eight GPUs on one node of eight says, whatever goes
 /// wrong.

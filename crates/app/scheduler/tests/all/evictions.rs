@@ -85,10 +85,10 @@ fn without_the_right_it_is_asked_for_now_and_then_and_with_it_all_go_on() {
     assert_eq!(told(&mut cluster), ["no right"]);
     let says = cluster.says("high1");
     let expected = format!(
-        "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. It would start if \
-         pods of lower priority were evicted, for which the scheduler's account lacks the \
-         permission: blue/low0, blue/low1, blue/low2; {NO_RIGHT}; grant it (see deploy/rbac.yaml): \
-         dovetail retries."
+        "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. It would start if pods of lower \
+         priority were evicted, for which the scheduler's service account lacks the permission: \
+         blue/low0, blue/low1, blue/low2; {NO_RIGHT}; grant it (see deploy/rbac.yaml): dovetail \
+         retries."
     );
     assert_eq!(says, expected);
     let asked = |cluster: &mut Cluster| -> Vec<Order> {

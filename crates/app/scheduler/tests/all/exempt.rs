@@ -69,9 +69,9 @@ fn sixteen_are_tried_in_a_row_for_one_pod_which_says_so() {
     // Time is 17:46:40.
     let says = format!(
         "0/20 nodes are available: 20 Insufficient nvidia.com/gpu. It would start if pods of lower \
-         priority were evicted, which the server refuses: blue/{}, blue/{}, blue/{} and 13 more; they \
-         are not tried again until 2030-03-17T17:56:40Z. Several evictions for this pod were \
-         refused in a row: dovetail tries others from 2030-03-17T17:47:40Z on.",
+         priority were evicted, which the API server refuses: blue/{}, blue/{}, blue/{} and 13 more; \
+         dovetail does not retry them until 2030-03-17T17:56:40Z. The API server refused several \
+         evictions for this pod in a row: dovetail tries other pods from 2030-03-17T17:47:40Z on.",
         first[0], first[1], first[2]
     );
     assert_eq!(cluster.says("high"), says);
@@ -264,7 +264,7 @@ async fn after_a_refusal_nobody_is_marked_before_the_server_lets_it_go_and_one_e
     let says = || {
         let pod = api.get("pods", "default", "high").expect("a pod");
         let says = condition(&pod, "PodScheduled").and_then(|says| says["message"].as_str());
-        says.is_some_and(|says| says.contains("which the server refuses"))
+        says.is_some_and(|says| says.contains("which the API server refuses"))
     };
     until(&api, says).await;
     // What is owed is written at the end.

@@ -96,8 +96,7 @@ fn pods_of_a_suspended_workload_wait_without_a_word_about_their_gang_or_their_qu
     cluster.create("alone", alone);
     assert_eq!(cluster.run(), names(&[]));
     cluster.pass(60_000);
-    let suspended =
-        "is left untouched: job blue/train is suspended: its pods wait until it is resumed";
+    let suspended = "is skipped: job blue/train is suspended: its pods wait until it is resumed";
     let said = ["p0", "p1", "alone"].map(|name| format!("pod blue/{name} {suspended}"));
     assert_eq!(cluster.reports(), said);
     cluster.server.apply(kind, "blue", "train", job(false));
@@ -278,10 +277,9 @@ fn pods_of_a_job_without_numbers_are_left_untouched_if_it_says_how_many_start_to
     assert_eq!(
         cluster.reports().first().map(String::as_str),
         Some(
-            "pod blue/p0 is left untouched: job blue/sweep: annotation dovetail.dev/min-members \
-             defines how its pods start together, but they do not, because its spec.completionMode \
-             is not Indexed: name a gang in label \
-             dovetail.dev/gang of the pods, or remove the annotation"
+            "pod blue/p0 is skipped: job blue/sweep: annotation dovetail.dev/min-members defines \
+             how its pods start together, but they do not, because its spec.completionMode is not \
+             Indexed: name a gang in label dovetail.dev/gang of the pods, or remove the annotation"
         )
     );
     // With 1 they start one by one, as without it.

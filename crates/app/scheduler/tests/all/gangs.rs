@@ -195,7 +195,7 @@ fn a_native_group_starts_with_min_count_pods_or_not_at_all() {
     cluster.pass(2_000);
     assert_eq!(
         cluster.reports().first().map(String::as_str),
-        Some("pod blue/p0 is left untouched: podgroup blue/train does not exist: create it")
+        Some("pod blue/p0 is skipped: podgroup blue/train does not exist: create it")
     );
     let spec = json!({"schedulingPolicy": {"gang": {"minCount": 4}}});
     cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
@@ -303,10 +303,10 @@ fn what_describes_a_gang_and_cannot_be_read_is_named_with_its_field() {
     cluster.create("p0", native(1));
     assert_eq!(cluster.run(), names(&[]));
     let reports = cluster.reports();
-    let field = "its field `spec.schedulingPolicy.gang.minCount` cannot be read: ";
+    let field = "its field `spec.schedulingPolicy.gang.minCount` is invalid: ";
     let of =
         |begin: &str| reports.iter().any(|text| text.starts_with(begin) && text.contains(field));
-    assert!(of("pod blue/p0 is left untouched: podgroup blue/train: "), "{reports:?}");
+    assert!(of("pod blue/p0 is skipped: podgroup blue/train: "), "{reports:?}");
     assert!(of("PodGroup blue/train: none of its pods is placed: "), "{reports:?}");
     let spec = json!({"schedulingPolicy": {"gang": {"minCount": 1}}});
     cluster.server.apply(Kind::PodGroup, "blue", "train", json!({"spec": spec}));
@@ -534,7 +534,7 @@ fn members_that_differ_are_refused_by_name() {
     assert_eq!(cluster.run(), names(&[]));
     let text = "the pods of gang blue/train differ in priority: p0 has `0`, p1 has `7`; give all \
          of them the same value";
-    let both = ["p0", "p1"].map(|pod| format!("pod blue/{pod} is left untouched: {text}"));
+    let both = ["p0", "p1"].map(|pod| format!("pod blue/{pod} is skipped: {text}"));
     assert_eq!(cluster.reports(), both);
     let change =
         Change::Applied(read(Kind::Pod, &json!({"metadata": {"name": "x", "namespace": "blue"}})));

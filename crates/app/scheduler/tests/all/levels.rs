@@ -73,8 +73,8 @@ fn a_level_that_no_node_carries_is_named_and_the_pods_wait() {
     let report = cluster.reports().remove(0);
     assert!(
         report.starts_with(
-            "pod blue/p0 is left untouched: gang blue/train: it requests topology level `clique`, \
-             but no node has one of its labels (nvidia.com/gpu.clique,"
+            "pod blue/p0 is skipped: gang blue/train: it requests topology level `clique`, but no \
+             node has one of its labels (nvidia.com/gpu.clique,"
         ),
         "{report}"
     );
@@ -176,7 +176,7 @@ fn labels_of_a_kueue_topology_are_levels_and_each_set_of_pods_asks_for_its_own()
     cluster.create("w0", worker("workers", required.clone()));
     cluster.create("w1", worker("workers", required.clone()));
     assert_eq!(cluster.run(), names(&[]));
-    assert!(cluster.reports()[0].contains("example.com/row is the label of no topology level"));
+    assert!(cluster.reports()[0].contains("example.com/row does not belong to a topology level"));
     cluster.server.apply(Kind::KueueTopology, "", "halls", json!({"spec": {"levels": levels}}));
     // Three nodes are more than a row has: only the workers are asked to share one.
     assert_eq!(cluster.run(), names(&["d0", "w0", "w1"]));
@@ -208,7 +208,7 @@ fn labels_of_a_kai_topology_are_levels_too() {
         json!({"kai.scheduler/topology-required-placement": "example.com/row",
             "kai.scheduler/topology": "halls"}),
     );
-    let named = "example.com/row is the label of no topology level";
+    let named = "example.com/row does not belong to a topology level";
     assert_eq!(cluster.run(), names(&[]));
     assert!(cluster.reports()[0].contains(named));
     // A Topology of Kueue of the same name is another object.

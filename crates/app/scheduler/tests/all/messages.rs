@@ -152,13 +152,13 @@ fn settings_that_leave_no_node_are_told() {
     let mut cluster = Cluster::by(server, EngineConfig::default(), settings);
     cluster.create("p0", pod(1));
     assert_eq!(cluster.run(), names(&[]));
-    let told = "no node has the labels that node_selector in dovetail.toml asks for (pool=gpu): no pod is placed \
-                until one has them";
+    let told = "no node has the labels that node_selector in dovetail.toml requires (pool=gpu): no pod is placed \
+                until a node has them";
     assert_eq!(cluster.reports(), names(&[told]));
     assert_eq!(
         cluster.says("p0"),
         "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. No node has the labels that \
-         node_selector in dovetail.toml asks for (pool=gpu)."
+         node_selector in dovetail.toml requires (pool=gpu)."
     );
     // One is enough, and it is told anew when that has gone.
     change_node(&mut cluster, "n0", |node| node["metadata"]["labels"]["pool"] = json!("gpu"));
@@ -181,7 +181,7 @@ fn a_node_that_says_that_it_has_more_devices_than_are_counted_is_told() {
         (
             "99999",
             names(&[
-                "node n0 reports 99999 of nvidia.com/gpu; dovetail uses only 4096. Check what its \
+                "node n0 reports 99999 of nvidia.com/gpu; dovetail uses only 4096; check what its \
                  device plugin reports",
             ]),
         ),

@@ -43,18 +43,18 @@ fn a_queue_says_who_may_submit_and_tells_the_others_which_rule_keeps_them_out() 
     let mut cluster = Cluster::of(1);
     cluster.create("p0", in_queue("team", 1));
     assert_eq!(cluster.run(), names(&[]));
-    let missing = "pod blue/p0 is left untouched: queue team does not exist: create it, or name another in \
-                   label dovetail.dev/queue";
+    let missing = "pod blue/p0 is skipped: queue team does not exist: create it, or set another in label \
+                   dovetail.dev/queue";
     assert_eq!(cluster.reports(), [missing]);
     set_queue(&mut cluster, "team", json!({}));
     assert_eq!(cluster.run(), names(&[]));
-    let closed = "pod blue/p0 is left untouched: queue team accepts no pods of namespace blue: it has no \
+    let closed = "pod blue/p0 is skipped: queue team accepts no pods of namespace blue: it has no \
                   spec.namespaceSelector";
     assert_eq!(cluster.reports(), [closed]);
     let selector = json!({"namespaceSelector": {"matchLabels": {"team": "a"}}});
     set_queue(&mut cluster, "team", selector);
     assert_eq!(cluster.run(), names(&[]));
-    let not_chosen = "pod blue/p0 is left untouched: queue team accepts no pods of namespace blue: its \
+    let not_chosen = "pod blue/p0 is skipped: queue team accepts no pods of namespace blue: its \
                       spec.namespaceSelector is team=a";
     assert_eq!(cluster.reports(), [not_chosen]);
     let labels = json!({"metadata": {"labels": {"team": "a"}}});
@@ -82,7 +82,7 @@ fn a_broken_tree_is_told_on_the_queue_and_on_its_pods() {
     cluster.create("p0", in_queue("a", 1));
     assert_eq!(cluster.run(), names(&[]));
     let circle = "its parents form a cycle (a → b → a): remove spec.parent from one of them";
-    let told = format!("pod blue/p0 is left untouched: queue a is not ready: {circle}");
+    let told = format!("pod blue/p0 is skipped: queue a is not ready: {circle}");
     assert_eq!(cluster.reports(), [told]);
     let status = |cluster: &mut Cluster, queue: &str| {
         let all = cluster.scheduler.ask().queue_statuses();
@@ -110,9 +110,8 @@ fn what_a_queue_is_guaranteed_bounds_it_and_what_waits_says_the_numbers() {
     assert_eq!(cluster.run(), names(&["p0"]));
     let bounded = "WaitingForQuota: queue team is guaranteed 6 nvidia.com/gpu and does not borrow: it uses \
                    4, and 4 more would be needed";
-    let turn = "WaitingForTurn: others that request the same resources go first; queue team uses 4 \
-         nvidia.com/gpu, \
-                25.0% of the cluster";
+    let turn = "WaitingForTurn: other jobs that request the same resources go first; queue team \
+                uses 4 nvidia.com/gpu, 25.0% of the cluster";
     let said = says(&mut cluster);
     assert_eq!((&*said["p1"], &*said["p2"]), (bounded, turn));
     let statuses: BTreeMap<String, Value> =

@@ -107,7 +107,7 @@ fn who_is_not_bound_says_so_and_so_does_its_gang() {
     assert_eq!(
         said,
         [format!(
-            "pod blue/{name} could not start: the API server refuses to bind the pod to node \
+            "pod blue/{name} could not start: the API server refused to bind the pod to node \
              {node} (422): no; dovetail retries"
         )]
     );
@@ -310,7 +310,7 @@ async fn a_policy_on_a_real_server_keeps_a_victim_and_another_is_stopped() {
     let events = Api::<Event>::default_namespaced(client);
     let refused = ListParams::default().fields("reason=FailedPreemption");
     let begin =
-        "pod default/v0 is not evicted to make room: the API server refuses the eviction (422): ";
+        "pod default/v0 was not evicted to make room: the API server refused the eviction (422): ";
     let is_told = |event: &Event| {
         let told = event.message.as_deref().unwrap_or_default();
         told.starts_with(begin) && told.contains("pods with label keep stay")
@@ -340,7 +340,7 @@ async fn a_pod_that_the_server_does_not_bind_says_so() {
     assert!(
         message
             .as_str()
-            .is_some_and(|text| text.contains("refuses to bind the pod to node n0 (422)"))
+            .is_some_and(|text| text.contains("refused to bind the pod to node n0 (422)"))
     );
     scheduler.stop().await;
 }

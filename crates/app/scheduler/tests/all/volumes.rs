@@ -313,8 +313,8 @@ fn who_cannot_be_told_of_says_what_the_server_answers() {
     cluster.run();
     assert_eq!(
         said(&mut cluster),
-        ["pod blue/p could not start: node n0 cannot be selected for claim data: the server \
-             refuses it (403): no right; dovetail retries"]
+        ["pod blue/p could not start: node n0 cannot be selected for claim data: the API server \
+          rejected it (403): no right; dovetail retries"]
     );
 }
 

@@ -149,7 +149,7 @@ fn nobody_buys_nodes_for_who_waits_for_something_else() {
     let behind = cluster.submit(2, 1, 2).unwrap();
     assert_eq!(
         behind.message,
-        "others that request the same resources go first; queue default uses 0 nvidia.com/gpu, \
+        "other jobs that request the same resources go first; queue default uses 0 nvidia.com/gpu, \
          0.0% of the cluster"
     );
     assert!(!autoscalers_act(&behind));

@@ -153,9 +153,9 @@ impl Looker {
                     self.find_again_ms = at_ms + FIND_AGAIN_MS;
                 }
             }
-            Ok(Err(error)) => self.tell(format!("exporters cannot be found: {error:#}")),
+            Ok(Err(error)) => self.tell(format!("cannot find exporters: {error:#}")),
             Err(_) => {
-                self.tell("exporters cannot be found: the API server does not answer".to_owned());
+                self.tell("cannot find exporters: the API server does not answer".to_owned());
             }
         }
     }
@@ -199,10 +199,10 @@ impl Looker {
         let all = counted(answering + silent, "exporter");
         match problem {
             Some(problem) => tracing::warn!(
-                "{silent} of {all} did not answer, so what their GPUs do is unknown: {}",
+                "{silent} of {all} did not respond, so the use of their GPUs is unknown: {}",
                 plain(&problem)
             ),
-            None => tracing::info!("{all} asked, and each answered"),
+            None => tracing::info!("{all} scraped without errors"),
         }
     }
 

@@ -37,8 +37,9 @@ use crate::uses_of_server::of_pods;
 pub use self::lookout::{Lookout, Standing};
 
 /// Said where GPUs are seen and no holder of one.
-pub const NO_POD_IS_NAMED: &str = "exporters name no pod on any GPU: either all GPUs are free, or they do not map \
-     them to pods (dcgm-exporter: DCGM_EXPORTER_KUBERNETES=true)";
+pub const NO_POD_IS_NAMED: &str = "exporters report no pod for any GPU: either all GPUs are free, or the \
+                                   exporters do not map GPUs to pods (for dcgm-exporter, set \
+                                   DCGM_EXPORTER_KUBERNETES=true)";
 
 /// Flags as written.
 #[derive(Debug, Args)]
@@ -174,7 +175,7 @@ fn tell(app: &App, targets: &[Target], looks: &Looks) -> Result<()> {
     }
     if let Some(refused) = looks.scrapes.refused() {
         let lines = counted(usize::try_from(refused.count).unwrap_or(usize::MAX), "line");
-        app.note(&format!("{lines} of exporters left out: {}", refused_in_words(refused)));
+        app.note(&format!("{lines} of exporter output skipped: {}", refused_in_words(refused)));
     }
     Ok(())
 }

@@ -119,7 +119,7 @@ async fn page(target: &Target) -> Result<Vec<u8>, String> {
     let name = target.way.name();
     match asked {
         Ok(Ok(reply)) if reply.status == 200 => Ok(reply.body.to_vec()),
-        Ok(Ok(reply)) => Err(format!("{name}{METRICS} answers with status {}", reply.status)),
+        Ok(Ok(reply)) => Err(format!("{name}{METRICS} returned status {}", reply.status)),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no answer from {name} within {} s", ANSWER_WITHIN.as_secs())),
     }

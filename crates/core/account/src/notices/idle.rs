@@ -182,9 +182,9 @@ pub fn idle_text(spell: &IdleSpell, now_ms: u64) -> String {
         None => ", price unknown".to_owned(),
     };
     format!(
-        "{at_least}{length} idle{cost}: {} held, none computed. For information: nothing was changed. If they are \
-         needed later, a queued job or a smaller replica count frees them until then; the annotation \
-         dovetail.dev/ignore: idle-notice ends these notes.",
+        "{at_least}{length} idle{cost}: {} allocated, none active. For information only: nothing was changed. To \
+         free them until they are needed again, use a queued job or a smaller replica count; to turn these \
+         notices off, set the annotation dovetail.dev/ignore: idle-notice.",
         gpus(spell.gpu_milli)
     )
 }

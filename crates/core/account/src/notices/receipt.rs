@@ -145,7 +145,7 @@ impl Setting {
                 format!("a limit of {} instead", gpus(enough_gpu_milli))
             }
             Self::EndWhenIdle { .. } => {
-                "ending when it stops computing (activeDeadlineSeconds, or a culler)".to_owned()
+                "stopping it when it is idle (activeDeadlineSeconds, or a culler)".to_owned()
             }
             Self::Checkpoints { .. } => {
                 "checkpoints between attempts (dovetail.dev/checkpoint-interval)".to_owned()

@@ -186,14 +186,12 @@ impl AddAssign for PodCost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SplitError {
     /// `residual` needs them.
-    #[error(
-        "the method `residual` needs list prices of CPU and memory: give them, or use `all-in`"
-    )]
+    #[error("the method `residual` needs list prices of CPU and memory: set them, or use `all-in`")]
     UnknownListPrices,
     /// There is nothing to pay for.
-    #[error("the node offers neither CPU nor memory nor GPUs: its price belongs to nothing")]
+    #[error("the node offers neither CPU nor memory nor GPUs, so its price cannot be split")]
     NothingOffered,
     /// A credit is not a price.
-    #[error("the node costs {price}: account for credits apart from prices")]
+    #[error("the price of the node is {price}: account for credits separately from prices")]
     NegativePrice { price: Money },
 }

@@ -7,10 +7,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "AUT-01",
         severity: Severity::Warning,
-        title: "pods that must not be evicted keep half-empty GPU nodes",
-        explanation: "The annotation prevents the autoscaler from draining a node of whose GPUs less than \
-                      `half_empty_percent` are requested. Set it only while the work cannot be moved.",
-        evidence: "annotation, node, GPUs requested of GPUs there",
+        title: "pods that must not be evicted block removal of half-empty GPU nodes",
+        explanation: "The annotation prevents the autoscaler from draining a node with less than \
+                      `half_empty_percent` of its GPUs requested. Set it only while the work cannot be \
+                      moved.",
+        evidence: "annotation, node, requested and installed GPUs",
         fix: FixKind::OwnerTemplate,
         fix_example: "annotations: {}  # without safe-to-evict: \"false\" or do-not-disrupt",
         layer: Layer::Schedule,
@@ -92,12 +93,13 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUT-07",
         severity: Severity::Warning,
         title: "pods of nearly empty nodes fit elsewhere",
-        explanation: "Less than `half_empty_percent` of the GPUs of a node is requested, and the scheduling engine places all its pods on \
-                      nodes that stay: then the node can be removed. Only pods that start again without loss are moved: none of \
-                      training without checkpoints, none with data on the node, none that an annotation keeps in place.",
+        explanation: "Less than `half_empty_percent` of the GPUs of a node is requested, and all its pods fit on the \
+                      remaining nodes, so the node can be removed. Only pods that restart without loss are moved: no \
+                      training without checkpoints, no pods with data on the node, and no pods that an annotation \
+                      protects from eviction.",
         evidence: "GPUs requested on each node, the moves",
         fix: FixKind::NodePool,
-        fix_example: "kubectl drain NODE --ignore-daemonsets  # the pods move as listed, then the node can go",
+        fix_example: "kubectl drain NODE --ignore-daemonsets  # the pods move as listed; then remove the node",
         layer: Layer::Schedule,
         worth: Worth::Returned,
         is_inferred: true,

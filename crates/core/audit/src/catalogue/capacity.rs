@@ -7,9 +7,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "CAP-01",
         severity: Severity::Error,
-        title: "GPUs of a node are not offered",
-        explanation: "The node has more GPUs than pods can ask for: the device plugin found some of them unhealthy (XID \
-                      errors, failed row remapping) or does not see them. You pay for them and they do no work.",
+        title: "GPUs of a node are not allocatable",
+        explanation: "The node has more GPUs than pods can request: the device plugin found some of them unhealthy (XID \
+                      errors, failed row remapping) or did not detect them. You pay for them, but they do no work.",
         evidence: "resource, GPUs offered, GPUs installed",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then restart the device plugin, reset or replace the GPU",
@@ -22,8 +22,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "CAP-02",
         severity: Severity::Error,
         title: "GPU node is not ready",
-        explanation: "No pod can start on the node, and its pods are lost or unreachable, and you still pay for it. Nodes \
-                      that are starting are ignored.",
+        explanation: "No pod can start on the node, its pods are lost or unreachable, and you still pay for it. \
+                      Starting nodes are ignored.",
         evidence: "nodes",
         fix: FixKind::NodePool,
         fix_example: "kubectl describe node NODE  # then repair the node or delete it",
@@ -36,9 +36,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "CAP-05",
         severity: Severity::Error,
         title: "device plugin reports fewer GPUs than the node has",
-        explanation: "The label of GPU discovery counts more GPUs than the device plugin does: it does not see them, \
-                      or gave up on them. You pay for them and no pod can request them.",
-        evidence: "GPUs that the label counts and no plugin does",
+        explanation: "The label of GPU discovery shows more GPUs than the device plugin reports: the plugin did not \
+                      detect them or marked them unhealthy. You pay for them, but no pod can request them.",
+        evidence: "GPUs in the label that no plugin reports",
         fix: FixKind::NodePool,
         fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; else replace it",
         layer: Layer::Guard,
@@ -49,11 +49,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "CAP-06",
         severity: Severity::Info,
-        title: "free GPUs on nodes that are in use, and no pending pod needs them",
-        explanation: "Pods use other GPUs of the node, so it cannot be removed. The scheduling engine places a pod on the free \
-                      ones with a proportional share of the node's CPU and memory, so they are usable: smaller instances \
-                      with the same GPUs cost less, and preemptible work can use what is left. Free GPUs without enough CPU \
-                      or memory are not claimed.",
+        title: "free GPUs that no pending pod needs, on nodes that are in use",
+        explanation: "Pods use other GPUs of the node, so it cannot be removed. The free GPUs are usable: a pod with a \
+                      proportional share of the node's CPU and memory would fit. Smaller instances with the same GPUs \
+                      cost less, and preemptible work can use the free GPUs. Free GPUs without enough CPU or memory are \
+                      not counted.",
         evidence: "free and usable GPUs of each node",
         fix: FixKind::NodePool,
         fix_example: "instance types with fewer GPUs per node; or a queue of preemptible work for these nodes",

@@ -8,8 +8,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "GOV-01",
         severity: Severity::Warning,
         title: "namespace without a quota for GPUs",
-        explanation: "One team can take every GPU of the cluster, by intent or by a loop in a script.",
-        evidence: "resource, workloads that hold it",
+        explanation: "One team can use every GPU of the cluster, on purpose or through a faulty script.",
+        evidence: "resource, workloads that use it",
         fix: FixKind::Namespace,
         fix_example: "hard: {requests.nvidia.com/gpu: \"8\"}",
         layer: Layer::Guard,
@@ -20,9 +20,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "GOV-02",
         severity: Severity::Warning,
-        title: "GPU workload names no team",
+        title: "GPU workload has no team label",
         explanation: "Its cost has no owner: neither its pods nor their namespace have a label that names the team. AWS \
-                      exports only the first fifty labels of a pod by name; one beyond them is lost there.",
+                      exports only the first fifty labels of a pod, in alphabetical order; later labels are lost.",
         evidence: "labels looked for; place of the label among the pod's",
         fix: FixKind::OwnerTemplate,
         fix_example: "labels: {team: search, cost-center: \"4711\"}",
@@ -35,9 +35,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "GOV-03",
         severity: Severity::Info,
         title: "team leaves GPUs of its quota idle",
-        explanation: "A quota reserves GPUs for one team. The ones that it does not use could be lent, and reclaimed \
-                      when they are needed. Its dollars are the measured idle time beyond `lent_idle_percent` of what \
-                      its pods hold, as far as no other finding explains it.",
+        explanation: "A quota reserves GPUs for one team. Unused GPUs could be lent to other teams and reclaimed when \
+                      needed. The amount is the measured idle time beyond `lent_idle_percent` of the GPU time \
+                      allocated to its pods, without idle time that other findings explain.",
         evidence: "quota, idle share of its allocated GPU time, period",
         fix: FixKind::Namespace,
         fix_example: "a lower ResourceQuota; or, with Kueue, cohort: shared-gpus in its ClusterQueue",
@@ -63,8 +63,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "GOV-05",
         severity: Severity::Warning,
         title: "pending jobs lack quota while GPUs are free",
-        explanation: "Without their quota the scheduling engine starts the jobs on free GPUs now. A higher quota, or one that \
-                      borrows what others leave unused, lets them run.",
+        explanation: "Without their quota, the jobs would start on free GPUs now. Raise the quota, or let the queue \
+                      borrow unused quota.",
         evidence: "jobs that would start",
         fix: FixKind::Namespace,
         fix_example: "borrowingLimit: 8  # of the Kueue ClusterQueue; or a higher requests.nvidia.com/gpu of the ResourceQuota",

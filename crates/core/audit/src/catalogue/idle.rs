@@ -7,7 +7,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-01",
         severity: Severity::Warning,
-        title: "notebook is idle and keeps its GPU",
+        title: "notebook is idle but still has a GPU",
         explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. Nights and weekends \
                       are 128 hours of a week. A culler stops idle notebooks and keeps the files on their volumes.",
         evidence: "pods and hours without GPU activity",
@@ -22,8 +22,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-02",
         severity: Severity::Error,
         title: "inference server with GPUs is idle",
-        explanation: "None of its replicas has been active for longer than `idle_server_minutes`: it gets no requests. With nothing to do \
-                      it needs no replica; the first request starts one.",
+        explanation: "None of its replicas has been active for longer than `idle_server_minutes`, so it gets no \
+                      requests. Scale it to zero; the first request then starts a replica.",
         evidence: "pods and hours without GPU activity",
         fix: FixKind::Autoscaler,
         fix_example: "minReplicas: 0  # of a KServe InferenceService; minReplicaCount: 0 of a KEDA ScaledObject",
@@ -36,9 +36,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-03",
         severity: Severity::Warning,
         title: "GPU workload is scaled by CPU or memory",
-        explanation: "A server whose work is done on the GPU is idle on the CPU when it is full, and the other way round. \
-                      The length of its queue, or the use of its GPU, says when another replica helps and when none is \
-                      needed.",
+        explanation: "CPU and memory use do not show how busy a server is that works on the GPU. Scale it by the length \
+                      of its request queue or by GPU utilization instead.",
         evidence: "metrics that it is scaled by",
         fix: FixKind::Autoscaler,
         fix_example: "triggers: [{type: prometheus, metadata: {query: sum(vllm:num_requests_waiting), threshold: \"5\"}}]",
@@ -50,10 +49,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-04",
         severity: Severity::Warning,
-        title: "pod keeps GPUs after its work ended",
-        explanation: "Between two restarts of a crashing container the kubelet waits up to five minutes, and a helper that \
-                      outlives the work keeps the pod alive. The GPUs stay allocated all the time. Limits on retries and time \
-                      free them; a helper that is an init container with restartPolicy: Always ends with the work.",
+        title: "pod still has GPUs after its work finished",
+        explanation: "Between two restarts of a crashing container, the kubelet waits up to five minutes, and a helper \
+                      container that outlives the work keeps the pod running. The GPUs stay allocated meanwhile. Limits \
+                      on retries and run time free them; a helper that is an init container with restartPolicy: Always \
+                      terminates with the work.",
         evidence: "why the GPUs are still allocated",
         fix: FixKind::OwnerTemplate,
         fix_example: "{backoffLimit: 3, activeDeadlineSeconds: 86400, ttlSecondsAfterFinished: 600}",
@@ -65,9 +65,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-05",
         severity: Severity::Warning,
-        title: "pod has had GPUs for a long time and was never ready",
-        explanation: "It was assigned to its node longer than `starting_minutes` ago. Large images, weights from a slow store and long init containers keep GPUs waiting at every start. A \
-                      cache on the node, a volume with the weights or a smaller image shorten that.",
+        title: "pod has had GPUs for a long time but was never ready",
+        explanation: "It was assigned to its node longer than `starting_minutes` ago. Large images, weights from slow \
+                      storage and long init containers delay every start while GPUs are allocated. A cache on the node, \
+                      a volume with the weights or a smaller image shortens the start.",
         evidence: "pods and minutes since they were assigned to their node",
         fix: FixKind::OwnerTemplate,
         fix_example: "volumes: [{name: weights, persistentVolumeClaim: {claimName: weights, readOnly: true}}]",
@@ -82,7 +83,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "pod stuck in Terminating still has GPUs allocated",
         explanation: "Its grace period ended more than `overdue_minutes` ago, and it still exists: its finalizer has no \
                       controller, or its process cannot be killed. No other pod can use its GPUs.",
-        evidence: "pods and minutes since they should be gone",
+        evidence: "pods and minutes since their grace period ended",
         fix: FixKind::Pod,
         fix_example: "kubectl get pod POD -n NAMESPACE -o jsonpath={.metadata.finalizers}  # fix the controller \
                       that removes them; without finalizers, check the kubelet of its node",
@@ -94,10 +95,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-07",
         severity: Severity::Info,
-        title: "old and new pods hold GPUs at the same time",
-        explanation: "During a rollout the old pods stay until the new ones are ready. Where GPUs are short the new \
-                      ones wait for the old, and the rollout hangs.",
-        evidence: "revisions that hold GPUs",
+        title: "old and new pods have GPUs at the same time",
+        explanation: "During a rollout the old pods stay until the new ones are ready. If GPUs are short, the new \
+                      pods wait for the old ones, and the rollout hangs.",
+        evidence: "revisions that have GPUs",
         fix: FixKind::OwnerTemplate,
         fix_example: "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
         layer: Layer::Schedule,
@@ -109,12 +110,13 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-08",
         severity: Severity::Error,
         title: "training hangs: its GPUs are busy without progress",
-        explanation: "For `hung_minutes` or longer, at least one pod was busy in a kernel and none made progress: no tensor \
-                      cores, no memory traffic, power near idle. This is typical of a collective operation that waits for a missing pod. \
-                      GPU utilization shows 100%, so nothing else reveals it. The method is that of `dovetail cost job`, \
-                      where tensor cores or memory traffic were read; hosts are not considered here. The finding \
-                      has no amount, because the ledger counts this time as active; `dovetail cost job` shows the cost.",
-        evidence: "when and how long, whether it still does, GPU-hours, period",
+        explanation: "For `hung_minutes` or longer, at least one pod was busy in a kernel and none made progress: no \
+                      tensor cores, no memory traffic, power near idle. This is typical of a collective operation that \
+                      waits for a missing pod. GPU utilization shows 100%, so nothing else reveals it. The method is \
+                      that of `dovetail cost job`, where tensor cores or memory traffic were measured; hosts are not \
+                      considered here. The finding has no amount, because the ledger counts this time as active; \
+                      `dovetail cost job` shows the cost.",
+        evidence: "when and how long, whether it still hangs, GPU-hours, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "a timeout on collectives (PyTorch: init_process_group(timeout=...)), and a restart from the checkpoint",
         layer: Layer::Guard,
@@ -126,8 +128,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-09",
         severity: Severity::Warning,
         title: "some replicas of a busy server are idle",
-        explanation: "Some replicas have been idle for longer than `idle_server_minutes` while others answer: fewer replicas carry the \
-                      load. Keep what a burst needs, and let an autoscaler add the rest.",
+        explanation: "Some replicas have been idle for longer than `idle_server_minutes` while others serve requests: \
+                      fewer replicas can handle the load. Keep enough replicas for bursts, and let an autoscaler add \
+                      more.",
         evidence: "idle replicas, and hours without GPU activity",
         fix: FixKind::OwnerTemplate,
         fix_example: "spec: {replicas: 2}  # or minReplicas of its autoscaler",

@@ -8,8 +8,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-01",
         severity: Severity::Error,
         title: "GPU request and limit differ",
-        explanation: "Extended resources cannot be overcommitted: Kubernetes refuses a pod whose request for GPUs \
-                      is not its limit, and a request without a limit. The workload never starts.",
+        explanation: "Extended resources cannot be overcommitted: Kubernetes rejects a pod whose GPU request \
+                      differs from its limit or has no limit. The workload never starts.",
         evidence: "container, resource, request and limit",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}",
@@ -21,9 +21,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-02",
         severity: Severity::Warning,
-        title: "container sees GPUs it did not ask for",
-        explanation: "With NVIDIA_VISIBLE_DEVICES=all or a mounted device the container uses GPUs that the scheduler \
-                      gives to others: their memory and time shrink, and no team is charged.",
+        title: "container can use GPUs that it did not request",
+        explanation: "With NVIDIA_VISIBLE_DEVICES=all or a mounted device, the container uses GPUs that are \
+                      allocated to other pods: these lose memory and GPU time, and no team is charged.",
         evidence: "container and what makes the GPUs visible",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # and drop NVIDIA_VISIBLE_DEVICES",
@@ -35,7 +35,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-03",
         severity: Severity::Error,
-        title: "pod asks for more GPUs than any node has",
+        title: "pod requests more GPUs than any node has",
         explanation: "No node can ever run the pod. It stays pending, and an autoscaler may add nodes without effect. Split \
                       the work over several pods of one gang.",
         evidence: "resource, GPUs of one pod, most GPUs of a node",
@@ -64,11 +64,11 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-05",
         severity: Severity::Warning,
         title: "workload never used its GPUs",
-        explanation: "None of its GPUs was active for as long as they were measured: the work runs on the CPU, waits \
-                      for something that does not come, or is forgotten.",
+        explanation: "None of its GPUs was active while they were measured: the work runs on the CPU, is blocked, or \
+                      was forgotten.",
         evidence: "pods whose GPUs were never active, period",
         fix: FixKind::OwnerTemplate,
-        fix_example: "kubectl scale --replicas=0 deployment/NAME  # or ask for no GPU",
+        fix_example: "kubectl scale --replicas=0 deployment/NAME  # or request no GPU",
         layer: Layer::RightSize,
         worth: Worth::Capacity,
         is_inferred: false,
@@ -78,9 +78,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-06",
         severity: Severity::Info,
         title: "workload would fit a slice of its GPU",
-        explanation: "In 95% of samples the GPU is no busier than `slice_busy_percent` of what a MIG slice can be, and its \
-                      memory fits the slice. A MIG slice has its own memory and compute, so neighbors do not slow each \
-                      other down. Only idle time is counted, not what a smaller slice saves while the GPU is active.",
+        explanation: "In 95% of samples, the GPU used at most `slice_busy_percent` of the compute of a MIG slice, and \
+                      its memory fits the slice. A MIG slice has its own memory and compute, so neighbors do not slow \
+                      each other down. Only idle time is counted, not what a smaller slice saves while the GPU is \
+                      active.",
         evidence: "95th percentile of activity, peak memory, smallest slice that fits, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/mig-PROFILE: 1}}  # PROFILE: the smallest slice that fits; on nodes with MIG",
@@ -93,8 +94,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-07",
         severity: Severity::Warning,
         title: "CPU or memory request is a round number, far above the need",
-        explanation: "Requests of 4 cores or 16Gi are guesses. A VerticalPodAutoscaler has seen what the container needs, and \
-                      it asks for more than `over_request_percent` of that: what is reserved for it keeps other pods from the GPUs of its node.",
+        explanation: "Requests such as 4 cores or 16Gi are guesses. The container requests more than \
+                      `over_request_percent` of what it needs according to a VerticalPodAutoscaler, and the unused part \
+                      keeps other pods from the GPUs of its node.",
         evidence: "container, resource, request, the most that is needed and its source",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: 1450m, memory: 5Gi}}  # a fifth more than is needed",
@@ -107,8 +109,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-08",
         severity: Severity::Error,
         title: "CPU or memory per GPU exceeds the node's share",
-        explanation: "Each GPU of a node comes with a share of its CPU and memory. A pod that takes more per GPU leaves \
-                      GPUs stranded: no other pod fits beside it, and you pay for them.",
+        explanation: "Each GPU of a node comes with a share of its CPU and memory. A pod that requests more per GPU \
+                      strands GPUs: no other pod fits on the node, and you still pay for them.",
         evidence: "resource, request per GPU, the node's share per GPU",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {requests: {cpu: \"23\", memory: 240Gi}}  # at most allocatable / GPUs",
@@ -148,11 +150,12 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-11",
         severity: Severity::Info,
-        title: "sidecar or init container asks for GPUs too",
-        explanation: "A sidecar's GPUs are allocated beside those of the work for as long as the pod lives; an init container \
-                      that needs more than the work raises what the pod holds for its whole life. Its dollars are the idle time of as \
-                      many GPUs of the pod as it adds, the least active ones, where they were measured.",
-        evidence: "container, GPUs of it, GPUs the pod would hold without it",
+        title: "sidecar or init container requests GPUs too",
+        explanation: "A sidecar's GPUs are allocated in addition to those of the main container for the lifetime of the \
+                      pod; an init container that requests more than the main container raises the pod's allocation for \
+                      its lifetime. The amount is the idle time of the pod's least active GPUs, as many as the \
+                      container adds, if they were measured.",
+        evidence: "container, its GPUs, GPUs of the pod without it",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {}  # of the sidecar",
         layer: Layer::Guard,
@@ -164,7 +167,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-12",
         severity: Severity::Info,
         title: "training with little shared memory",
-        explanation: "Data loaders hand batches over in /dev/shm. With the container runtime's 64 MiB they fall back to \
+        explanation: "Data loaders pass batches through /dev/shm. With the container runtime's 64 MiB they fall back to \
                       copying, or crash, and the GPU waits for data.",
         evidence: "size of /dev/shm",
         fix: FixKind::OwnerTemplate,

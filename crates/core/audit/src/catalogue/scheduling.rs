@@ -9,7 +9,7 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Error,
         title: "GPU nodes without a taint",
         explanation: "Without a NoSchedule taint any pod may land on a GPU node, take the CPU and memory that its GPUs \
-                      need, and keep the node from being removed.",
+                      need, and prevent removal of the node.",
         evidence: "nodes without a taint that keeps pods away",
         fix: FixKind::NodePool,
         fix_example: "taints: [{key: nvidia.com/gpu, value: \"true\", effect: NoSchedule}]",
@@ -22,8 +22,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-02",
         severity: Severity::Warning,
         title: "pods that need no GPU run on GPU nodes",
-        explanation: "They take CPU and memory beside paid GPUs and block the removal of empty nodes. DaemonSets are left \
-                      out: they run everywhere by intent.",
+        explanation: "They use CPU and memory next to GPUs that you pay for, and block the removal of empty nodes. \
+                      DaemonSets are ignored: they are meant to run on every node.",
         evidence: "pods on GPU nodes",
         fix: FixKind::OwnerTemplate,
         fix_example: "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: \
@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-03",
         severity: Severity::Warning,
         title: "workload without GPUs tolerates the taint of GPU nodes",
-        explanation: "The taint no longer keeps it away. Tolerations without a key accept every taint.",
+        explanation: "The taint does not keep its pods away. Tolerations without a key accept every taint.",
         evidence: "toleration and taint",
         fix: FixKind::OwnerTemplate,
         fix_example: "tolerations: []  # without the one for GPU nodes",
@@ -50,9 +50,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-04",
         severity: Severity::Error,
         title: "pod can never schedule: it does not tolerate the taint of any node with its GPUs",
-        explanation: "The taints of every node with the resource repel the pod: it is pending while GPUs are free. The cluster may add \
-                      the toleration itself where a taint's key is the resource name (ExtendedResourceToleration); such \
-                      taints are not counted.",
+        explanation: "The taints of every node with the resource repel the pod: it is pending while GPUs are free. If a \
+                      taint's key is the resource name, the cluster may add the toleration \
+                      (ExtendedResourceToleration); such taints are not counted.",
         evidence: "resource, a taint that is not tolerated",
         fix: FixKind::OwnerTemplate,
         fix_example: "tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]",
@@ -64,9 +64,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-05",
         severity: Severity::Warning,
-        title: "workload takes any GPU model",
-        explanation: "The cluster has several models at very different prices, and nothing says which one the workload \
-                      needs: small work lands on the most expensive.",
+        title: "workload accepts any GPU model",
+        explanation: "The cluster has several models at very different prices, and the workload does not specify which \
+                      one it needs: small work may run on the most expensive GPUs.",
         evidence: "models it may use",
         fix: FixKind::OwnerTemplate,
         fix_example: "nodeSelector: {nvidia.com/gpu.product: NVIDIA-L4}",
@@ -78,10 +78,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-06",
         severity: Severity::Warning,
-        title: "taint of GPU nodes has another key than the resource",
-        explanation: "Where the key is the resource name, Kubernetes adds the toleration to pods that ask for the resource \
-                      (admission plugin ExtendedResourceToleration). With another key each workload carries it by hand, \
-                      also after it stopped using GPUs.",
+        title: "taint key of GPU nodes differs from the resource name",
+        explanation: "If the key is the resource name, Kubernetes adds the toleration to pods that request the resource \
+                      (admission plugin ExtendedResourceToleration). With another key, each workload needs the \
+                      toleration in its manifest, and may keep it after it no longer uses GPUs.",
         evidence: "taint and resource",
         fix: FixKind::NodePool,
         fix_example: "taints: [{key: nvidia.com/gpu, effect: NoSchedule}]",
@@ -94,8 +94,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-07",
         severity: Severity::Warning,
         title: "GPU pods are spread over empty nodes",
-        explanation: "LeastAllocated, the scheduler's default, prefers the emptiest node. Each GPU node ends up partly used, \
-                      and pods with many GPUs find no node.",
+        explanation: "LeastAllocated, the scheduler's default, prefers the emptiest node. Each GPU node ends up partly \
+                      used, and pods with many GPUs fit on no node.",
         evidence: "scoring strategy",
         fix: FixKind::Scheduler,
         fix_example: "scoringStrategy: {type: MostAllocated, resources: [{name: nvidia.com/gpu, weight: 10}]}",
@@ -108,9 +108,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-08",
         severity: Severity::Warning,
         title: "enough GPUs are free, but on different nodes",
-        explanation: "A pod needs all its GPUs on one node. Together the nodes have them, no single one has. Packing keeps \
-                      nodes whole; a job of more and smaller pods fits the free GPUs that there are.",
-        evidence: "GPUs that one pod asks for, GPUs free together and on one node",
+        explanation: "A pod needs all its GPUs on one node. Enough GPUs are free in total, but not on one node. Packing \
+                      pods onto few nodes keeps other nodes empty; a job with more, smaller pods would fit the free \
+                      GPUs.",
+        evidence: "GPUs that one pod requests, free GPUs in total and on one node",
         fix: FixKind::Scheduler,
         fix_example: "schedulerName: dovetail",
         layer: Layer::Schedule,
@@ -122,8 +123,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-09",
         severity: Severity::Warning,
         title: "training with several pods is not scheduled as a gang",
-        explanation: "Pods start one by one. Where not all fit, the ones that do hold GPUs and wait for the rest. Two such jobs \
-                      can wait for each other forever.",
+        explanation: "Pods start one by one. If not all fit, those that do have GPUs and wait for the rest. Two such \
+                      jobs can wait for each other forever.",
         evidence: "pods wanted, pods placed",
         fix: FixKind::OwnerTemplate,
         fix_example: "labels: {dovetail.dev/gang: my-run}  # or a Kueue queue, a PodGroup",
@@ -135,7 +136,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-10",
         severity: Severity::Info,
-        title: "rule allows one GPU pod per node",
+        title: "scheduling rule allows one GPU pod per node",
         explanation: "A required anti-affinity or topology spread over hostnames puts each replica on its own node, although \
                       nodes have room for several: the other GPUs of each node stay free.",
         evidence: "rule, GPUs of one pod, most GPUs of a node",
@@ -163,9 +164,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-12",
         severity: Severity::Info,
-        title: "pods with several GPUs may get them across sockets",
-        explanation: "The kubelet's topologyManagerPolicy is none: a pod that asks for some of the GPUs of a node gets any of them, and \
-                      CPUs and network cards of the other socket. Their traffic crosses the link between the sockets.",
+        title: "pods with several GPUs may get GPUs of different sockets",
+        explanation: "The kubelet's topologyManagerPolicy is none: a pod that requests some of the GPUs of a node may \
+                      get any of them, with CPUs and network cards of another socket. Their traffic crosses the link \
+                      between the sockets.",
         evidence: "nodes with the policy none, and pods with several of their GPUs",
         fix: FixKind::NodePool,
         fix_example: "topologyManagerPolicy: single-numa-node  # of the kubelet, with cpuManagerPolicy: static",
@@ -177,11 +179,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-13",
         severity: Severity::Warning,
-        title: "gang is pending and free GPUs wait for its missing nodes",
-        explanation: "Some pods of the gang would fit on free GPUs, the whole gang does not, so those GPUs stay free until it \
-                      starts. The scheduling engine starts it once the nodes listed as evidence are added. A gang that can \
-                      run with fewer pods can lower its minimum instead.",
-        evidence: "how many more nodes of which kind let it start",
+        title: "gang is pending: free GPUs stay unused until nodes are added",
+        explanation: "Some pods of the gang would fit on free GPUs, but not the whole gang, so those GPUs stay free \
+                      until it starts. It would start if the nodes listed as evidence were added. A gang that can run \
+                      with fewer pods can lower its minimum instead.",
+        evidence: "number and kind of nodes that would let it start",
         fix: FixKind::NodePool,
         fix_example: "more nodes in the pool; or a lower minMember of the gang",
         layer: Layer::Schedule,
@@ -192,10 +194,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SCH-14",
         severity: Severity::Info,
-        title: "pending pods may not use the GPUs that are free",
-        explanation: "A node selector, an affinity or a GPU model excludes the nodes with free GPUs. Without it the scheduling \
-                      engine starts the pods there now. Whether their program runs on these GPUs is for their owner to say: \
-                      memory and speed differ between models.",
+        title: "pending pods exclude the nodes with free GPUs",
+        explanation: "A node selector, an affinity or a GPU model excludes the nodes with free GPUs. Without it, the \
+                      pods would start there now. Ask their owner whether the program runs on these GPUs: memory and \
+                      speed differ between models.",
         evidence: "GPU models that the pods accept",
         fix: FixKind::OwnerTemplate,
         fix_example: "nodeSelector: {}  # without nvidia.com/gpu.product, where the program runs on other models too",
@@ -208,9 +210,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-15",
         severity: Severity::Warning,
         title: "gang is only partially scheduled",
-        explanation: "Its PodGroup needs more pods than have a node. Those that run hold GPUs and cannot work without the \
-                      others. Free GPUs for the pending pods, or delete the job until all of its pods fit. Where the program \
-                      runs with fewer pods, lower minMember.",
+        explanation: "Fewer of its pods have a node than its PodGroup requires. The running pods have GPUs but cannot \
+                      work without the others. Free GPUs for the pending pods, or delete the job until all of its pods \
+                      fit. If the program runs with fewer pods, lower minMember.",
         evidence: "pods with a node, pods that the gang needs, pending pods",
         fix: FixKind::OwnerTemplate,
         fix_example: "minMember: 2  # of the PodGroup, where the program runs with fewer pods",

@@ -8,8 +8,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-01",
         severity: Severity::Error,
         title: "inference shares a GPU by time-slicing",
-        explanation: "Time-slicing isolates neither memory nor time: a long kernel of one pod delays every answer, and its \
-                      memory use can crash the server. MIG slices are isolated.",
+        explanation: "Time-slicing isolates neither memory nor time: a long kernel of one pod delays every response, \
+                      and its memory use can crash the server. MIG slices are isolated.",
         evidence: "node and replicas of each GPU",
         fix: FixKind::NodePool,
         fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}  # GPUs with MIG; on others MPS, or whole GPUs",
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SHR-02",
         severity: Severity::Warning,
-        title: "notebook holds a whole large GPU",
+        title: "notebook uses a whole large GPU",
         explanation: "Interactive work is active for a small part of the time. Several notebooks on slices or replicas \
                       of one GPU, or on a small one, cost a fraction.",
         evidence: "model",
@@ -35,9 +35,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SHR-03",
         severity: Severity::Warning,
-        title: "replicas of a GPU are offered as whole GPUs",
-        explanation: "Time-slicing offers several of nvidia.com/gpu for each GPU. A pod that requests one gets a part, and tools that \
-                      count or price them see GPUs that do not exist. Renamed, they are nvidia.com/gpu.shared.",
+        title: "replicas of a GPU are advertised as whole GPUs",
+        explanation: "Time-slicing advertises several nvidia.com/gpu for each GPU. A pod that requests one gets a part \
+                      of a GPU, and tools that count or price GPUs see more than exist. With renameByDefault, the \
+                      replicas are nvidia.com/gpu.shared.",
         evidence: "node, GPUs offered, replicas of each",
         fix: FixKind::NodePool,
         fix_example: "sharing: {timeSlicing: {renameByDefault: true}}",
@@ -50,8 +51,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-04",
         severity: Severity::Warning,
         title: "MIG layout of a node is not the requested one",
-        explanation: "The MIG manager could not apply the layout, often because pods hold slices of the old one. Until then the \
-                      planned slices are not available.",
+        explanation: "The MIG manager could not apply the layout, often because pods use slices of the old one. Until \
+                      then the planned slices are not available.",
         evidence: "node, requested layout, state",
         fix: FixKind::NodePool,
         fix_example: "kubectl drain NODE  # then dovetail partition rollback, or label it with nvidia.com/mig.config again",
@@ -78,9 +79,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-06",
         severity: Severity::Info,
         title: "training with several GPUs runs on parts of GPUs",
-        explanation: "Slices and replicas have no direct path to each other: collectives go through the host, and the pods wait \
-                      for the slowest neighbour.",
-        evidence: "resource and how many of it one pod asks for",
+        explanation: "Slices and replicas have no direct path to each other: collectives go through the host, and the \
+                      pods wait for the slowest neighbor.",
+        evidence: "resource and amount that one pod requests",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # whole GPUs, on nodes without sharing",
         layer: Layer::Share,
@@ -92,8 +93,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-07",
         severity: Severity::Info,
         title: "MIG layout leaves part of its GPUs unusable",
-        explanation: "The instances that a GPU is cut into do not use all of it, and no pod can ask for the rest. Another layout \
-                      has room for more instances, or larger ones.",
+        explanation: "The MIG instances of a GPU do not use all of it, and no pod can request the rest. Another layout \
+                      has room for more or larger instances.",
         evidence: "GPUs left over on each node",
         fix: FixKind::NodePool,
         fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}",
@@ -105,12 +106,12 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SHR-08",
         severity: Severity::Warning,
-        title: "pending pods ask for MIG instances that no layout gives",
-        explanation: "Too few instances of this profile are free on the nodes that the pods may use: their GPUs are cut into \
-                      others. GPUs of the model can be cut so that they have them; `dovetail partition plan` \
-                      computes which GPUs, for all pending pods together. It changes only nodes without pods that use \
-                      GPUs.",
-        evidence: "profile and free instances, a node that could give them, the layout of one of its GPUs",
+        title: "pending pods request MIG instances that no layout provides",
+        explanation: "Too few instances of this profile are free on the nodes that the pods may use: their GPUs are \
+                      partitioned into other profiles. GPUs of this model can provide the profile; `dovetail partition \
+                      plan` computes which GPUs to repartition, for all pending pods together. It changes only nodes \
+                      without pods that use GPUs.",
+        evidence: "profile and free instances, a node that could provide them, the layout of one of its GPUs",
         fix: FixKind::NodePool,
         fix_example: "dovetail partition plan  # then dovetail partition apply, or the label nvidia.com/mig.config",
         layer: Layer::Share,
@@ -122,9 +123,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-09",
         severity: Severity::Error,
         title: "GPUs in MIG mode have no instances",
-        explanation: "The other GPUs of the node are cut into MIG instances. On these, no instance exists, or the device plugin has \
-                      lost them: it offers nothing there, neither a whole GPU nor a slice. You pay for them and no \
-                      pod can request them.",
+        explanation: "Other GPUs of the node are partitioned into MIG instances. These GPUs have no instances, or the \
+                      device plugin does not report them, so they provide neither a whole GPU nor a slice. You pay for \
+                      them, but no pod can request them.",
         evidence: "GPUs without instances on each node, requested layout",
         fix: FixKind::NodePool,
         fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}  # a layout with instances on every GPU; or dovetail partition plan",
@@ -137,8 +138,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-10",
         severity: Severity::Info,
         title: "different kinds of work share GPUs by time-slicing",
-        explanation: "Time-slicing gives each pod the whole GPU in turn. Beside training, a notebook waits for the turn of each \
-                      step, and training is slower by each cell that runs. Work of one kind on a node disturbs itself least.",
+        explanation: "Time-slicing gives each pod the whole GPU in turn. A notebook that shares a GPU with training \
+                      waits for each training step, and each cell that it runs slows training down. Put only one kind \
+                      of work on a node.",
         evidence: "kinds of work, with an owner of each, and their node",
         fix: FixKind::NodePool,
         fix_example: "kind: SharingPolicy  # one for each kind of work, with spec.classes: [interactive]",
@@ -151,8 +153,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-11",
         severity: Severity::Info,
         title: "MIG instances of a profile are not used",
-        explanation: "Other pods use the GPUs of the node, and as far as the listed pods show, none has used an instance of \
-                      this profile for `unused_profile_hours`. Other profiles would have room for other pods.",
+        explanation: "Other pods use the GPUs of the node, and according to the listed pods, none has used an instance \
+                      of this profile for `unused_profile_hours`. Other profiles could serve other pods.",
         evidence: "profile, its instances and their node",
         fix: FixKind::NodePool,
         fix_example: "dovetail partition plan  # once pods request other profiles; or the label nvidia.com/mig.config",

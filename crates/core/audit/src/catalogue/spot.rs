@@ -8,8 +8,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-01",
         severity: Severity::Error,
         title: "training on spot capacity loses its work when its node is reclaimed",
-        explanation: "The provider takes the node back with a warning of seconds to two minutes. There is no sign that the job saves its progress: no volume outlives its pods, and no annotation names how often it saves. All \
-                      that it computed since its start is then repeated.",
+        explanation: "The provider reclaims the node with a warning of seconds to two minutes. Nothing shows that the \
+                      job saves its progress: no volume outlives its pods, and no annotation sets a checkpoint \
+                      interval. All work since its start is then repeated.",
         evidence: "hours it runs, seconds it has to save its work",
         fix: FixKind::OwnerTemplate,
         fix_example: "annotations: {dovetail.dev/checkpoint-interval: 30m}  # and a volume that it saves to",
@@ -22,8 +23,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-02",
         severity: Severity::Info,
         title: "training that saves its progress runs on on-demand capacity",
-        explanation: "A job that saves its progress loses minutes when a node is reclaimed, and pays two to five times the price of \
-                      spot capacity for not losing them.",
+        explanation: "A job that saves its progress loses only minutes when a node is reclaimed. On-demand capacity \
+                      costs two to five times as much as spot capacity.",
         evidence: "pods on on-demand capacity",
         fix: FixKind::OwnerTemplate,
         fix_example: "nodeSelector: {karpenter.sh/capacity-type: spot}",
@@ -36,8 +37,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-03",
         severity: Severity::Error,
         title: "inference runs on spot capacity alone",
-        explanation: "When the provider takes a kind of node back, it takes many at once: no replica is left to answer. A \
-                      base on on-demand capacity, with spot beside it, keeps answering.",
+        explanation: "Providers often reclaim many nodes of one kind at once, which can leave no replica to serve \
+                      requests. Run some of the replicas on on-demand capacity.",
         evidence: "pods, all on spot capacity",
         fix: FixKind::OwnerTemplate,
         fix_example: "topologySpreadConstraints: [{topologyKey: karpenter.sh/capacity-type, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]",
@@ -50,10 +51,11 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-04",
         severity: Severity::Info,
         title: "the same GPUs cost less in another region of their provider",
-        explanation: "At list prices the same model with the same purchase option is cheaper there by `cheaper_region_percent` or more. What moves is \
-                      data: the evidence says how much of it may be moved so that the difference pays for the \
-                      transfer within `transfer_payback_days`. Data that must stay in its region, users nearby, and capacity that \
-                      is not available there are reasons to stay. No dollars are claimed: how much data a workload has is unknown.",
+        explanation: "At list prices the same model with the same purchase option is cheaper there by \
+                      `cheaper_region_percent` or more. Moving the workload means moving its data: the evidence shows \
+                      how much data may be moved so that the difference pays for the transfer within \
+                      `transfer_payback_days`. Data that must stay in its region, users nearby, and missing capacity \
+                      are reasons to stay. The finding has no amount, because the amount of data is unknown.",
         evidence: "price here and where it is cheapest, day of the prices, data that may move",
         fix: FixKind::NodePool,
         fix_example: "topology.kubernetes.io/region of the node pool; move one workload, with its data, and compare",

@@ -7,11 +7,11 @@ pub(super) const CHECKS: &[Check] = &[
         id: "VIS-01",
         severity: Severity::Error,
         title: "GPU use of a node is not measured",
-        explanation: "No exporter of the vendor of its GPUs runs on the node: NVIDIA's dcgm-exporter, AMD's \
-                      device-metrics-exporter, Intel's XPU Manager. Whether its GPUs compute is unknown, and every question \
-                      about idle GPUs stays unanswered. Each finding names the exporter of its own vendor. TPUs, \
-                      Neuron chips and Gaudis have their own tools, whose series are not read: what such devices did \
-                      is unknown unless `--usage FILE` has it, and this check ignores their nodes.",
+        explanation: "No exporter of the GPU vendor runs on the node: NVIDIA's dcgm-exporter, AMD's \
+                      device-metrics-exporter, Intel's XPU Manager. Whether its GPUs are busy is unknown, so idle GPUs \
+                      cannot be found. Each finding names the exporter to install. TPUs, Neuron chips and Gaudis have \
+                      their own tools, whose series dovetail does not read: the use of such devices is unknown unless \
+                      `--usage FILE` has it, and this check ignores their nodes.",
         evidence: "nodes, with the exporter that is missing",
         fix: FixKind::Exporter,
         fix_example: "install dcgm-exporter (NVIDIA), device-metrics-exporter (AMD) or XPU Manager (Intel) there  # whichever is the vendor's, with a toleration for these nodes",
@@ -25,8 +25,8 @@ pub(super) const CHECKS: &[Check] = &[
         severity: Severity::Warning,
         title: "GPU counters are stuck at zero while the GPUs are busy",
         explanation: "Profiling counters were zero while kernels ran or power draw was high: they are known to freeze \
-                      after weeks of running. They make busy GPUs appear idle. Such time is unknown here, \
-                      and no check takes it for idle.",
+                      after weeks of running. They make busy GPUs appear idle. dovetail counts such time as \
+                      unmeasured, not as idle.",
         evidence: "GPU and node, minutes in which the signals contradict each other",
         fix: FixKind::Exporter,
         fix_example: "kubectl delete pod -l app=nvidia-dcgm-exporter  # on that node: NVIDIA's exporter restarts with the counters",
@@ -39,9 +39,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "VIS-03",
         severity: Severity::Info,
         title: "GPU use is measured coarsely",
-        explanation: "GPU_UTIL and GR_ENGINE_ACTIVE are 100% as soon as any kernel runs, also one that fills a hundredth of the GPU \
-                      or waits for another rank. SM_ACTIVE shows how much of the GPU works; dcgm-exporter does not export it unless \
-                      configured to.",
+        explanation: "GPU_UTIL and GR_ENGINE_ACTIVE are 100% as soon as any kernel runs, even one that uses a hundredth \
+                      of the GPU or waits for another rank. SM_ACTIVE shows how much of the GPU is busy; dcgm-exporter \
+                      does not export it unless configured to.",
         evidence: "best signal",
         fix: FixKind::Exporter,
         fix_example: "DCGM_FI_PROF_SM_ACTIVE, gauge, share of the multiprocessors with work  # in the exporter's list of counters",
@@ -68,9 +68,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "VIS-05",
         severity: Severity::Warning,
         title: "metrics contradict where pods run",
-        explanation: "Samples name a pod on a node where the API server does not have it, or with more GPUs than are allocated to it. One of the \
-                      two is wrong, so the use of these GPUs is unknown: the time is unknown here, and no check takes it for idle. \
-                      Often a label is overwritten in transit, or one server has the samples of two clusters.",
+        explanation: "Samples name a pod on a node where the API server has no such pod, or with more GPUs than are \
+                      allocated to it. One of the two is wrong, so dovetail counts the time as unmeasured, not as \
+                      idle. Often a label is overwritten in transit, or one server has the samples of two clusters.",
         evidence: "GPU, minutes, pod and node",
         fix: FixKind::Exporter,
         fix_example: "honorLabels: true  # of the ServiceMonitor of the exporter; external_labels: {cluster: NAME} where clusters share a server",

@@ -63,7 +63,7 @@ fn not_counted(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>)
     for node in view.facts.nodes.iter().filter(is_up).filter(is_meant) {
         let missing = format!("{} on {}", node.uncounted_gpus, node.node.name);
         let mut finding = Finding::new(check, &node.pool)
-            .with("GPUs that the label counts and no plugin does", missing)
+            .with("GPUs in the label that no plugin reports", missing)
             .affecting([node_ref(node)]);
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
         found.push(finding);

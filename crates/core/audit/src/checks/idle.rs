@@ -111,7 +111,7 @@ fn should_be_gone(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             let length_ms = view.facts.now_ms.saturating_sub(end_ms);
             if length_ms > view.facts.thresholds.overdue_minutes * MINUTE_MS {
                 let gone = format!("{} for {}", pod.name, duration_at_least(length_ms));
-                let mut finding = Finding::new(check, &workload.owner).with("should be gone", gone);
+                let mut finding = Finding::new(check, &workload.owner).with("overdue for", gone);
                 finding.claims = idle_claims(view, number, all_units(pod), (1, 1));
                 finding.since_ms = Some(end_ms);
                 found.push(finding.affecting([pod_ref(workload, pod)]));
@@ -133,7 +133,7 @@ fn two_revisions(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
         if let Some(revisions) = several {
             let names: Vec<&str> = revisions.iter().copied().collect();
             let finding = Finding::new(check, &workload.owner)
-                .with("revisions that hold GPUs", names.join(", "))
+                .with("revisions that have GPUs", names.join(", "))
                 .mended_in(workload, [Change::RollInPlace])
                 .affecting(pods_of(workload));
             found.push(finding);

@@ -27,7 +27,7 @@ fn served<'a>(view: &View<'a>) -> impl Iterator<Item = (&'a Workload, ServedMode
 
 /// Bits, and who says so.
 fn bits_words(model: ServedModel) -> String {
-    let said = if model.bits.is_some() { "" } else { ", as nothing says less" };
+    let said = if model.bits.is_some() { "" } else { ", assumed" };
     format!("{}{said}", model.likely_bits())
 }
 
@@ -48,10 +48,11 @@ fn not_quantised(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding
             continue;
         }
         let mut finding = Finding::new(check, &workload.owner)
-            .with("requests a day", requests)
-            .with("bits of a weight", bits_words(model));
+            .with("requests per day", requests)
+            .with("bits per weight", bits_words(model));
         if let Some(millions) = model.weights_millions {
-            finding = finding.with("weights, by the model's name", weights_words(millions));
+            finding =
+                finding.with("weights, according to the model's name", weights_words(millions));
         }
         found.push(finding.affecting(pods_of(workload)));
     }
@@ -71,8 +72,8 @@ fn small_on_large(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
             continue;
         }
         let mut finding = Finding::new(check, &workload.owner)
-            .with("weights, by the model's name", weights_words(millions))
-            .with("bits of a weight", bits_words(model))
+            .with("weights, according to the model's name", weights_words(millions))
+            .with("bits per weight", bits_words(model))
             .with("memory of its weights", gib(weights))
             .with("memory of the GPUs of a pod", gib(memory));
         if let Some(active) = active {

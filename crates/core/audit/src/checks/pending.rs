@@ -38,7 +38,7 @@ pub(super) fn lacks_quota(view: &View<'_>, check: &'static Check, found: &mut Ve
         }
         for (namespace, jobs) in by_namespace {
             let object = ObjectRef::new("Namespace", "", namespace);
-            let jobs = format!("{jobs} that ask for {}", demand.resource);
+            let jobs = format!("{jobs} that request {}", demand.resource);
             let mut finding = Finding::new(check, &object).with("jobs that would start", jobs);
             finding.claims = free_for(view, &demand.resource, FreeCause::Quota);
             found.push(finding);
@@ -170,7 +170,7 @@ pub(super) fn in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<
             }
             let free = format!("{} on {} nodes", bound.len(), nodes.len());
             let mut finding = Finding::new(check, &object)
-                .with("pending", format!("{name} asks for {}", demand.resource))
+                .with("pending", format!("{name} requests {}", demand.resource))
                 .with("free", free);
             if !job.queue.is_empty() {
                 finding = finding.with("also lacks", "quota");

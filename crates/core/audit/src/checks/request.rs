@@ -193,8 +193,8 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
                 if left > 0 && left < holds[resource] {
                     let mut finding = Finding::new(check, &workload.owner)
                         .with("container", &helper.name)
-                        .with("GPUs of it", count)
-                        .with("GPUs of a pod without it", left);
+                        .with("its GPUs", count)
+                        .with("GPUs of the pod without it", left);
                     // What two resources are on nobody can tell apart.
                     if holds.len() == 1 {
                         let added = usize::try_from(holds[resource] - left).unwrap_or(0);

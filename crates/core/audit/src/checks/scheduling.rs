@@ -418,7 +418,7 @@ fn free_in_pieces(view: &View<'_>, check: &'static Check, found: &mut Vec<Findin
                 continue;
             }
             let mut finding = Finding::new(check, &workload.owner)
-                .with("one pod asks for", format!("{gpus} {resource}"))
+                .with("one pod requests", format!("{gpus} {resource}"))
                 .with("free", format!("{all}, on one node at most {largest}"))
                 .affecting(waiting.iter().map(|pod| pod_ref(workload, pod)));
             let cordoned = cordoned.get(resource).into_iter().flatten();

@@ -38,7 +38,7 @@ pub(super) fn instances_of_no_layout(
             if free >= wanted {
                 continue;
             }
-            let asked = format!("{} that ask for {resource}, {free} free", pending.len());
+            let asked = format!("{} that request {resource}, {free} free", pending.len());
             let mut finding = Finding::new(check, &workload.owner)
                 .with("pending pods", asked)
                 .affecting(pending.iter().map(|pod| pod_ref(workload, pod)));
@@ -52,7 +52,7 @@ pub(super) fn instances_of_no_layout(
                     finding.most_milli = Some(lacking.saturating_mul(milli_of(node, profile)));
                     finding
                         .for_example(check.fix_example)
-                        .with("node that could give them", &node.node.name)
+                        .with("node that could provide them", &node.node.name)
                         .with("layout of one of its GPUs", layout)
                         .with("pods with GPUs on that node", pods)
                 }
@@ -61,7 +61,7 @@ pub(super) fn instances_of_no_layout(
                         "none: no GPU on a node that these pods may use supports this profile";
                     let example = "nodes whose GPUs support the profile; or a toleration in the pods for nodes that \
                                    have it (see SCH-04)";
-                    finding.with("node that could give them", none).for_example(example)
+                    finding.with("node that could provide them", none).for_example(example)
                 }
             };
             found.push(finding);

@@ -90,7 +90,7 @@ fn mig_not_applied(view: &View<'_>, check: &'static Check, found: &mut Vec<Findi
             continue;
         };
         let mut finding = Finding::new(check, &node.pool)
-            .with("layout asked for", label(MIG_CONFIG).unwrap_or("none"))
+            .with("requested layout", label(MIG_CONFIG).unwrap_or("none"))
             .with("state", format!("{state} on {}", node.node.name));
         finding.claims = claims_on(node, None, check.reach.states(), view.facts.period);
         found.push(finding.affecting([node_ref(node)]));
@@ -119,7 +119,7 @@ fn without_instances(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
                 "GPUs without instances",
                 format!("{} on {}", node.uncounted_gpus, node.node.name),
             )
-            .with("layout asked for", config)
+            .with("requested layout", config)
             .affecting([node_ref(node)]);
         finding.claims = claims_on(node, None, &[DeviceState::Unavailable], view.facts.period);
         found.push(finding);

@@ -45,7 +45,7 @@ const EXPORTERS: [Exporter; 3] = [
     Exporter {
         resources: "gpu.intel.com/",
         missing: "no XPU Manager on",
-        install: "a DaemonSet of Intel's XPU Manager that asks for gpu.intel.com/i915_monitoring or \
+        install: "a DaemonSet of Intel's XPU Manager that requests gpu.intel.com/i915_monitoring or \
                   gpu.intel.com/xe_monitoring  # with a toleration for these nodes",
     },
 ];
@@ -95,7 +95,7 @@ fn misplaced(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
                 let length = duration_at_least(used.misplaced_ms);
                 let (namespace, name) = (&workload.owner.namespace, &pod.name);
                 let what = format!(
-                    "GPU {} for {length}, which {namespace}/{name} on {} cannot have had",
+                    "GPU {} for {length}, which {namespace}/{name} on {} cannot have used",
                     used.gpu, node.node.name
                 );
                 let finding = Finding::new(check, &workload.owner).with("measured", what);

@@ -47,7 +47,7 @@ pub(super) fn of_object(object: &ObjectRef, change: &Change) -> Option<CommandWo
         return None;
     }
     let words = ["kubectl", "delete", "pod", &object.name, "-n", &object.namespace];
-    let effect = "the pod is deleted, and no controller starts it again";
+    let effect = "the pod is deleted, and no controller recreates it";
     let words = words.map(str::to_owned).to_vec();
     Some(CommandWords { words, effect, warnings: Vec::new(), nodes: None })
 }

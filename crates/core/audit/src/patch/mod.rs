@@ -87,9 +87,9 @@ fn commands(facts: &Facts, finding: &Finding) -> Vec<Patch> {
 fn created(object: ObjectRef, api_version: &str, fields: Json, finding: &Finding) -> Patch {
     let manifest = object::manifest(&object, api_version, fields);
     let effect = match object.kind.as_str() {
-        "ResourceQuota" => "nothing; running pods stay, and new pods beyond the quota are refused",
+        "ResourceQuota" => "nothing; running pods stay, and new pods beyond the quota are rejected",
         "PriorityClass" => "nothing; running pods keep their priority",
-        _ => "nothing; the policy warns and refuses no pod",
+        _ => "nothing; the policy warns but rejects no pod",
     };
     let warnings = risk::of_created(&object);
     Patch {

@@ -12,9 +12,9 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
     let risk: Option<String> = match change {
         Change::Uncordon => Some(uncordoned(facts, finding)),
         Change::Drain => Some(
-            "work on the other GPUs of the nodes ends, too, and a Job without retries (backoffLimit) fails for good: first \
-             look at the device plugin's log and the GPU's errors (Xid in the kernel log), and drain only for a repair. \
-             Pods that no controller owns block the drain, and data on local volumes is lost"
+            "work on the other GPUs of the nodes is terminated, too, and a Job without retries (backoffLimit) fails \
+             permanently: first check the device plugin's log and the GPU's errors (Xid in the kernel log), and drain \
+             only for a repair. Pods that no controller owns block the drain, and data on local volumes is lost"
                 .to_owned(),
         ),
         Change::Amount { .. } if finding.check.id == "REQ-08" => Some(
@@ -30,7 +30,7 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
             "a launcher that starts one process per GPU must start {count}: also change --nproc_per_node or the equivalent"
         )),
         Change::HideGpus { .. } => {
-            Some("a container that computes on GPUs without a request for them loses them".to_owned())
+            Some("a container that uses GPUs without requesting them loses access to them".to_owned())
         }
         Change::LimitRetries => Some(
             "finished pods are deleted after 10 minutes, and their logs with them: collect logs elsewhere first"
@@ -43,12 +43,13 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
             Some("requests fail until it is started again".to_owned())
         }
         Change::Stop if finding.object.kind == "Pod" => Some(
-            "the pod has no controller, so nothing creates it again: what runs in it ends, and its files are lost"
+            "the pod has no controller, so nothing recreates it: its work is terminated, and its files are lost"
                 .to_owned(),
         ),
         Change::Stop => Some("its running pods are deleted and lose their progress".to_owned()),
         Change::LetOneGo if protects_one(facts, &finding.object) => Some(
-            "it has one replica: a drain then evicts it, and nothing answers until another one is ready; run two first"
+            "it has one replica: a drain then evicts it, and no requests are served until another one is ready; run \
+             two first"
                 .to_owned(),
         ),
         Change::Prioritise { .. } => Some(
@@ -59,8 +60,8 @@ pub(super) fn of(facts: &Facts, finding: &Finding, change: &Change) -> Vec<Strin
             Some("during a rollout one replica fewer serves requests".to_owned())
         }
         Change::Gang { .. } => Some(
-            "the label makes a gang for the scheduler dovetail (schedulerName); with Kueue it is \
-             kueue.x-k8s.io/queue-name, with others a PodGroup"
+            "the label defines a gang only for the scheduler dovetail (schedulerName); with Kueue, \
+             use kueue.x-k8s.io/queue-name, with other schedulers a PodGroup"
                 .to_owned(),
         ),
         Change::ShareNodes => {
@@ -105,8 +106,8 @@ fn lost_files(workload: Option<&Workload>) -> &'static str {
 pub(super) fn of_created(object: &ObjectRef) -> Vec<String> {
     let risk = match object.kind.as_str() {
         "ResourceQuota" => {
-            "new work and a rolling update that starts more than one new pod at a time are refused beyond the quota: \
-             raise it first"
+            "new work and a rolling update that starts more than one new pod at a time are rejected beyond the \
+             quota: raise it first"
         }
         _ => return Vec::new(),
     };

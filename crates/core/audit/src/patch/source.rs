@@ -37,7 +37,7 @@ impl Manager {
         };
         let name = self.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         format!(
-            "{owner}{name} manages this object and undoes a live change {when}: put the fragment into {place}"
+            "{owner}{name} manages this object and reverts live changes {when}: add the fragment to {place}"
         )
     }
 }

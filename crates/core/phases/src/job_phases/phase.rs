@@ -85,45 +85,47 @@ impl Phase {
     pub fn remedy(self) -> Option<&'static str> {
         Some(match self {
             Self::GangWait => {
-                "start the pods of the job together, as one gang, so that none holds a GPU while others wait"
+                "start the pods of the job together, as one gang, so that none occupies a GPU while others wait"
             }
             Self::ImageAndStart => {
-                "pull the image before, make it smaller, keep weights on a volume of the node; set up before GPUs are allocated"
+                "pull the image in advance or shrink it, keep weights on a local volume, and do the setup before GPUs \
+                 are allocated"
             }
             Self::DataLoading => {
-                "give the loader more CPUs or workers, read ahead, keep the data nearer or in a form that decodes \
-                 faster"
+                "give the data loader more CPUs or workers, prefetch, or keep the data closer or in a format that \
+                 decodes faster"
             }
             Self::Synchronisation => {
                 "check the pod that the others wait for (slow GPU, node or disk), balance the batches, or use fewer \
                  pods"
             }
             Self::ShortGap => {
-                "overlap evaluations, logs and saves with work, or share the GPU meanwhile"
+                "overlap evaluation, logging and checkpoints with training, or share the GPU"
             }
             Self::LongPause => {
-                "end or suspend it when it rests, or share the GPU; a notebook with a culler"
+                "stop or suspend it when it is idle, or share the GPU; for a notebook, use a culler"
             }
             Self::CheckpointSave => {
                 "save asynchronously, in shards, to faster storage, or less often"
             }
             Self::CheckpointRestore => "keep a copy near the GPUs, and restore in shards",
             Self::Repeated => {
-                "save more often before the usual end of an attempt, and save when told to go (SIGTERM)"
+                "save more often before the usual end of an attempt, and save on SIGTERM"
             }
             Self::Hang => {
                 "set a timeout on collectives, and a watchdog that restarts the job from its checkpoint"
             }
             Self::Tail => {
-                "end the pods with the work: no helper that runs on, no copy of results on GPUs"
+                "terminate the pods when the work finishes: no helper container that keeps \
+                 running, no copying of results on GPU nodes"
             }
             Self::BusyNotSeparable => {
-                "have the exporter collect DCGM_FI_PROF_PIPE_TENSOR_ACTIVE and DCGM_FI_PROF_DRAM_ACTIVE, which \
-                 tell work from waiting"
+                "configure the exporter to collect DCGM_FI_PROF_PIPE_TENSOR_ACTIVE and \
+                 DCGM_FI_PROF_DRAM_ACTIVE, which distinguish work from waiting"
             }
             Self::Unknown => {
-                "have every node's exporter scraped, and CPU, disk and network of its pods (cAdvisor), which tell \
-                 what a GPU waits for"
+                "scrape every node's exporter, and CPU, disk and network of its pods (cAdvisor), which show what \
+                 a GPU waits for"
             }
             Self::Compute => return None,
         })

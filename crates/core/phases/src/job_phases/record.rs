@@ -101,10 +101,10 @@ pub struct Sample {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordError {
     /// Nothing has a length.
-    #[error("the distance of samples is zero: give the step at which the series were read")]
+    #[error("the sample interval is zero: pass the step at which the series were read")]
     NoStep,
     /// More than a cluster has samples of.
-    #[error("{member}: its time is {steps} steps long: read it in longer steps")]
+    #[error("{member}: its period is {steps} steps long: use longer steps")]
     TooLong {
         /// Name of the member.
         member: String,
@@ -122,7 +122,7 @@ pub enum RecordError {
     },
     /// A time that ends before it begins.
     #[error(
-        "{member}: {what} ends before it begins, or is not within its holding, or overlaps another"
+        "{member}: {what} ends before it starts, or is not within its holding, or overlaps another"
     )]
     Times {
         /// Name of the member.

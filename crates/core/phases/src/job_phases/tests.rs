@@ -235,7 +235,7 @@ fn records_that_contradict_themselves_are_refused_by_name() {
         change(&mut record);
         job_phases(&record, &PhaseRule::default()).unwrap_err().to_string()
     };
-    assert!(refused(|record| record.step_ms = 0).contains("distance of samples is zero"));
+    assert!(refused(|record| record.step_ms = 0).contains("sample interval is zero"));
     assert!(refused(|record| record.ranks = 0).contains("gpu 0: is rank 0 of a job of 0"));
     assert!(refused(|record| record.members[0].held.from_ms = u64::MAX).contains("its holding"));
     assert!(refused(|record| record.members[0].runs[0].span.to_ms += 1).contains("a run"));

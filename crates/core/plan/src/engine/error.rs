@@ -32,7 +32,7 @@ pub enum EngineError {
         owner: Owner,
     },
     /// The job does not wait.
-    #[error("job {job} does not wait: what it needs cannot change while it runs")]
+    #[error("job {job} is not pending: its requests cannot change while it runs")]
     NotWaiting { job: JobId },
     /// A pod that its job does not have.
     #[error("job {} has no pod {pod}", .pod.job)]

@@ -32,7 +32,7 @@ pub(crate) struct GangSet {
 /// A level that the topology does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "job {job} asks for the topology level `{level}`, which this cluster does not have: use one of {known}"
+    "job {job} requests the topology level `{level}`, which this cluster does not have: use one of {known}"
 )]
 pub struct UnknownLevel {
     /// Name of the job.

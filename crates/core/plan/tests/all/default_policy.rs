@@ -304,7 +304,7 @@ fn another_policy_takes_over_a_running_cluster() {
         let to = Event::PolicyChanged { name: name.to_owned() };
         changed.step(to, now_ms).map(|plan| (plan, changed.policy().name()))
     };
-    assert!(change("best").unwrap_err().to_string().contains("there is no policy `best`"));
+    assert!(change("best").unwrap_err().to_string().contains("unknown policy `best`"));
     assert_eq!(change("best-fit"), Ok((Plan::default(), "best-fit")));
     let mut others = 0;
     for (now_ms, number) in events {

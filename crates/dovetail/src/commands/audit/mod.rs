@@ -190,7 +190,7 @@ fn audited(app: &App, flags: &AuditFlags) -> Result<Document> {
         sources.push(uses.source);
     }
     let states = device_states(&mut gathered.facts, &gathered.moment)
-        .context("cannot ask the engine why GPUs are free")?;
+        .context("cannot determine why GPUs are free")?;
     gathered.unjudged.extend(states.contested.iter().map(|pod| Unjudged {
         pod: pod.clone(),
         reason: format!("it {CONTESTED}"),
@@ -230,7 +230,7 @@ fn fail_on(flags: &AuditFlags, document: &Document) -> Result<()> {
     match failing.count() {
         0 => Ok(()),
         count => Err(Found(format!(
-            "{} as severe as --fail-on {} or worse",
+            "{} at or above the severity of --fail-on {}",
             plural(count, "finding is", "findings are"),
             flags.fail_on.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
         ))

@@ -83,7 +83,7 @@ fn print_focus(
     terms: &Terms,
     version: Option<Version>,
 ) -> Result<()> {
-    let Some(version) = version else { bail!("the command line names a version") };
+    let Some(version) = version else { bail!("--focus requires a version") };
     let (dataset, without_price) = focus::dataset(account, terms.method, terms.unused, version)?;
     if without_price > 0 {
         let periods = counted(without_price, "charge period");

@@ -140,7 +140,7 @@ fn connection(flags: &ServeFlags) -> Option<ConnectionFlags> {
 /// Who writes events on owners; named in the settings, and never otherwise.
 async fn events(connection: Option<&ConnectionFlags>) -> Result<OwnerEvents> {
     let Some(connection) = connection else {
-        let text = "notices.idle_events: events are written to a cluster: name it with --in-cluster or --kubeconfig";
+        let text = "notices.idle_events: recording events requires a cluster: pass --in-cluster or --kubeconfig";
         return Err(UsageError(text.to_owned()).into());
     };
     OwnerEvents::new(connection.connect().await?).with_context(|| connection.name())
@@ -164,7 +164,7 @@ async fn entrance(
         }
         (true, None) => {
             let text =
-                "--accept-cluster-tokens: name the cluster with --in-cluster or --kubeconfig";
+                "--accept-cluster-tokens: requires a cluster: pass --in-cluster or --kubeconfig";
             return Err(UsageError(text.to_owned()).into());
         }
     };
@@ -234,7 +234,8 @@ fn collecting(
             Ok(Err(_)) => bail!("the collector panicked; this is a bug: report it"),
             Err(_) => {
                 tracing::warn!(
-                    "a server does not answer: its data is read again after the next start"
+                    "a server did not respond before the shutdown: its data is read again at the \
+                     next start"
                 );
                 Ok(())
             }
@@ -251,7 +252,7 @@ fn rounds(mut collector: Collector, every_ms: u64, stopped: &watch::Receiver<boo
                 tracing::info!(
                     parts = round.parts,
                     missing_s = round.missing_ms / 1000,
-                    "read the cluster into the ledger"
+                    "recorded the cluster in the ledger"
                 );
                 every_ms
             }
@@ -270,7 +271,7 @@ fn rounds(mut collector: Collector, every_ms: u64, stopped: &watch::Receiver<boo
         collector.wait(is_stopped, pause_ms);
     }
     if let Err(error) = collector.end() {
-        tracing::warn!("data since the last round is lost: {error:#}");
+        tracing::warn!("data since the last scan is lost: {error:#}");
     }
 }
 

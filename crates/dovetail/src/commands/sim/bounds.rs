@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use dovetail_console::app::App;
 use dovetail_console::style::Stream;
-use dovetail_console::table::{facts, percent, table, whole};
+use dovetail_console::table::{counted, facts, percent, table, whole};
 use dovetail_settings::errors::{BadInput, UsageError};
 use dovetail_settings::form::Output;
 use dovetail_trace::fgd::trace_name;
@@ -86,7 +86,7 @@ struct TimeReport {
 pub(crate) fn run(app: &App, flags: &BoundsFlags) -> Result<()> {
     let output = app.output("sim bounds")?;
     let refuse = |flag: &str, other: &str| {
-        Err(UsageError(format!("{flag} belongs to --protocol {other}; omit it")).into())
+        Err(UsageError(format!("{flag} requires --protocol {other}; omit it")).into())
     };
     match flags.protocol {
         Protocol::Fgd if flags.jobs.is_some() => refuse("--jobs", "timed"),
@@ -102,7 +102,7 @@ pub(crate) fn run(app: &App, flags: &BoundsFlags) -> Result<()> {
 
 fn of_arrivals(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let cluster = flags.nodes.cluster(app, flags.rows)?;
-    let path = flags.pods.as_deref().context("the command line asks for --pods")?;
+    let path = flags.pods.as_deref().context("--pods is required")?;
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let seed = app.settings.seed.value;
     let orders = trace.orders_from(app, &cluster, seed, &flags.orders)?;
@@ -134,7 +134,7 @@ fn of_arrivals(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
 
 fn of_times(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
     let cluster = flags.nodes.cluster(app, flags.rows)?;
-    let path = flags.jobs.as_deref().context("the command line asks for --jobs")?;
+    let path = flags.jobs.as_deref().context("--jobs is required")?;
     let trace = trace_file::jobs_with_times(app, path, flags.rows, baseline::TIMED)?;
     let impossible = Impossible::of(&trace.jobs, &cluster)?;
     impossible.tell(app, &trace.source);
@@ -159,7 +159,7 @@ fn of_times(app: &App, flags: &BoundsFlags, output: Output) -> Result<()> {
 
 impl PrefixReport {
     fn text(&self, app: &App) -> String {
-        let title = format!("what no policy can exceed on {}, seed {}", self.trace, self.seed);
+        let title = format!("upper bound for any policy on {}, seed {}", self.trace, self.seed);
         let line = |what: &str, pods: usize, at: f64| {
             vec![what.to_owned(), whole(pods as u64), percent(Some(at))]
         };
@@ -171,7 +171,8 @@ impl PrefixReport {
             rows.push(line("by both together", pods, at));
         }
         rows.push(line("limit", self.limit_pods, self.limit_percent));
-        let cluster = format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus));
+        let cluster =
+            format!("{}, {}", counted(self.nodes, "node"), counted(self.gpus as usize, "GPU"));
         format!(
             "{}\n\n{}\n{}",
             app.style(Stream::Result).strong(&title),
@@ -183,8 +184,9 @@ impl PrefixReport {
 
 impl TimeReport {
     fn text(&self, app: &App) -> String {
-        let title = format!("what no schedule can beat on {}", self.trace);
-        let cluster = format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus));
+        let title = format!("lower bound for any schedule on {}", self.trace);
+        let cluster =
+            format!("{}, {}", counted(self.nodes, "node"), counted(self.gpus as usize, "GPU"));
         let rows = vec![
             ("cluster", cluster),
             ("jobs", whole(self.jobs as u64)),

@@ -359,7 +359,7 @@ impl GridFlags {
         match given.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),
             Some((flag, _)) => {
-                let text = format!("{flag} belongs to --protocol {other}; omit it");
+                let text = format!("{flag} requires --protocol {other}; omit it");
                 Err(UsageError(text).into())
             }
         }

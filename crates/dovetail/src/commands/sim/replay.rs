@@ -59,8 +59,8 @@ fn refuse_cut_off(file: &str, after_line: Option<u64>) -> Result<()> {
     match after_line {
         None => Ok(()),
         Some(line) => Err(BadInput(format!(
-            "{file}:{line}: the recording ends here without its end mark: the process that wrote \
-             it was killed, or the file was cut off; the lines up to here are compared"
+            "{file}:{line}: the recording has no end mark: the process that wrote it was killed, \
+             or the file was truncated; only the lines up to here were compared"
         ))
         .into()),
     }
@@ -70,7 +70,7 @@ fn identical(cut_off_after_line: Option<u64>) -> String {
     match cut_off_after_line {
         None => "identical".to_owned(),
         Some(line) => format!(
-            "identical up to line {}, where the recording ends without its end mark",
+            "identical up to line {}, where the recording ends without an end mark",
             whole(line)
         ),
     }

@@ -166,7 +166,7 @@ type Foreign = (&'static str, &'static str);
 /// Refuses a flag that means something in another protocol alone.
 fn refuse(foreign: Option<Foreign>) -> Result<()> {
     let Some((flag, protocol)) = foreign else { return Ok(()) };
-    let text = format!("{flag} belongs to --protocol {protocol}; omit it");
+    let text = format!("{flag} requires --protocol {protocol}; omit it");
     Err(UsageError(text).into())
 }
 

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
 use dovetail_console::style::Stream;
-use dovetail_console::table::{facts, percent, table, whole};
+use dovetail_console::table::{counted, facts, percent, table, whole};
 use dovetail_settings::form::Output;
 use dovetail_trace::Cluster;
 use dovetail_units::amount::fine_percent;
@@ -48,9 +48,9 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let name = flags.policy.as_deref().unwrap_or("dovetail");
     let seed = app.settings.seed.value;
     let policy = flags.learning.policy(name, seed)?;
-    let nodes = flags.nodes.as_ref().context("the command line asks for --nodes")?;
+    let nodes = flags.nodes.as_ref().context("--nodes is required")?;
     let cluster = nodes.cluster(app, flags.rows)?;
-    let path = flags.pods.as_deref().context("the command line asks for --pods")?;
+    let path = flags.pods.as_deref().context("--pods is required")?;
     let trace = FgdTrace::read(app, path, flags.rows)?;
     let orders = trace.orders_from(app, &cluster, seed, &flags.orders)?;
     trace.note_missing_models(app, &cluster);
@@ -139,7 +139,10 @@ impl ArrivalsDocument {
             .map_or_else(|| "none".to_owned(), |at| format!("at {} requested", fine_percent(at)));
         let learning = self.learning_started_from.clone();
         let mut rows = vec![
-            ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
+            (
+                "cluster",
+                format!("{}, {}", counted(self.nodes, "node"), counted(self.gpus as usize, "GPU")),
+            ),
             ("pods arrived", whole(self.decisions)),
             ("pods rejected", whole(self.failed_pods)),
             ("first rejection", first),

@@ -47,7 +47,7 @@ pub(crate) fn run(app: &App, flags: &RunFlags) -> Result<()> {
     let name = flags.policy.as_deref().unwrap_or(ENGINE);
     let seed = app.settings.seed.value;
     let policy = flags.learning.policy(name, seed)?;
-    let nodes = flags.nodes.as_ref().context("the command line asks for --nodes")?;
+    let nodes = flags.nodes.as_ref().context("--nodes is required")?;
     let cluster = nodes.cluster(app, flags.rows)?;
     let world = SlicesWorld {
         table: slices.table,
@@ -87,7 +87,10 @@ fn by_rule(world: &SlicesWorld, name: &str, moves: Moves) -> Result<SlicesRun> {
 fn refuse_empty(world: &SlicesWorld) -> Result<()> {
     let problem = match (world.gpus(), world.mix.profiles(&world.table).len()) {
         (0, _) => "--nodes: no node has GPUs".to_owned(),
-        (_, 0) => format!("--mix {}: {} has none of its sizes", world.mix.name, world.table.name),
+        (_, 0) => format!(
+            "--mix {}: GPU model {} has no MIG profile of these sizes",
+            world.mix.name, world.table.name
+        ),
         _ => return Ok(()),
     };
     Err(UsageError(problem).into())

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use dovetail_console::app::App;
 use dovetail_console::progress::Progress;
 use dovetail_console::style::Stream;
-use dovetail_console::table::{facts, percent, whole};
+use dovetail_console::table::{counted, facts, percent, whole};
 use dovetail_settings::errors::UsageError;
 use dovetail_settings::form::Output;
 use dovetail_sim::baseline::StartOverheads;
@@ -143,7 +143,7 @@ fn world<'f>(app: &App, flags: &'f RunFlags) -> Result<(Cluster, Trace, &'f Path
         let trace = scenario.trace(app.settings.seed.value, cluster.total_gpus())?;
         return Ok((cluster, trace, path));
     }
-    let nodes = flags.nodes.as_ref().context("the command line asks for --nodes")?;
+    let nodes = flags.nodes.as_ref().context("--nodes is required")?;
     let cluster = nodes.cluster(app, flags.rows)?;
     let Some(path) = flags.jobs.as_deref() else {
         let text = "no jobs: pass --jobs FILE, or --scenario FILE instead of --nodes";
@@ -203,7 +203,7 @@ fn tell_pause(
 
 /// Refuses flags that the order does not know.
 fn refuse_unknown(flags: &RunFlags) -> Result<()> {
-    let order = flags.order.context("the command line asks for --order")?;
+    let order = flags.order.context("--order is required")?;
     let (flag, problem) = if order.is_preemptive() {
         let estimates = flags.estimates.map(|_| "--estimates");
         let policy = flags.policy.as_ref().map(|_| "--policy");
@@ -218,7 +218,7 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
         )
     } else {
         let overhead = flags.start_overhead.as_ref().map(|_| "--start-overhead");
-        (overhead, "which starts jobs without overhead (srtf, srsf and las have it)")
+        (overhead, "which starts jobs without overhead (use srtf, srsf or las)")
     };
     if let Some(flag) = flags.weights.given().filter(|_| order != OrderName::Dovetail) {
         let name = order.name();
@@ -249,7 +249,7 @@ fn refuse_unknown(flags: &RunFlags) -> Result<()> {
 
 /// The flags as one plan, with the files that they name.
 fn plan(app: &App, flags: &RunFlags, cluster: &Cluster) -> Result<TimedPlan> {
-    let order = flags.order.context("the command line asks for --order")?;
+    let order = flags.order.context("--order is required")?;
     let seed = app.settings.seed.value;
     let name = flags.policy.as_deref().unwrap_or(DEFAULT_POLICY);
     Ok(TimedPlan {
@@ -302,7 +302,10 @@ impl TimedDocument {
         let time =
             |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), duration_of_seconds);
         let mut rows = vec![
-            ("cluster", format!("{} nodes, {} GPUs", whole(self.nodes as u64), whole(self.gpus))),
+            (
+                "cluster",
+                format!("{}, {}", counted(self.nodes, "node"), counted(self.gpus as usize, "GPU")),
+            ),
             ("jobs", whole(figures.metrics.jobs)),
             ("submission to end", {
                 let metrics = &figures.metrics;
@@ -319,7 +322,7 @@ impl TimedDocument {
             ("GPU time used", percent(figures.metrics.gpu_occupancy.map(|share| share * 100.0))),
         ];
         if figures.metrics.unfinished_jobs > 0 {
-            rows.insert(2, ("jobs that did not end", whole(figures.metrics.unfinished_jobs)));
+            rows.insert(2, ("unfinished jobs", whole(figures.metrics.unfinished_jobs)));
         }
         if self.impossible.impossible_jobs > 0 {
             let count = whole(self.impossible.impossible_jobs);
@@ -327,7 +330,7 @@ impl TimedDocument {
         }
         if figures.metrics.restarts > 0 {
             rows.push(("restarts", whole(figures.metrics.restarts)));
-            rows.push(("GPU-hours done again", tenths(figures.metrics.repeated_gpu_hours)));
+            rows.push(("GPU-hours recomputed", tenths(figures.metrics.repeated_gpu_hours)));
         }
         if figures.metrics.preemptions > 0 {
             rows.push(("preemptions", whole(figures.metrics.preemptions)));
@@ -335,7 +338,7 @@ impl TimedDocument {
         }
         rows.extend(figures.start_estimate.map(|starts| ("expected starts", came_true(&starts))));
         let resumed = figures.resumed_at_ms.map(duration);
-        rows.extend(resumed.map(|at| ("went on from a pause at", at)));
+        rows.extend(resumed.map(|at| ("resumed from a pause at", at)));
         rows.extend(self.learning_started_from.clone().map(|from| ("learning started from", from)));
         rows.push(("event log", figures.event_log_hash.clone()));
         let money = self.usage.as_ref().map(|usage| format!("\n{}", money::text(usage)));

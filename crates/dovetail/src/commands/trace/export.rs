@@ -44,7 +44,7 @@ pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
     if let Some(ledger) = &flags.ledger.from_ledger {
         return from_ledger::run(app, &flags.ledger, ledger, &flags.to);
     }
-    let Some(jobs) = &flags.jobs else { bail!("the command line asks for a file") };
+    let Some(jobs) = &flags.jobs else { bail!("FILE or --from-ledger is required") };
     let output = app.output("trace export")?;
     refuse_shared(&[("FILE", Some(jobs))], &[("--to", Some(&flags.to))])?;
     let trace = trace_file::jobs_with_times(app, jobs, flags.rows, "a job table")?;

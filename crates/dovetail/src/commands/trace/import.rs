@@ -99,7 +99,7 @@ impl Imported {
         let mut rows = vec![("read as", self.format.to_string())];
         rows.extend(self.jobs.map(|jobs| ("jobs", whole(jobs as u64))));
         rows.extend(self.nodes.map(|nodes| ("nodes", whole(nodes as u64))));
-        rows.push(("bad rows left out", whole(self.skipped_rows as u64)));
+        rows.push(("bad rows skipped", whole(self.skipped_rows as u64)));
         rows.push(("written", self.written.clone()));
         facts(rows)
     }

@@ -88,7 +88,7 @@ fn read(app: &App, flags: &IdleFlags) -> Result<UsageSamples> {
     let read = read_usage_file(file::open(&flags.usage)?, &name, &options);
     let samples = read.map_err(|error| match &error {
         UsageFileError::Row(_) => {
-            let text = format!("{error}; --skip-bad-rows ignores bad rows and lists them");
+            let text = format!("{error}; to skip and list such rows, pass --skip-bad-rows");
             Error::new(error).context(text)
         }
         _ => error.into(),
@@ -181,15 +181,15 @@ impl IdleReport {
             ),
             ("GPU-hours", hours(self.gpu_hours)),
             ("  below the threshold", format!("{} ({share})", hours(self.idle_gpu_hours))),
-            ("idle runs", self.runs.map_or_else(|| "-".to_owned(), whole)),
+            ("idle periods", self.runs.map_or_else(|| "-".to_owned(), whole)),
             ("  GPU-hours in them", hours(self.gpu_hours_in_runs)),
             ("  reclaimable GPU-hours", hours(self.reclaimable_gpu_hours)),
         ];
         let method = format!(
-            "Idle: activity below {}%. {}, broken where samples are missing. Reclaimable: what a run has \
-             beyond {}.",
+            "Idle: activity below {}%. {}; a missing sample ends a period. Reclaimable: the part of a \
+             period beyond {}.",
             self.threshold_percent,
-            at_least("Runs"),
+            at_least("Periods"),
             duration_of_seconds(self.grace_s),
         );
         format!("{}{}\n{}", facts(rows.into()), self.pods_table(), wrapped(&method, 0))
@@ -215,10 +215,12 @@ impl IdleReport {
             ]
         };
         let rows = self.idle_pods.iter().take(MOST_PODS).map(row).collect();
-        let header = ["pod", "GPU-hours", "idle", "idle share", "runs", "reclaimable"];
+        let header = ["pod", "GPU-hours", "idle", "idle share", "periods", "reclaimable"];
         let more = match self.idle_pods.len().saturating_sub(MOST_PODS) {
             0 => String::new(),
-            more => format!("{} more with idle runs: -o json lists them.\n", counted(more, "pod")),
+            more => {
+                format!("{} more with idle periods: -o json lists them.\n", counted(more, "pod"))
+            }
         };
         format!("\n{}{more}", table(&header, rows))
     }

@@ -90,7 +90,7 @@ fn free_pieces_are_claimed_for_a_job_that_has_no_pods_yet() {
     assert_eq!(state(&found, "free_fragmented").0, 4.0, "{:#}", found["states"]);
     let pieces = finding(&found, "SCH-08");
     assert_eq!(pieces["gpu_hours_per_month"], 4.0 * 720.0, "{pieces:#}");
-    assert_eq!(pieces["evidence"][0]["value"], "eval-0 asks for nvidia.com/gpu");
+    assert_eq!(pieces["evidence"][0]["value"], "eval-0 requests nvidia.com/gpu");
 }
 
 #[test]

@@ -24,8 +24,7 @@ pub(super) fn problem(error: &(dyn Error + 'static)) -> Option<String> {
 pub(super) fn install_hint(error: &(dyn Error + 'static), hint: Option<&str>) -> Option<String> {
     let is_missing = matches!(about_credentials(error), Some(AuthError::AuthExecStart(_)));
     let hint = shown(hint?);
-    (is_missing && !hint.is_empty())
-        .then(|| format!("; the kubeconfig says how to install it: {hint}"))
+    (is_missing && !hint.is_empty()).then(|| format!("; install hint of the kubeconfig: {hint}"))
 }
 
 fn about_credentials<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e AuthError> {
@@ -51,7 +50,7 @@ fn words(error: &AuthError) -> String {
         AuthError::AuthExecRun { out, .. } => failed(out),
         // Each of these may quote what was printed.
         AuthError::AuthExecParse(_) | AuthError::ParseTokenKey(_) | AuthError::AuthExec(_) => {
-            "it printed no credentials that can be read: run it by hand".to_owned()
+            "it printed no valid credentials: run it manually to see its output".to_owned()
         }
         other => other.to_string(),
     }

@@ -128,7 +128,7 @@ pub enum ListError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// A list that was not answered.
-    #[error("cannot list {kind} objects of {server}: check address and credentials")]
+    #[error("cannot list {kind} objects from {server}: check the address and the credentials")]
     List {
         kind: &'static str,
         /// Address of the server.
@@ -139,8 +139,8 @@ pub enum ListError {
     },
     /// The credentials are not accepted.
     #[error(
-        "the API server at {server} does not accept your credentials (401): they may have expired: log in again, \
-         then retry"
+        "the API server at {server} rejected your credentials (401), which may have expired: log in again, then \
+         retry"
     )]
     Unauthorized {
         /// Address of the server.

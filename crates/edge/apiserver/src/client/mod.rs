@@ -53,8 +53,8 @@ pub enum ClientError {
     },
     /// The command that the kubeconfig has run for credentials does not end.
     #[error(
-        "cannot set up a client for the API server at {server}: the kubeconfig's command `{command}` has given no \
-         credentials within {} s: run it by hand to see what it waits for", .limit.as_secs()
+        "cannot set up a client for the API server at {server}: the kubeconfig's command `{command}` printed no \
+         credentials within {} s: run it manually to see why", .limit.as_secs()
     )]
     Silent {
         /// Address of the server.
@@ -202,7 +202,7 @@ mod tests {
         let config = with_command("sleep", &["3"]);
         let silent = within(Duration::ZERO, &config, "sleep".to_owned(), Clients::of);
         let told = silent.err().expect("an error").to_string();
-        assert!(told.contains("command `sleep` has given no credentials within 0 s"), "{told}");
+        assert!(told.contains("command `sleep` printed no credentials within 0 s"), "{told}");
     }
 
     /// Control characters of the hint do not reach the terminal.
@@ -215,7 +215,7 @@ mod tests {
             with_causes(&Clients::new(&config).err().expect("an error"))
         };
         let missing = told("dovetail-no-such-command", &[]);
-        let hint = "; the kubeconfig says how to install it: Install it: krew install[2J login";
+        let hint = "; install hint of the kubeconfig: Install it: krew install[2J login";
         assert!(missing.ends_with(hint), "{missing}");
         let failed = told("sh", &["-c", "exit 1"]);
         assert!(failed.contains("it failed") && !failed.contains("krew"), "{failed}");
@@ -237,7 +237,7 @@ mod tests {
         assert!(failed.ends_with("it failed (exit status: 7): please log in"), "{failed}");
         let unread = told("echo '{SECRET: [}'");
         assert!(
-            unread.ends_with("it printed no credentials that can be read: run it by hand"),
+            unread.ends_with("it printed no valid credentials: run it manually to see its output"),
             "{unread}"
         );
     }

@@ -40,7 +40,7 @@ pub struct ProxyReply {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProxyError {
     /// The connection broke, or it took too long.
-    #[error("no answer from {asked}: {problem}")]
+    #[error("no response from {asked}: {problem}")]
     NoAnswer {
         /// Who was asked.
         asked: String,
@@ -48,7 +48,7 @@ pub enum ProxyError {
         problem: String,
     },
     /// The body is larger than allowed.
-    #[error("the answer of {asked} is larger than {most_bytes} bytes")]
+    #[error("the response of {asked} is larger than {most_bytes} bytes")]
     TooLarge {
         /// Who was asked.
         asked: String,
@@ -101,7 +101,7 @@ impl Proxy {
     /// See [`ProxyError`].
     pub async fn get(&self, path: &str, most_bytes: usize) -> Result<ProxyReply, ProxyError> {
         let asked = tokio::time::timeout(ANSWER_WITHIN, self.ask(path, most_bytes)).await;
-        let late = || format!("nothing within {} s", ANSWER_WITHIN.as_secs());
+        let late = || format!("timed out after {} s", ANSWER_WITHIN.as_secs());
         asked.unwrap_or_else(|_| Err(self.no_answer(late())))
     }
 

@@ -23,12 +23,12 @@ pub(super) fn kinds(
         }
         tokio::time::sleep(Duration::from_secs(discovery_s.into())).await;
         let served = served(&client).await.unwrap_or_else(|problem| {
-            debug!(%problem, "cannot ask the server which kinds it has");
+            debug!(%problem, "cannot list the kinds of the server");
             Served::new()
         });
         let found: Served = served.into_iter().filter(|(kind, _)| absent.remove(kind)).collect();
         Some((stream::iter(found), (client, absent)))
     });
-    let told = |(kind, _): &(Kind, _)| info!(kind = kind.name(), "the server has this kind by now");
+    let told = |(kind, _): &(Kind, _)| info!(kind = kind.name(), "the server now has this kind");
     found.flatten().inspect(told).boxed()
 }

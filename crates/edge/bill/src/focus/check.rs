@@ -160,11 +160,11 @@ fn check_header(version: Version, header: &StringRecord) -> Vec<Violation> {
             found.push(violation(
                 1,
                 name,
-                format!("is no column of FOCUS {version} and has no x_"),
+                format!("is not a column of FOCUS {version} and does not start with x_"),
             ));
         }
         if !is_custom && custom_before {
-            found.push(violation(1, name, "stands behind custom columns"));
+            found.push(violation(1, name, "follows custom columns"));
         }
         custom_before |= is_custom;
     }
@@ -177,7 +177,7 @@ fn check_header(version: Version, header: &StringRecord) -> Vec<Violation> {
     };
     for name in MANDATORY.iter().chain(by_version) {
         if !seen.contains(name) {
-            found.push(violation(1, name, "is mandatory and not there"));
+            found.push(violation(1, name, "is mandatory but missing"));
         }
     }
     found
@@ -194,7 +194,7 @@ fn check_row(version: Version, row: &DatasetRow, found: &mut Vec<Violation>) {
     for (column, allowed) in ALLOWED {
         let value = row.get(column);
         if row.cells.contains_key(column) && !allowed.contains(&value) {
-            wrong(column, format!("`{value}` is none of {}", allowed.join(", ")));
+            wrong(column, format!("`{value}` is not one of {}", allowed.join(", ")));
         }
     }
     for column in NUMBERS {
@@ -211,7 +211,7 @@ fn check_row(version: Version, row: &DatasetRow, found: &mut Vec<Violation>) {
             && value.as_bytes()[10] == b'T'
             && value.parse::<jiff::Timestamp>().is_ok();
         if !is_time {
-            wrong(column, format!("`{value}` is no time such as 2026-11-20T00:00:00Z"));
+            wrong(column, format!("`{value}` is not a time such as 2026-11-20T00:00:00Z"));
         }
     }
     for (from, to) in
@@ -219,16 +219,16 @@ fn check_row(version: Version, row: &DatasetRow, found: &mut Vec<Violation>) {
     {
         // Times of one form are in order as text.
         if row.get(from) >= row.get(to) {
-            wrong(to, format!("does not lie behind {from}"));
+            wrong(to, format!("is not after {from}"));
         }
     }
     let currency = row.get("BillingCurrency");
     if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
-        wrong("BillingCurrency", format!("`{currency}` is no code of three letters"));
+        wrong("BillingCurrency", format!("`{currency}` is not a three-letter code"));
     }
     for (one, other) in [("RegionId", "RegionName"), ("ConsumedQuantity", "ConsumedUnit")] {
         if row.get(one).is_empty() != row.get(other).is_empty() {
-            wrong(other, format!("is empty and {one} is not, or the other way round"));
+            wrong(other, format!("and {one} must both be set or both be empty"));
         }
     }
     check_commitment(row, &mut wrong);
@@ -238,11 +238,11 @@ fn check_row(version: Version, row: &DatasetRow, found: &mut Vec<Violation>) {
     };
     let is_paid_elsewhere = row.get("InvoiceIssuerName") != row.get(provider);
     if is_paid_elsewhere && pico(row.get("BilledCost")) != Some(0) {
-        wrong("BilledCost", format!("is not 0 though InvoiceIssuerName is not {provider}"));
+        wrong("BilledCost", format!("must be 0 unless InvoiceIssuerName is {provider}"));
     }
     for (column, cell) in &row.cells {
         if cell.starts_with(['=', '+', '@']) || cell.starts_with('-') && pico(cell).is_none() {
-            wrong(column, "begins like a formula".to_owned());
+            wrong(column, "starts like a formula".to_owned());
         }
     }
     check_tags(version, row, &mut wrong);
@@ -253,15 +253,18 @@ fn check_commitment(row: &DatasetRow, wrong: &mut dyn FnMut(&str, String)) {
     let is_named = !row.get("CommitmentDiscountId").is_empty();
     for column in ["CommitmentDiscountCategory", "CommitmentDiscountType"] {
         if !is_named && !row.get(column).is_empty() {
-            wrong(column, "is there without a CommitmentDiscountId".to_owned());
+            wrong(column, "is set without a CommitmentDiscountId".to_owned());
         }
     }
     if is_named == row.get("CommitmentDiscountStatus").is_empty() {
-        let problem = "is empty and CommitmentDiscountId is not, or the other way round";
+        let problem = "and CommitmentDiscountId must both be set or both be empty";
         wrong("CommitmentDiscountStatus", problem.to_owned());
     }
     if is_named && row.get("PricingCategory") != "Committed" {
-        wrong("PricingCategory", "is not Committed, and a commitment covers the charge".to_owned());
+        wrong(
+            "PricingCategory",
+            "must be Committed because a commitment covers the charge".to_owned(),
+        );
     }
 }
 
@@ -281,7 +284,7 @@ fn check_tags(version: Version, row: &DatasetRow, wrong: &mut dyn FnMut(&str, St
                 tags.into_iter().map(|(key, _)| key).collect()
             }
             _ => {
-                wrong(column, format!("`{text}` is no JSON object"));
+                wrong(column, format!("`{text}` is not a JSON object"));
                 BTreeSet::new()
             }
         }
@@ -318,13 +321,16 @@ fn check_splits(
                 found.push(violation(row.line, column, problem));
             };
             if row.get(&split("AllocatedMethodId")).is_empty() {
-                wrong(&split("AllocatedMethodId"), "is empty, and the charge is split".to_owned());
+                wrong(
+                    &split("AllocatedMethodId"),
+                    "is empty although the charge is split".to_owned(),
+                );
             }
             let has = |column: &str| !row.get(&split(column)).is_empty();
             if has("AllocatedResourceId") != has("AllocatedResourceName") {
                 wrong(
                     &split("AllocatedResourceName"),
-                    "is there without an identity, or not with one".into(),
+                    "must be set if and only if there is an identity".into(),
                 );
             }
             match ratio(row.get(&split("AllocatedMethodDetails"))) {
@@ -363,15 +369,15 @@ fn check_splits(
 /// The sum of a row's ratios in 10⁻¹².
 fn ratio(details: &str) -> Result<i128, String> {
     let value: Value =
-        serde_json::from_str(details).map_err(|error| format!("is no JSON: {error}"))?;
+        serde_json::from_str(details).map_err(|error| format!("is not JSON: {error}"))?;
     let elements = value["Elements"].as_array().ok_or("has no list of Elements")?;
     let mut sum = 0;
     for element in elements {
         let ratio =
             element["AllocatedRatio"].as_number().ok_or("has an element without a ratio")?;
-        let ratio = pico(&ratio.to_string()).ok_or("has a ratio that is no number")?;
+        let ratio = pico(&ratio.to_string()).ok_or("has a ratio that is not a number")?;
         if !(0..=PICO).contains(&ratio) {
-            return Err("has a ratio that is no share".to_owned());
+            return Err("has a ratio that is not between 0 and 1".to_owned());
         }
         if element.get("UsageQuantity").is_some() && element["UsageUnit"].as_str().is_none() {
             return Err("has a quantity without a unit".to_owned());

@@ -317,8 +317,8 @@ impl Bill {
         };
         let costs = [Cost::Effective, Cost::Billed, Cost::List, Cost::Contracted];
         costs.into_iter().any(all).then(|| {
-            "its lines come to more than a trillion USD, or its machines to more than a billion USD an hour: check its \
-             amounts"
+            "its lines add up to more than a trillion USD, or its machines to more than a billion USD per hour: check \
+             the amounts"
                 .to_owned()
         })
     }

@@ -265,7 +265,7 @@ fn aws_commitments(place: impl Fn(&str) -> Option<usize>) -> Vec<CommitmentColum
 }
 
 fn missing(form: &str, name: &str) -> String {
-    format!("column `{name}` of {form} is missing: export the file with it")
+    format!("column `{name}` of {form} is missing: include it in the export")
 }
 
 /// `lineItem/UsageStartDate` as `line_item_usage_start_date`.

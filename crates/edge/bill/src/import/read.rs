@@ -83,7 +83,7 @@ impl Bill {
         }
         let (from_ms, to_ms) = (cells.time(layout.from)?, cells.time(layout.to)?);
         if to_ms <= from_ms {
-            return Err(cells.record.bad_cell(layout.to, "it ends before it begins"));
+            return Err(cells.record.bad_cell(layout.to, "it ends before it starts"));
         }
         cells.most_pico = most_pico(from_ms, to_ms);
         let bought = cells.bought(kind);
@@ -163,7 +163,7 @@ impl Bill {
                 return Err(cells.record.bad_cell(column, problem));
             }
             _ if currency.is_empty() => {
-                let problem = "empty: name the currency of the line, such as USD";
+                let problem = "empty: write the currency of the line, such as USD";
                 return Err(cells.record.bad_cell(column, problem));
             }
             _ => self.currency = Some(currency.to_owned()),
@@ -340,7 +340,8 @@ impl<'c> Cells<'c> {
         let amount = pico(text).ok_or_else(bad)?;
         if amount.abs() > self.most_pico {
             let problem = format!(
-                "`{text}` is more than a billion an hour of the time of the line: check the amount and its decimal point"
+                "`{text}` is more than a billion per hour in the period of the line: check the amount and its decimal \
+                 point"
             );
             return Err(self.record.bad_cell(column, problem));
         }

@@ -494,7 +494,7 @@ fn amounts_that_no_machine_costs_are_refused_at_their_place() {
     ] {
         let error = read(refused).unwrap_err().to_string();
         let place = "bill.csv:2: column `lineItem/UnblendedCost`: `";
-        assert!(error.starts_with(place) && error.contains("a billion an hour"), "{error}");
+        assert!(error.starts_with(place) && error.contains("a billion per hour"), "{error}");
     }
 }
 

@@ -98,8 +98,8 @@ pub struct RowError {
 fn left_out(rows: u64) -> String {
     match rows {
         0 => String::new(),
-        1 => " (1 bad row left out)".to_owned(),
-        _ => format!(" ({rows} bad rows left out)"),
+        1 => " (1 bad row skipped)".to_owned(),
+        _ => format!(" ({rows} bad rows skipped)"),
     }
 }
 

@@ -145,13 +145,15 @@ impl Reader<'_> {
         };
         if *gpu_milli != row.gpu_milli {
             let (before, now) = (f64::from(*gpu_milli) / 1e3, f64::from(row.gpu_milli) / 1e3);
-            let problem = format!("is not {before}, as before: a pod's share never changes");
+            let problem =
+                format!("differs from {before} in an earlier row: a pod's share never changes");
             return self.refuse(line, RowProblem::of(SHARE, &now.to_string(), problem));
         }
         let other = node.as_deref().zip(row.node).filter(|(known, node)| known != node);
         if let Some((known, node)) = other {
             let known = shown(known.as_bytes());
-            let problem = format!("is not `{known}`, where the pod ran before: a pod never moves");
+            let problem =
+                format!("differs from `{known}` in an earlier row: a pod never changes its node");
             return self.refuse(line, RowProblem::of(NODE, node, problem));
         }
         if node.is_none() {

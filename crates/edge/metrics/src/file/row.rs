@@ -171,7 +171,7 @@ fn time_ms(text: &str, latest_ms: u64) -> Result<u64, RowProblem> {
     let at_ms = at_ms.or_else(|problem| written().map_err(|_| bad(problem)))?;
     match u64::try_from(at_ms) {
         Ok(at_ms) if at_ms <= latest_ms => Ok(at_ms),
-        Ok(_) => Err(bad("lies in the future")),
+        Ok(_) => Err(bad("is in the future")),
         Err(_) => Err(bad("is negative or too large")),
     }
 }

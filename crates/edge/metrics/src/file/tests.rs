@@ -51,11 +51,11 @@ fn a_bad_cell_is_named_with_its_place_and_the_way_out() {
         ("x,p,0,5,,n,m", "timestamp_s", "is not a number: write seconds since 1970"),
         ("NaN,p,0,5,,n,m", "timestamp_s", "is not a finite number"),
         ("-1,p,0,5,,n,m", "timestamp_s", "is negative"),
-        ("2000000000.001,p,0,5,,n,m", "timestamp_s", "lies in the future"),
-        ("1700000000000,p,0,5,,n,m", "timestamp_s", "lies in the future"),
+        ("2000000000.001,p,0,5,,n,m", "timestamp_s", "is in the future"),
+        ("1700000000000,p,0,5,,n,m", "timestamp_s", "is in the future"),
         ("1e300,p,0,5,,n,m", "timestamp_s", "is too large"),
         ("2024-01-01 noon,p,0,5,,n,m", "timestamp_s", "is not a number"),
-        ("2222-01-01T00:00:00Z,p,0,5,,n,m", "timestamp_s", "lies in the future"),
+        ("2222-01-01T00:00:00Z,p,0,5,,n,m", "timestamp_s", "is in the future"),
         (",p,0,5,,n,m", "timestamp_s", "is empty"),
         ("1,,0,5,,n,m", "pod", "is empty: write a name"),
         ("1,a\u{7}b,0,5,,n,m", "pod", "has a control character"),
@@ -196,7 +196,7 @@ fn bad_rows_that_are_left_out_are_counted_and_the_first_are_listed() {
         text += if row % 2 == 0 { "1,p,0,NaN,,n,m\n" } else { "nobody,knows\n" };
     }
     let all_bad = read(&text, &LENIENT).unwrap_err();
-    assert!(all_bad.to_string().contains("(500 bad rows left out)"), "{all_bad}");
+    assert!(all_bad.to_string().contains("(500 bad rows skipped)"), "{all_bad}");
     let found = read(text + "7,p,0,5,,n,m", &LENIENT).unwrap();
     assert_eq!((found.skipped_rows, found.skipped.len()), (500, MAX_LISTED_ROWS));
     assert_eq!(found.skipped[1].line, 3);

@@ -46,16 +46,16 @@ impl JobSeries {
     /// What it is, for people.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Tensor | Self::TensorPercent => "work of tensor cores",
-            Self::Nvlink => "traffic over NVLink",
-            Self::MemoryMebibytes | Self::MemoryBytes => "memory of GPUs",
-            Self::Cpu => "CPUs of pods",
-            Self::DiskBusy => "disks of nodes",
-            Self::CheckpointCounted | Self::CheckpointNoted => "checkpoints that the job tells",
-            Self::Read | Self::Written => "disks of pods",
-            Self::Received | Self::Sent => "network of pods",
-            Self::Started | Self::Running => "runs of containers",
-            Self::Ended | Self::EndedBefore => "ends of containers",
+            Self::Tensor | Self::TensorPercent => "tensor core activity",
+            Self::Nvlink => "NVLink traffic",
+            Self::MemoryMebibytes | Self::MemoryBytes => "GPU memory",
+            Self::Cpu => "CPU usage of pods",
+            Self::DiskBusy => "disk usage of nodes",
+            Self::CheckpointCounted | Self::CheckpointNoted => "checkpoints that the job reports",
+            Self::Read | Self::Written => "disk usage of pods",
+            Self::Received | Self::Sent => "network traffic of pods",
+            Self::Started | Self::Running => "container starts",
+            Self::Ended | Self::EndedBefore => "container exits",
         }
     }
 }

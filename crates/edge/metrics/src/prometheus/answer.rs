@@ -138,10 +138,10 @@ impl<'de> Deserialize<'de> for Point {
                 let at_ms = (seconds * 1000.0).round();
                 // Years 1970 to 10000: everything else is no time of a sample.
                 if !(0.0..=253_402_300_800_000.0).contains(&at_ms) {
-                    return Err(A::Error::custom(format!("{seconds} is no time of a sample")));
+                    return Err(A::Error::custom(format!("{seconds} is not a sample time")));
                 }
                 let value = parse_value(&text.0)
-                    .ok_or_else(|| A::Error::custom(format!("`{}` is no value", text.0)))?;
+                    .ok_or_else(|| A::Error::custom(format!("`{}` is not a value", text.0)))?;
                 Ok(Point(Sample { at_ms: at_ms as i64, value }))
             }
         }

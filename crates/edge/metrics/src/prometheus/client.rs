@@ -67,14 +67,14 @@ pub struct Notes {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QueryError {
     /// No answer came, however often.
-    #[error("{source} (tried {tries} times)")]
+    #[error("{source} (attempts: {tries})")]
     Transport {
         /// The last failure.
         source: TransportError,
         tries: u32,
     },
     /// The server answers with an error of HTTP.
-    #[error("{server} answers with status {status} (tried {tries} times): {text}{}", hint(*status))]
+    #[error("{server} returned status {status} (attempts: {tries}): {text}{}", hint(*status))]
     Status {
         server: String,
         /// Status of HTTP.
@@ -99,7 +99,7 @@ pub enum QueryError {
 fn hint(status: u16) -> &'static str {
     match status {
         401 | 403 => "; pass a token that may read metrics",
-        404 => "; the address must be the one under which /api/v1/query answers",
+        404 => "; use the address under which /api/v1/query is served",
         _ => "",
     }
 }

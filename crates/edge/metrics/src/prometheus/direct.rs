@@ -69,7 +69,7 @@ pub enum DirectError {
     #[error("`{name}` is not a valid header name, or its value contains invalid characters")]
     Header { name: String },
     /// No certificates.
-    #[error("certificates of {file} cannot be used: {problem}")]
+    #[error("cannot use the certificates of {file}: {problem}")]
     Certificates {
         /// The file, or `the system`.
         file: String,
@@ -133,8 +133,8 @@ impl Direct {
             let token =
                 token.map_err(|e| self.no_answer(format!("token {}: {e}", file.display())))?;
             let value = HeaderValue::try_from(format!("Bearer {}", token.trim()));
-            let mut value =
-                value.map_err(|_| self.no_answer(format!("{} holds no token", file.display())))?;
+            let mut value = value
+                .map_err(|_| self.no_answer(format!("{} contains no token", file.display())))?;
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
@@ -172,7 +172,7 @@ impl Transport for Direct {
         Box::pin(async move {
             let asked = tokio::time::timeout(self.timeout, self.ask(path, most_bytes)).await;
             asked.unwrap_or_else(|_| {
-                Err(self.no_answer(format!("nothing within {} s", self.timeout.as_secs())))
+                Err(self.no_answer(format!("timed out after {} s", self.timeout.as_secs())))
             })
         })
     }
@@ -218,14 +218,14 @@ fn tls(options: &DirectOptions) -> Result<ClientConfig, DirectError> {
                 roots.add(certificate).map_err(|error| named(error.to_string()))?;
             }
             if roots.is_empty() {
-                return Err(named("there is none in it".to_owned()));
+                return Err(named("the file contains none".to_owned()));
             }
         }
         None => {
             let found = rustls_native_certs::load_native_certs();
             roots.add_parsable_certificates(found.certs);
             if roots.is_empty() {
-                let problem = "it has none: name a file".to_owned();
+                let problem = "none were found: pass a file with --ca-file".to_owned();
                 return Err(DirectError::Certificates { file: "the system".to_owned(), problem });
             }
         }

@@ -48,14 +48,14 @@ pub struct Reply {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TransportError {
     /// Nothing listens, or the connection broke, or it took too long. Another try may help.
-    #[error("no answer from {server}: {problem}")]
+    #[error("no response from {server}: {problem}")]
     NoAnswer {
         server: String,
         /// What happened.
         problem: String,
     },
     /// The body is larger than allowed.
-    #[error("the answer of {server} is larger than {most_bytes} bytes")]
+    #[error("the response of {server} is larger than {most_bytes} bytes")]
     TooLarge {
         server: String,
         /// What is allowed.

@@ -31,7 +31,7 @@ pub enum LineProblem {
     #[error("is longer than 64 KiB")]
     TooLong,
     /// Does not begin with the name of a series.
-    #[error("does not begin with the name of a series")]
+    #[error("does not start with a series name")]
     Name,
     /// Between the braces stands something else.
     #[error("has labels that are not written NAME=\"VALUE\"")]

@@ -220,11 +220,11 @@ async fn what_is_wrong_with_a_query_is_said_in_the_servers_words() {
     let other = Direct::new(&DirectOptions::at(&format!("{}/nowhere", server.url))).unwrap();
     let mut client = PrometheusClient::new(other, Limits::default());
     let problem = client.instant("up", 0).await.unwrap_err().to_string();
-    assert!(problem.contains("404") && problem.contains("/api/v1/query answers"), "{problem}");
+    assert!(problem.contains("404") && problem.contains("/api/v1/query is served"), "{problem}");
     let url = server.url.clone();
     drop(server);
     let limits = Limits { tries: 2, first_pause: std::time::Duration::ZERO, ..Limits::default() };
     let mut client = PrometheusClient::new(Direct::new(&DirectOptions::at(&url)).unwrap(), limits);
     let problem = client.instant("up", 0).await.unwrap_err().to_string();
-    assert!(problem.contains("no answer from") && problem.contains("tried 2 times"), "{problem}");
+    assert!(problem.contains("no response from") && problem.contains("attempts: 2"), "{problem}");
 }

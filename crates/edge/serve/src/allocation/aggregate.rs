@@ -66,7 +66,7 @@ impl FromStr for Aggregate {
             "cause" => Self::Cause,
             _ => {
                 return Err(format!(
-                    "aggregate: a ledger knows no `{text}`: use cluster, node, namespace, controller, controllerKind, \
+                    "aggregate: unsupported key `{text}`: use cluster, node, namespace, controller, controllerKind, \
                      {}, pod, label:KEY, team, queue, model, gpu-type, node-pool or cause",
                     KINDS.join(", ")
                 ));

@@ -61,7 +61,7 @@ impl Ask {
             aggregate.map(|name| name.trim().parse()).collect();
         let aggregate = aggregate.map_err(Refusal)?;
         if aggregate.len() > MOST_PARTS {
-            return Err(Refusal(format!("aggregate: name no more than {MOST_PARTS}")));
+            return Err(Refusal(format!("aggregate: pass at most {MOST_PARTS} keys")));
         }
         Ok(Self { steps, aggregate, has_idle: parameters.has_idle, asked_until_ms })
     }
@@ -89,7 +89,7 @@ impl Parameters {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
             if seen.contains(&name) {
-                return Err(format!("{name} is given twice; remove one"));
+                return Err(format!("{name} is set twice; remove one"));
             }
             match name.as_str() {
                 "window" => found.window = Some(value),
@@ -159,7 +159,7 @@ fn steps(window: Span, parameters: &Parameters) -> Result<Vec<Span>, String> {
 fn decoded(text: &str) -> Result<String, String> {
     let spaced = text.replace('+', " ");
     let found = percent_decode_str(&spaced).decode_utf8();
-    let found = found.map_err(|_| format!("`{text}` is no UTF-8"))?;
+    let found = found.map_err(|_| format!("`{text}` is not UTF-8"))?;
     match found.chars().any(char::is_control) {
         true => Err("a parameter has control characters".to_owned()),
         false => Ok(found.trim().to_owned()),
@@ -200,18 +200,18 @@ mod tests {
         for (query, told) in [
             ("", "window: missing"),
             ("window=", "window: missing"),
-            ("window=7d&window=8d", "window is given twice"),
-            ("window=7d&aggregate=service", "knows no `service`"),
-            ("window=7d&aggregate=label:", "knows no `label:`"),
-            ("window=7d&aggregate=pod,,node", "knows no ``"),
-            ("window=7d&aggregate=pod,pod,pod,pod,pod,pod,pod,pod,pod", "no more than 8"),
+            ("window=7d&window=8d", "window is set twice"),
+            ("window=7d&aggregate=service", "unsupported key `service`"),
+            ("window=7d&aggregate=label:", "unsupported key `label:`"),
+            ("window=7d&aggregate=pod,,node", "unsupported key ``"),
+            ("window=7d&aggregate=pod,pod,pod,pod,pod,pod,pod,pod,pod", "at most 8 keys"),
             ("window=7d&shareIdle=true", "shareIdle"),
             ("window=7d&filter=namespace%3A%22a%22", "filter=namespace:\"a\""),
             ("window=7d&accumulate=month", "accumulate=month"),
             ("window=7d&includeIdle=maybe", "write true or false"),
             ("window=30d&step=1h", "more than 400 steps"),
             ("window=7d&step=90m", "step: `90m`"),
-            ("window=7d&x=%FF", "no UTF-8"),
+            ("window=7d&x=%FF", "not UTF-8"),
             ("window=7d&x=%00", "control characters"),
         ] {
             let Refusal(error) = Ask::read(query, NOW_MS).unwrap_err();

@@ -32,11 +32,11 @@ pub(super) fn window(text: &str, now_ms: u64) -> Result<Window, String> {
     };
     let Span { from_ms, to_ms } = found;
     if from_ms >= to_ms {
-        return Err(format!("window={text}: it ends before it begins"));
+        return Err(format!("window={text}: it ends before it starts"));
     }
     if from_ms % HOUR_MS != 0 || to_ms % HOUR_MS != 0 {
         return Err(format!(
-            "window={text}: a ledger stores whole hours: start and end at a full hour"
+            "window={text}: a ledger stores whole hours: start and end on a full hour"
         ));
     }
     if to_ms - from_ms > LONGEST_MS {
@@ -201,7 +201,7 @@ mod tests {
             ("a,b", "not a time"),
             ("1762300800,", "not a time"),
             ("1762300801,1762304400", "whole hours"),
-            ("1762304400,1762300800", "ends before it begins"),
+            ("1762304400,1762300800", "ends before it starts"),
             ("0,1762300800", "ten years"),
             ("2026-11-18T11:00:00Z,2026-11-18T12:00:00Z", "future"),
             ("2030-01-01T00:00:00Z,2030-01-02T00:00:00Z", "it is 2026-11-18T10:20:30Z now"),

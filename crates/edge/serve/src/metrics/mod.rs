@@ -152,7 +152,7 @@ impl Metrics {
         let help = "Hourly cost of the GPUs in `dovetail_gpus` that have a price, in USD; absent \
                     if none has one";
         self.add("dovetail_gpus_usd_per_hour", PLACE, help, self.gpus_usd_per_hour.clone());
-        let help = "GPUs in `dovetail_gpus` without a price, which no amount includes; absent if \
+        let help = "GPUs in `dovetail_gpus` without a price, not included in any amount; absent if \
                     all have one";
         self.add("dovetail_gpus_unpriced", PLACE, help, self.gpus_unpriced.clone());
         let help = "GPU-seconds of the last 24 full hours in the ledger, in full-GPU equivalents, \
@@ -178,7 +178,7 @@ impl Metrics {
     }
 
     fn register_collection(&mut self) {
-        let help = "Collections of the cluster's data into the ledger, by `outcome`: done, failed";
+        let help = "Collections of cluster data into the ledger, by `outcome`: done, failed";
         self.add("dovetail_collections", &["outcome"], help, self.collections.clone());
         let help = "Duration of the last collection, in seconds";
         self.add("dovetail_collection_seconds", &["cluster"], help, self.collection_s.clone());

@@ -23,7 +23,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
         &[
             Panel {
                 title: "GPUs installed",
-                description: "All GPUs of the clusters when their objects were last read, in full-GPU equivalents.",
+                description: "All GPUs of the clusters at the last scan, in full-GPU equivalents.",
                 kind: "stat",
                 unit: "short",
                 expression: "sum(max by (cluster, team, pool, cause) (dovetail_gpus{ALL}))",
@@ -32,7 +32,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Free GPUs",
-                description: "GPUs that no pod has, for any reason.",
+                description: "GPUs that are not allocated to a pod, for any reason.",
                 kind: "stat",
                 unit: "short",
                 expression: "sum(cluster_cause:dovetail_gpus:free{ALL})",
@@ -40,19 +40,19 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 6,
             },
             Panel {
-                title: "Price of what stands free",
-                description: "Cost of the free GPUs per hour. GPUs without a price are left out.",
+                title: "Cost of free GPUs",
+                description: "Hourly cost of the free GPUs. GPUs without a price are not included.",
                 kind: "stat",
                 unit: "currencyUSD",
                 expression: "sum(max by (cluster, team, pool, cause) \
                              (dovetail_gpus_usd_per_hour{ALL,cause=~\"free_.+\"}))",
-                legend: "an hour",
+                legend: "per hour",
                 width: 6,
             },
             Panel {
-                title: "Blind share, last 24 h",
-                description: "Part of the GPU time held of which no signal says whether it computed. Figures below are \
-                              as good as this is small.",
+                title: "Unmeasured share, last 24 h",
+                description: "Share of the allocated GPU time for which no signal shows whether GPUs were busy. The \
+                              smaller it is, the more accurate the panels below are.",
                 kind: "stat",
                 unit: "percentunit",
                 expression: "cluster:dovetail_day_gpu_blind:ratio{ALL}",
@@ -61,7 +61,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Free GPUs by cause",
-                description: "Why GPUs are free: each has one cause, the first that holds (docs/internals/cost.md).",
+                description: "Why GPUs are free. Each free GPU has exactly one cause (docs/internals/cost.md).",
                 kind: "timeseries",
                 unit: "short",
                 expression: "sum by (cause) (cluster_cause:dovetail_gpus:free{ALL})",
@@ -69,8 +69,8 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 12,
             },
             Panel {
-                title: "GPUs by what they are",
-                description: "All GPUs: unavailable, free, and held by what their pods do.",
+                title: "GPUs by state",
+                description: "All GPUs: unavailable, free by cause, and allocated by activity.",
                 kind: "timeseries",
                 unit: "short",
                 expression: "sum by (cause) (max by (cluster, team, pool, cause) (dovetail_gpus{ALL}))",
@@ -80,11 +80,12 @@ const ROWS: [(&str, &[Panel]); 4] = [
         ],
     ),
     (
-        "Last 24 hours, out of the ledger",
+        "Last 24 hours, from the ledger",
         &[
             Panel {
                 title: "Cost by cause",
-                description: "Cost of the last 24 whole hours by state of the GPUs. GPUs without a price are left out.",
+                description: "Cost of the last 24 full hours by state of the GPUs. GPUs without a price are not \
+                              included.",
                 kind: "bargauge",
                 unit: "currencyUSD",
                 expression: "sum by (cause) (max by (cluster, team, pool, cause) (dovetail_day_usd{ALL}))",
@@ -93,7 +94,8 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Cost by team",
-                description: "Cost of the last 24 whole hours by team; `(no owner)` is free capacity. GPUs without a price are left out.",
+                description: "Cost of the last 24 full hours by team; `(no owner)` is free capacity. GPUs without a \
+                              price are not included.",
                 kind: "bargauge",
                 unit: "currencyUSD",
                 expression: "sort_desc(sum by (team) (max by (cluster, team, pool, cause) (dovetail_day_usd{ALL})))",
@@ -101,8 +103,9 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 12,
             },
             Panel {
-                title: "Idle share of what teams hold",
-                description: "Idle GPU time as a part of the GPU time held over 24 hours. Less than 10% is the target.",
+                title: "Idle share of allocated GPU time",
+                description: "Idle GPU time divided by allocated GPU time over the last 24 hours. The target is less \
+                              than 10%.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "cluster_team:dovetail_day_gpu_idle:ratio{ALL}",
@@ -110,8 +113,8 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 12,
             },
             Panel {
-                title: "Active share of what teams hold",
-                description: "GPU time that computed as a part of the GPU time held and measured over 24 hours.",
+                title: "Active share of allocated GPU time",
+                description: "Active GPU time divided by allocated and measured GPU time over the last 24 hours.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "cluster_team:dovetail_day_gpu_active:ratio{ALL}",
@@ -120,7 +123,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "GPU time by pool",
-                description: "GPU-seconds of the last 24 whole hours, by the pool of the nodes.",
+                description: "GPU-seconds of the last 24 full hours, by node pool.",
                 kind: "timeseries",
                 unit: "s",
                 expression: "sum by (pool) (max by (cluster, team, pool, cause) (dovetail_day_gpu_seconds{ALL}))",
@@ -134,7 +137,8 @@ const ROWS: [(&str, &[Panel]); 4] = [
         &[
             Panel {
                 title: "Cost of each team",
-                description: "Cost of each team since the beginning of the month (UTC). GPUs without a price are left out.",
+                description: "Cost of each team since the start of the month (UTC). GPUs without a price are not \
+                              included.",
                 kind: "timeseries",
                 unit: "currencyUSD",
                 expression: "sum by (team) (max by (cluster, team) (dovetail_month_usd{ALL}))",
@@ -142,8 +146,9 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 12,
             },
             Panel {
-                title: "Part of the budget",
-                description: "What teams with a budget have spent of it, over all clusters.",
+                title: "Budget used",
+                description: "Share of its monthly budget that each team has spent, over all \
+                              clusters.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "team:dovetail_month_usd:budget_ratio",
@@ -153,11 +158,11 @@ const ROWS: [(&str, &[Panel]); 4] = [
         ],
     ),
     (
-        "Whether the figures can be trusted",
+        "Data quality",
         &[
             Panel {
-                title: "Lag of the ledger",
-                description: "How long ago the moment is until which the ledger is filled.",
+                title: "Ledger lag",
+                description: "Time since the end of the period that the ledger covers.",
                 kind: "timeseries",
                 unit: "s",
                 expression: "max by (cluster) (dovetail_collection_lag_seconds{ALL})",
@@ -165,8 +170,9 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 6,
             },
             Panel {
-                title: "Time never read",
-                description: "What of the time that is looked back at is in no amount.",
+                title: "Missing time",
+                description: "Part of the `--back` period that is missing from the ledger and not \
+                              included in any amount.",
                 kind: "timeseries",
                 unit: "s",
                 expression: "max by (cluster) (dovetail_ledger_missing_seconds{ALL})",
@@ -175,7 +181,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Collections",
-                description: "Times a second that the cluster was read into the ledger, or was to be.",
+                description: "Collections of cluster data into the ledger per second, by outcome.",
                 kind: "timeseries",
                 unit: "ops",
                 expression: "sum by (outcome) (rate(dovetail_collections_total[$__rate_interval]))",
@@ -183,8 +189,8 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 6,
             },
             Panel {
-                title: "Questions",
-                description: "Questions answered a second, by path and status.",
+                title: "HTTP requests",
+                description: "HTTP requests per second, by path and status code.",
                 kind: "timeseries",
                 unit: "reqps",
                 expression: "sum by (path, code) (rate(dovetail_http_requests_total[$__rate_interval]))",
@@ -193,7 +199,8 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "GPU time without a price",
-                description: "Part of the GPU time of the last 24 whole hours that has no price and is in no amount above.",
+                description: "Share of the GPU time of the last 24 full hours that has no price and is not included in \
+                              the amounts above.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "cluster:dovetail_day_gpu_unpriced:ratio{ALL}",
@@ -201,9 +208,9 @@ const ROWS: [(&str, &[Panel]); 4] = [
                 width: 12,
             },
             Panel {
-                title: "GPU time of teams without a price",
-                description: "GPU-seconds since the month began (UTC) that have no price: the costs of these teams are too \
-                              low by them.",
+                title: "GPU time without a price, by team",
+                description: "GPU-seconds since the start of the month (UTC) that have no price. The costs of these \
+                              teams do not include them.",
                 kind: "timeseries",
                 unit: "s",
                 expression: "sum by (team) (max by (cluster, team) (dovetail_month_unpriced_gpu_seconds{ALL}))",
@@ -242,7 +249,7 @@ pub fn dashboard() -> String {
         "includeAll": true, "multi": true, "allValue": ".+"
     });
     let whole = json!({
-        "uid": "dovetail-gpus", "title": "dovetail: what GPUs do and cost", "tags": ["dovetail", "gpu"],
+        "uid": "dovetail-gpus", "title": "dovetail: GPU use and cost", "tags": ["dovetail", "gpu"],
         "description": "Written by `cargo xtask codegen dashboard` from crates/edge/serve/src/monitoring/dashboard.rs.",
         "schemaVersion": 39, "version": 1, "editable": false, "refresh": "5m", "timezone": "utc",
         "time": {"from": "now-7d", "to": "now"},

@@ -83,9 +83,10 @@ const ALERTS: [Alert; 10] = [
                      cluster_team:dovetail_day_gpu_seconds:idle >= 86400",
         lasts: "1h",
         severity: "warning",
-        summary: "Team {{ $labels.team }} holds GPUs that idle",
-        description: "{{ $value | humanizePercentage }} of the GPU time that team {{ $labels.team }} held in cluster \
-                      {{ $labels.cluster }} over the last 24 hours was idle, at least one GPU-day. `dovetail audit` names the workloads and how to fix them.",
+        summary: "Team {{ $labels.team }} has idle GPUs",
+        description: "{{ $value | humanizePercentage }} of the GPU time allocated to team {{ $labels.team }} in cluster \
+                      {{ $labels.cluster }} over the last 24 hours was idle, at least one GPU-day. For the workloads \
+                      and fixes, run `dovetail audit`.",
     },
     Alert {
         name: "DovetailGpuUtilizationLow",
@@ -93,36 +94,40 @@ const ALERTS: [Alert; 10] = [
                      cluster_team:dovetail_day_gpu_seconds:allocated >= 86400",
         lasts: "6h",
         severity: "warning",
-        summary: "GPUs of team {{ $labels.team }} compute less than 30% of the time",
-        description: "Of the GPU time that team {{ $labels.team }} held in cluster {{ $labels.cluster }} over the last 24 \
-                      hours and that was measured, {{ $value | humanizePercentage }} computed.",
+        summary: "GPUs of team {{ $labels.team }} are active less than 30% of the time",
+        description: "Of the measured GPU time allocated to team {{ $labels.team }} in cluster {{ $labels.cluster }} \
+                      over the last 24 hours, {{ $value | humanizePercentage }} was active. For the workloads and \
+                      fixes, run `dovetail audit`.",
     },
     Alert {
         name: "DovetailGpuFragmented",
         expression: "cluster_cause:dovetail_gpus:free{cause=\"free_fragmented\"} >= 1",
         lasts: "1h",
         severity: "warning",
-        summary: "Free GPUs are in pieces that no waiting job can use",
-        description: "{{ $value | humanize }} GPUs of cluster {{ $labels.cluster }} have been free for an hour while jobs \
-                      wait that would fit if the free GPUs were on fewer nodes.",
+        summary: "Free GPUs of cluster {{ $labels.cluster }} are too fragmented for pending jobs",
+        description: "{{ $value | humanize }} GPUs of cluster {{ $labels.cluster }} have been free for an hour while \
+                      jobs are pending that would fit if the free GPUs were on fewer nodes. For the jobs and fixes, run \
+                      `dovetail audit`.",
     },
     Alert {
         name: "DovetailGpuStranded",
         expression: "sum by (cluster) (cluster_cause:dovetail_gpus:free{cause=~\"free_stranded_by_.+\"}) >= 1",
         lasts: "1h",
         severity: "warning",
-        summary: "Free GPUs cannot be used for want of CPU, memory or something else on their nodes",
-        description: "{{ $value | humanize }} GPUs of cluster {{ $labels.cluster }} have been free for an hour while jobs \
-                      wait: their nodes lack what else the jobs ask for. `dovetail audit` says what takes it.",
+        summary: "Free GPUs of cluster {{ $labels.cluster }} are on nodes that lack CPU, memory or another resource",
+        description: "{{ $value | humanize }} GPUs of cluster {{ $labels.cluster }} have been free for an hour while \
+                      jobs are pending: their nodes lack other resources that the jobs request. For the pods that use \
+                      these resources, run `dovetail audit`.",
     },
     Alert {
         name: "DovetailGpuBlind",
         expression: "cluster:dovetail_day_gpu_blind:ratio > 0.05",
         lasts: "1h",
         severity: "warning",
-        summary: "GPU use is unknown",
-        description: "Of {{ $value | humanizePercentage }} of the GPU time held in cluster {{ $labels.cluster }} over the \
-                      last 24 hours no signal says whether it computed. `dovetail audit` names nodes without an exporter.",
+        summary: "GPU use in cluster {{ $labels.cluster }} is partly unmeasured",
+        description: "For {{ $value | humanizePercentage }} of the GPU time allocated in cluster {{ $labels.cluster }} \
+                      over the last 24 hours, no signal shows whether GPUs were busy. For the nodes without an \
+                      exporter, run `dovetail audit`.",
     },
     Alert {
         name: "DovetailGpuUnpriced",
@@ -130,27 +135,27 @@ const ALERTS: [Alert; 10] = [
         lasts: "1h",
         severity: "info",
         summary: "GPUs of cluster {{ $labels.cluster }} have no price",
-        description: "{{ $value | humanizePercentage }} of the GPU time of cluster {{ $labels.cluster }} over the last 24 \
-                      hours has no price and is in no amount, so amounts are too low by it. `dovetail cost` names the \
-                      models; `--gpu-price` and `[[prices.rates]]` give them one.",
+        description: "{{ $value | humanizePercentage }} of the GPU time of cluster {{ $labels.cluster }} over the last \
+                      24 hours has no price, so amounts are too low. `dovetail cost` lists the models; set their prices \
+                      with `--gpu-price` or `[[prices.rates]]`.",
     },
     Alert {
         name: "DovetailCollectionBehind",
         expression: "max by (cluster) (dovetail_collection_lag_seconds) > 1800",
         lasts: "15m",
         severity: "warning",
-        summary: "The ledger of cluster {{ $labels.cluster }} is not filled any more",
-        description: "What GPUs did and cost is known until {{ $value | humanizeDuration }} ago. The log of `dovetail serve` \
-                      says what does not answer; nothing is lost while Prometheus still has it.",
+        summary: "The ledger of cluster {{ $labels.cluster }} is behind",
+        description: "The ledger has no data for the last {{ $value | humanizeDuration }}. For the cause, read the log \
+                      of `dovetail serve`. No data is lost as long as Prometheus retains it.",
     },
     Alert {
         name: "DovetailCollectionMissing",
         expression: "max by (cluster) (dovetail_ledger_missing_seconds) > 7200",
         lasts: "6h",
         severity: "info",
-        summary: "Time of cluster {{ $labels.cluster }} is in no amount",
-        description: "{{ $value | humanizeDuration }} of the time that is looked back at was never read: amounts are too low \
-                      by what happened then.",
+        summary: "The ledger of cluster {{ $labels.cluster }} has gaps",
+        description: "{{ $value | humanizeDuration }} of the period that `dovetail serve` fills (`--back`) is missing \
+                      from the ledger, so amounts are too low. For the cause, read the log of `dovetail serve`.",
     },
     Alert {
         name: "DovetailBudgetBurn",
@@ -158,9 +163,9 @@ const ALERTS: [Alert; 10] = [
                      1.2 * scalar((day_of_month() - 1 + hour() / 24) / days_in_month())",
         lasts: "3h",
         severity: "warning",
-        summary: "Team {{ $labels.team }} will spend its budget before the month ends",
-        description: "Team {{ $labels.team }} has spent {{ $value | humanizePercentage }} of its budget, over a fifth more \
-                      than the part of the month that has passed.",
+        summary: "Team {{ $labels.team }} is on course to exceed its monthly budget",
+        description: "Team {{ $labels.team }} has spent {{ $value | humanizePercentage }} of its monthly budget, more \
+                      than 1.2 times the share of the month that has passed.",
     },
     Alert {
         name: "DovetailBudgetSpent",
@@ -168,7 +173,8 @@ const ALERTS: [Alert; 10] = [
         lasts: "0m",
         severity: "critical",
         summary: "Team {{ $labels.team }} has spent its budget",
-        description: "Team {{ $labels.team }} has spent {{ $value | humanizePercentage }} of its budget of this month.",
+        description: "Team {{ $labels.team }} has spent {{ $value | humanizePercentage }} of its budget for this \
+                      month.",
     },
 ];
 

@@ -91,7 +91,7 @@ async fn time_that_nobody_read_is_told() {
     assert_eq!(ask(TWO_HOURS).await["warning"], Value::Null);
     let found = ask("window=2d").await;
     let told = found["warning"].as_str().expect("a warning");
-    assert_eq!(told, "never read, and in no amount: west: 24 h");
+    assert_eq!(told, "no data, so not included in any amount: west: 24 h");
 }
 
 /// It is 02:00: the hour until 03:00 is running, and what comes after it is no zero.

@@ -89,7 +89,7 @@ async fn each_path_answers_and_nothing_else_does() {
         (&format!("GET /allocation/compute?{WINDOW} HTTP/1.1"), 200, "\"gpuCost\""),
         (&format!("GET /model/allocation?{WINDOW} HTTP/1.1"), 200, "\"code\":200"),
         ("GET /allocation HTTP/1.1", 400, "window: missing"),
-        ("GET /allocation?window=7d&aggregate=service HTTP/1.1", 400, "knows no `service`"),
+        ("GET /allocation?window=7d&aggregate=service HTTP/1.1", 400, "unsupported key `service`"),
         ("GET /allocation?window=%00 HTTP/1.1", 400, "control characters"),
         ("GET /nothing HTTP/1.1", 404, "use /allocation"),
         ("POST /allocation HTTP/1.1", 405, ""),

@@ -159,11 +159,11 @@ fn what_cannot_be_free_is_refused() {
         let now_ms = START_MS + HOURS * HOUR_MS;
         type Spoil = fn(&mut ReadFree);
         let spoils: [(Spoil, &str); 3] = [
-            (|free| free.node = 7, "on a node that is not in it"),
-            (|free| free.look.span.to_ms += HOUR_MS, "after the time of the reading"),
+            (|free| free.node = 7, "on a node that is missing"),
+            (|free| free.look.span.to_ms += HOUR_MS, "after the period"),
             (
                 |free| free.look.gpu_milli = vec![(FreeCause::Quota, -1)],
-                "an impossible amount is free",
+                "a free amount is out of range",
             ),
         ];
         for (spoil, expected) in spoils {

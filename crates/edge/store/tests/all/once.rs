@@ -206,14 +206,14 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
                 ("has no name", &|r| r.cluster.clear()),
                 ("control characters", &|r| r.cluster.push('\u{1b}')),
                 ("a name of 5000 bytes", &|r| r.pods[1].job = "j".repeat(5000)),
-                ("node `node-0` is in it twice", &|r| r.nodes[1].name = "node-0".to_owned()),
+                ("node `node-0` occurs twice", &|r| r.nodes[1].name = "node-0".to_owned()),
                 ("no price", &|r| r.nodes[0].terms.usd_micros_per_gpu_hour = Some(-1)),
                 ("device `node-0/GPU-0`: an interval from", &|r| {
                     r.devices[0].intervals[0].span.to_ms += DAY_MS * 9;
                 }),
                 ("milli-GPU", &|r| r.devices[0].intervals[0].gpu_milli = 1001),
                 ("holder 77", &|r| r.devices[0].intervals[0].holder = Some(77)),
-                ("its node is not in it", &|r| r.devices[0].node = 9),
+                ("its node is missing", &|r| r.devices[0].node = 9),
             ];
             for (expected, spoil) in cases {
                 let mut reading = good.clone();
@@ -222,7 +222,7 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
                 assert!(told.contains(expected), "{told}");
             }
             let told = store.keep(&good, now_ms - 1500).await.unwrap_err().to_string();
-            assert!(told.contains("ends 2 s after now"), "{told}");
+            assert!(told.contains("ends 2 s in the future"), "{told}");
             assert_eq!(store.clusters().await.unwrap(), Vec::<String>::new());
             // Names of any kind are names.
             let odd = World::new("'; DROP TABLE hourly; --", mixed(1, 2, 3));

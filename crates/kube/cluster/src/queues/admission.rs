@@ -107,7 +107,7 @@ mod tests {
         );
         assert_eq!(
             says("nobody", &none.0, &team),
-            "queue nobody does not exist: create it, or name another in label dovetail.dev/queue"
+            "queue nobody does not exist: create it, or set another in label dovetail.dev/queue"
         );
         assert!(
             says("open", &problems, &team).starts_with("queue open is not ready: its parent x")

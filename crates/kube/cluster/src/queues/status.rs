@@ -20,16 +20,16 @@ use dovetail_translate::Rules;
 #[derive(JsonSchema, Serialize)]
 #[schemars(transform = none_required)]
 struct Status {
-    /// What it and all queues below it hold.
+    /// Usage of the queue and its descendants, by resource.
     used: BTreeMap<String, String>,
-    /// What of that is beyond what it is guaranteed.
+    /// Usage beyond the guarantee, by resource.
     borrowed: BTreeMap<String, String>,
     gpus: Gpus,
     pending: Pending,
-    /// The greatest part that it holds of anything the cluster has.
+    /// Largest share of any cluster resource that the queue uses.
     share: String,
-    /// What it has used beyond what it is guaranteed while others wanted it, older use counting
-    /// less. The next leader goes on from that.
+    /// Past usage beyond the guarantee while other queues had pending jobs; older usage counts
+    /// less. The next leader continues from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Used")]
     usage: Option<Used>,
@@ -48,11 +48,11 @@ struct Gpus {
     used: String,
     /// GPUs beyond those guaranteed.
     borrowed: String,
-    /// GPUs guaranteed.
+    /// Guaranteed GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     guaranteed: Option<String>,
-    /// Most GPUs.
+    /// Maximum number of GPUs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     limit: Option<String>,
@@ -63,13 +63,13 @@ struct Gpus {
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = none_required)]
 struct Used {
-    /// Of it and all queues below it: billionths of the whole cluster for a second.
+    /// Usage of the queue and its descendants: in billionths of the whole cluster, times seconds.
     #[schemars(with = "i64", range(min = 0))]
     all: u64,
-    /// Of its own jobs alone, the same.
+    /// Usage by jobs of the queue itself, in the same unit.
     #[schemars(with = "i64", range(min = 0))]
     own: u64,
-    /// As of when.
+    /// Time to which the usage refers.
     #[schemars(extend("format" = "date-time"))]
     as_of: String,
 }
@@ -77,10 +77,10 @@ struct Used {
 #[derive(JsonSchema, Serialize)]
 #[schemars(transform = none_required)]
 struct Pending {
-    /// Jobs that wait: pods by themselves, and gangs.
+    /// Pending jobs: single pods and gangs.
     #[schemars(with = "i64", range(min = 0))]
     jobs: u64,
-    /// Pods that wait, gangs at their smallest size.
+    /// Pending pods, with each gang at its minimum size.
     #[schemars(with = "i64", range(min = 0))]
     pods: u64,
 }

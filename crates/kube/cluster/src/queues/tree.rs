@@ -63,7 +63,7 @@ pub enum Problem {
     #[error("{field} sets {resource} twice, once with the prefix `requests.`: keep one")]
     Twice { field: &'static str, resource: String },
     /// Something is wrong with a queue above it.
-    #[error("queue {above} above it is not ready: {problem}")]
+    #[error("its ancestor queue {above} is not ready: {problem}")]
     Above {
         /// The queue above.
         above: String,
@@ -277,8 +277,8 @@ mod tests {
             ("one", json!({"parent": "all", "namespaceSelector": {}})),
             ("orphan", json!({"parent": "gone", "namespaceSelector": like})),
         ]);
-        let selector = "spec.namespaceSelector: `team Like` has an operator that is not known: \
-             until it is corrected, it selects no namespace";
+        let selector = "spec.namespaceSelector: `team Like` has an unknown operator: until it is \
+                        corrected, it selects no namespace";
         let orphan = "its parent gone does not exist: create it, or name another in spec.parent";
         assert_eq!(found, expected(&[("all", selector), ("orphan", orphan)]));
     }
@@ -304,16 +304,16 @@ mod tests {
                 ("b", circle),
                 (
                     "below-a",
-                    "queue a above it is not ready: its parents form a cycle (a → b → a): remove \
-                     spec.parent from one of them"
+                    "its ancestor queue a is not ready: its parents form a cycle (a → b → a): \
+                     remove spec.parent from one of them"
                 ),
                 (
                     "orphan",
                     "its parent gone does not exist: create it, or name another in spec.parent"
                 ),
                 ("poor", too_much),
-                ("one", &format!("queue poor above it is not ready: {too_much}")),
-                ("two", &format!("queue poor above it is not ready: {too_much}")),
+                ("one", &format!("its ancestor queue poor is not ready: {too_much}")),
+                ("two", &format!("its ancestor queue poor is not ready: {too_much}")),
             ])
         );
     }

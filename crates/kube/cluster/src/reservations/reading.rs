@@ -21,7 +21,7 @@ pub enum Unusable {
     Time { field: &'static str, text: String },
     #[error("spec.to: {to} is not later than spec.from, {from}")]
     Order { from: String, to: String },
-    #[error("spec: names queue {queue} and job {job}: a reservation is for one of them")]
+    #[error("spec: names both queue {queue} and job {job}: remove one of them")]
     Both { queue: String, job: String },
     #[error("spec.count: {count} pods: expected 1 to {MOST_PODS}")]
     Count { count: u32 },
@@ -118,7 +118,7 @@ mod tests {
         );
         assert_eq!(
             spec("job", json!("default/train")),
-            "spec: names queue vision and job default/train: a reservation is for one of them"
+            "spec: names both queue vision and job default/train: remove one of them"
         );
         assert_eq!(spec("count", json!(0)), "spec.count: 0 pods: expected 1 to 10000");
         assert!(spec("requests", json!({"nvidia.com/gpumem": 1})).starts_with("spec.requests: "));

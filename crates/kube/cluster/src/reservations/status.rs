@@ -20,23 +20,23 @@ const MOST_NODES: usize = 256;
 #[serde(rename_all = "camelCase")]
 #[schemars(transform = none_required)]
 struct Status {
-    /// `Admitted`: there is room for it at its time. `Refused`: there is none. `Active`: its queue
-    /// or job may use it. `Ended`: its time is over.
+    /// `Admitted`: capacity is available at the reserved time. `Refused`: it is not. `Active`: the
+    /// queue or job may use the capacity. `Ended`: the reserved time is over.
     #[schemars(extend("enum" = ["Admitted", "Refused", "Active", "Ended"]))]
     phase: &'static str,
-    /// Why, for people.
+    /// Explanation of the phase.
     #[schemars(length(max = 32_768))]
     message: String,
-    /// Of a refused reservation, the earliest start at which there would be room, if one is known.
+    /// Earliest start at which a refused reservation would have capacity, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     earliest_time: Option<String>,
     /// Nodes on which capacity is reserved.
     nodes: Vec<String>,
-    /// For how many pods.
+    /// Number of pods with reserved capacity.
     #[schemars(with = "i64", range(min = 0))]
     pods: usize,
-    /// The generation of the reservation that this is about.
+    /// Generation of the reservation that this status describes.
     #[schemars(with = "i64", range(min = 0))]
     observed_generation: i64,
 }
@@ -95,8 +95,8 @@ fn refused(earliest_ms: Option<u64>) -> String {
             let at = timestamp(at_ms);
             format!("no room at the reserved time: the earliest start with room is {at}")
         }
-        None => "no room at the reserved time, nor at any later known time: the end of pods \
-             without dovetail.dev/runtime is unknown"
+        None => "no room at the reserved time or at any later time that can be forecast: pods \
+                 without annotation dovetail.dev/runtime may run for any time"
             .to_owned(),
     }
 }

@@ -27,8 +27,8 @@ impl MissingQueue {
         match self.is_known {
             true => self.to_string(),
             false => self.text(
-                "its quota and its parent are unknown here; a scheduler that saw the queue still \
-                 applies both",
+                "its quota and parent are unknown here, but a running scheduler that has read the \
+                 queue still applies both",
             ),
         }
     }

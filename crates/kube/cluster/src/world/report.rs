@@ -111,12 +111,12 @@ pub fn how_many(pods: u32) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Report {
     /// An object could not be read; as long as it is so it is not used.
-    #[error("{0}: the object is not used")]
+    #[error("{0}: the object is ignored")]
     Strange(Box<Strange>),
     /// A node takes nothing new: two systems give out its devices.
     #[error(
         "dovetail places no pods on node {node}: resource {resource} of its device plugin and \
-         driver {driver} offer the same devices; run one of the two"
+         driver {driver} offer the same devices; run only one of them"
     )]
     TwiceOffered {
         node: String,
@@ -127,7 +127,7 @@ pub enum Report {
     },
     /// A node says that it has more devices than are counted.
     #[error(
-        "node {node} reports {said} of {resource}; dovetail uses only {counted}. Check what its \
+        "node {node} reports {said} of {resource}; dovetail uses only {counted}; check what its \
          device plugin reports"
     )]
     TooManyDevices {
@@ -140,8 +140,8 @@ pub enum Report {
     },
     /// There are nodes, and the settings leave none of them.
     #[error(
-        "no node has the labels that node_selector in dovetail.toml asks for ({selector}): no pod is placed until one \
-         has them"
+        "no node has the labels that node_selector in dovetail.toml requires ({selector}): no pod is placed until a \
+         node has them"
     )]
     NoNodeSelected {
         /// The labels, as kubectl writes them.
@@ -261,9 +261,9 @@ pub(crate) fn names_of(claims: &[ClaimKey]) -> Vec<String> {
 
 fn what_becomes_of_it(reason: &NotYet) -> &'static str {
     match reason {
-        _ if reason.is_for_its_turn() => "waits for its turn",
+        _ if reason.is_for_its_turn() => "is queued",
         _ if reason.is_tried_again() => "could not start",
-        _ => "is left untouched",
+        _ => "is skipped",
     }
 }
 

@@ -218,13 +218,12 @@ impl Note {
         let PodKey { namespace, name, uid } = victim;
         let text = match code {
             Some(code) => format!(
-                "pod {namespace}/{name} is not evicted to make room: the API server refuses the \
-                 eviction ({code}): \
-                 {message}; dovetail looks for other pods"
+                "pod {namespace}/{name} was not evicted to make room: the API server refused the \
+                 eviction ({code}): {message}; dovetail tries to preempt other pods"
             ),
             None => format!(
-                "whether pod {namespace}/{name} is evicted to make room is unknown: the API server \
-                 does not answer: {message}; dovetail looks for other pods"
+                "whether pod {namespace}/{name} was evicted to make room is unknown: the API \
+                 server did not respond: {message}; dovetail tries to preempt other pods"
             ),
         };
         let (reason, action) = ("FailedPreemption", "Preempting");
@@ -236,9 +235,9 @@ impl Note {
     pub fn may_not_evict(about: PodKey, victim: &PodKey, message: &str, at_ms: u64) -> Self {
         let PodKey { namespace, name, uid } = victim;
         let text = format!(
-            "pod {namespace}/{name} is not evicted to make room, nor is any other pod of namespace \
-             {namespace}: the scheduler's account lacks the permission (see deploy/rbac.yaml), and \
-             dovetail retries: {message}"
+            "pod {namespace}/{name} was not evicted to make room, nor was any other pod of \
+             namespace {namespace}: the scheduler's service account lacks the permission (see \
+             deploy/rbac.yaml), and dovetail retries: {message}"
         );
         let (reason, action) = ("FailedPreemption", "Preempting");
         let (kind, tag) = (Kind::Pod, format!("{uid} {message}"));
@@ -267,7 +266,7 @@ impl Note {
         let [declared, best, between] = [declared_ms, best_ms, between_ms].map(duration);
         let [lost, least] = [lost_declared, lost_best].map(percent);
         let text = format!(
-            "The job is preempted about every {between} of its running time. With a checkpoint every \
+            "The job is preempted about every {between} of its run time. With a checkpoint every \
              {declared} it loses about {lost} of that time, with one every {best} about {least} \
              (Daly 2006): change the interval and annotation {CHECKPOINT_INTERVAL}"
         );

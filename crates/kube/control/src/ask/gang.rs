@@ -150,9 +150,9 @@ fn of_the_lost(short: ShortLook) -> String {
         None => "the gang keeps waiting".to_owned(),
     };
     format!(
-        ", {pods} fewer than start together: the missing pods have not been created again. A running scheduler \
-         reserves room for pods that it saw lost, for {} each, unless they were preempted; no object records since \
-         when; {then}",
+        ", {pods} fewer than start together: the missing pods have not been recreated. A running scheduler \
+         reserves room for lost pods, for {} each, unless they were preempted; no object records since when; \
+         {then}",
         seconds(short.keep_for_ms)
     )
 }

@@ -175,7 +175,7 @@ fn fits(
             let (pods, nodes) = (gang.count("fits"), gang.nodes());
             format!("it fits: {pods} pods of {} would now start, on {nodes}", gang.name)
         }
-        _ => "dovetail has not decided about it yet".to_owned(),
+        _ => "dovetail has not processed it yet".to_owned(),
     };
     Why { node, gang, ..told("fits", message) }
 }

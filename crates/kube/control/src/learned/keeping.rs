@@ -169,8 +169,8 @@ fn learned_in(body: &[u8]) -> Result<(Data, Learned), String> {
 
 fn problem(answer: &Answered) -> String {
     match answer {
-        Ok((code, _, body)) => format!("the API server refuses it ({code}): {}", message(body)),
-        Err(none) => format!("the API server does not answer: {}", none.error),
+        Ok((code, _, body)) => format!("the API server rejected it ({code}): {}", message(body)),
+        Err(none) => format!("the API server did not respond: {}", none.error),
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
             assert!(!troubled.is_read());
         }
         troubled.next_read().expect("a read");
-        let problem = "the API server does not answer: no route".to_owned();
+        let problem = "the API server did not respond: no route".to_owned();
         let news = Some(LearnedNews::NotRead { problem });
         assert_eq!(troubled.was_read(Some(&silent)), (Learned::default(), news));
         assert!(troubled.is_read() && troubled.next_write(known, true, 0).0.is_some());

@@ -99,7 +99,7 @@ impl Attempts {
             // It has another UID after all.
             Next::Again(Some(409), _) if is_last => OrderEnd::Gone,
             Next::Again(code, problem) => {
-                let says = code.map(|code| format!("the server says {code}: "));
+                let says = code.map(|code| format!("the API server returned {code}: "));
                 let problem = format!("{}{problem}", says.unwrap_or_default());
                 if !is_last {
                     self.due.insert((own_ms.saturating_add(attempt.pause_ms), number));

@@ -100,8 +100,8 @@ impl NotEvicted {
     /// Message of the condition.
     pub fn message(self, scheduler: &str) -> String {
         match self {
-            Self::Refused => format!("{scheduler}: the API server refuses to evict it"),
-            Self::ForNow => format!("{scheduler}: it is not evicted for now"),
+            Self::Refused => format!("{scheduler}: the API server refused to evict the pod"),
+            Self::ForNow => format!("{scheduler}: the pod is not evicted for now"),
         }
     }
 }

@@ -95,14 +95,14 @@ impl Step {
     pub(super) fn what(&self) -> &'static str {
         match self {
             Self::WouldMark(_, EvictionCause::GangGivenUp)
-            | Self::Mark(_, EvictionCause::GangGivenUp) => "mark the pod: its gang is given up",
+            | Self::Mark(_, EvictionCause::GangGivenUp) => "mark the pod: its gang restarts",
             Self::WouldMark(_, EvictionCause::Preempted(reason))
             | Self::Mark(_, EvictionCause::Preempted(reason)) => match reason {
-                PreemptReason::Priority => {
-                    "mark the pod: it is preempted by one of a higher priority"
+                PreemptReason::Priority => "mark the pod: a pod of higher priority preempts it",
+                PreemptReason::Order => {
+                    "mark the pod: it is evicted for a pod that finishes sooner"
                 }
-                PreemptReason::Order => "mark the pod: it is evicted for one that ends sooner",
-                PreemptReason::Reclaim => "mark the pod: its queue gives back what it borrows",
+                PreemptReason::Reclaim => "mark the pod: its queue returns borrowed quota",
             },
             Self::WouldLeave(_, Leaves::Deleted) | Self::Leave(_, Leaves::Deleted) => {
                 "delete the pod"

@@ -103,7 +103,7 @@ impl Claiming {
         let problem = match end {
             OrderEnd::Done | OrderEnd::Gone | OrderEnd::CalledOff => None,
             OrderEnd::Refused { code, message } => {
-                Some(format!("the server refuses it ({code}): {message}"))
+                Some(format!("the API server rejected it ({code}): {message}"))
             }
             OrderEnd::Unanswered { problem } => Some(problem),
         };
@@ -274,7 +274,7 @@ impl Dispatch {
                 let known_write = self.claiming.written.get(&write.claim);
                 let problem = match known_write.filter(|(version, _)| *version == write.version) {
                     Some((_, None)) if open.until_ms > known.now_ms => continue,
-                    Some((_, None)) => format!("it was not done within {} s", WAIT_MS / 1_000),
+                    Some((_, None)) => format!("it timed out after {} s", WAIT_MS / 1_000),
                     Some((_, Some(problem))) => problem.clone(),
                     None => {
                         let ordered = (write.version.clone(), None);

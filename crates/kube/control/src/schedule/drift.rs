@@ -47,14 +47,22 @@ pub(super) fn differences(
     let only = |these: &BTreeSet<JobId>, those: &BTreeSet<JobId>| {
         these.difference(those).map(|job| job.0).collect::<Vec<_>>()
     };
-    found.extend(only(&known, &said).iter().map(|job| format!("job {job} waits, says the engine")));
-    found.extend(only(&said, &known).iter().map(|job| format!("job {job} waits, says the world")));
+    found.extend(
+        only(&known, &said)
+            .iter()
+            .map(|job| format!("job {job} is pending according to the engine")),
+    );
+    found.extend(
+        only(&said, &known)
+            .iter()
+            .map(|job| format!("job {job} is pending according to the objects")),
+    );
     let (known, said) = (held(&engine, &goes), held(world, &goes));
     for owner in known.keys().chain(said.keys()).collect::<BTreeSet<_>>() {
         let (known, said) = (known.get(owner), said.get(owner));
         if known != said {
             let (known, said) = (shown(known), shown(said));
-            found.push(format!("{owner} holds {said}; the engine says {known}"));
+            found.push(format!("{owner} has {said} allocated; the engine has {known}"));
         }
     }
     found

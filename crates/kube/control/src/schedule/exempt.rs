@@ -45,8 +45,8 @@ impl Questions<'_> {
             told.into_iter().flatten().map(|one| one.says.clone()).collect();
         says.extend(self.exemptions.job_until_ms(job).map(|until_ms| {
             format!(
-                "Several evictions for this pod were refused in a row: dovetail tries others from \
-                 {} on.",
+                "The API server refused several evictions for this pod in a row: dovetail tries \
+                 other pods from {} on.",
                 time(until_ms)
             )
         }));
@@ -68,8 +68,8 @@ impl Questions<'_> {
             .filter_map(|(_, key, _)| Some(self.known.world.pods().id_of(key)?.job))
             .collect();
         let says = format!(
-            "It would start if pods of lower priority were evicted, which the server refuses: {}; \
-             they are not tried again until {}.",
+            "It would start if pods of lower priority were evicted, which the API server refuses: \
+             {}; dovetail does not retry them until {}.",
             named(all.iter().map(|(.., pod)| *pod)),
             time(until_ms)
         );
@@ -89,8 +89,8 @@ impl Questions<'_> {
         }
         let says = format!(
             "It would start if pods of lower priority were evicted, for which the scheduler's \
-             account lacks the permission: {}; {}; grant it (see deploy/rbac.yaml): dovetail \
-             retries.",
+             service account lacks the permission: {}; {}; grant it (see deploy/rbac.yaml): \
+             dovetail retries.",
             named(pods.into_iter()),
             first?
         );

@@ -112,7 +112,7 @@ impl Provisioning {
                 OrderEnd::Done => Written::Done(version.into()),
                 OrderEnd::Gone | OrderEnd::CalledOff => Written::Changed(version.into()),
                 OrderEnd::Refused { code, message } => {
-                    Written::Failed(format!("the server refuses it ({code}): {message}"))
+                    Written::Failed(format!("the API server rejected it ({code}): {message}"))
                 }
                 OrderEnd::Unanswered { problem } => Written::Failed(problem.clone()),
             };

@@ -46,7 +46,7 @@ pub fn reason(refusal: &Refusal, rules: &Rules) -> Cow<'static, str> {
         Cause::None => "node(s) fit",
         Cause::NotReady => "node(s) were not ready",
         Cause::Starting => "node(s) were starting",
-        Cause::Cordoned => "node(s) took no pods because what they hold is not known",
+        Cause::Cordoned => "node(s) accepted no pods because their allocations were unknown",
         Cause::NodeName => "node(s) didn't match the requested node name",
         Cause::Unschedulable => "node(s) were unschedulable",
         Cause::Taint => "node(s) had untolerated taint(s)",

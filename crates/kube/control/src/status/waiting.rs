@@ -85,7 +85,8 @@ impl Waiting {
     /// has lost.
     pub fn for_reservation(gang: &str) -> Self {
         let message = format!(
-            "{RESERVED_FOR_LOST} {gang} has lost: it starts when that has started elsewhere, or is not created again in time"
+            "{RESERVED_FOR_LOST} {gang} has lost: it starts when they have started elsewhere, or have not been \
+             recreated in time"
         );
         Self::pending(PendingReason::WaitingForReservation, message)
     }
@@ -157,7 +158,7 @@ pub const WAITING_FOR_RESERVATION: &str = "WaitingForReservation";
 
 /// How the messages begin of pods that would start in room that is reserved for others: only the
 /// scheduler that reserves it knows of it.
-pub const RESERVED_FOR_LOST: &str = "the room for it is reserved for what";
+pub const RESERVED_FOR_LOST: &str = "the room for it is reserved for pods that";
 
 /// Whether a word is one that this scheduler writes into pending pods.
 pub fn is_own_word(word: &str) -> bool {
@@ -187,7 +188,7 @@ pub fn waiting(
             let holds = what_its_queue_holds(engine, &job, rules);
             return because(
                 reason,
-                format!("others that request the same resources go first{holds}"),
+                format!("other jobs that request the same resources go first{holds}"),
             );
         }
         PendingReason::WaitingForReservation => {
@@ -204,7 +205,7 @@ pub fn waiting(
 fn at_its_bound(engine: &Engine, job: &Job, rules: &Rules) -> String {
     let Some(block) = engine.list().quota_block(job.id) else {
         let queue = shown_name(&job.queue);
-        return format!("queue {queue}, or a queue above it, was at its quota a moment ago");
+        return format!("queue {queue}, or one of its ancestors, was recently at its quota");
     };
     let queue = shown_name(&block.queue);
     let resource = amounts::resource(&block.axis, rules);
@@ -323,7 +324,7 @@ fn no_node_is_selected(engine: &Engine, rules: &Rules) -> String {
         return String::new();
     }
     format!(
-        " No node has the labels that node_selector in dovetail.toml asks for ({}).",
+        " No node has the labels that node_selector in dovetail.toml requires ({}).",
         rules.selector()
     )
 }

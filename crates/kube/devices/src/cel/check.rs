@@ -61,7 +61,7 @@ pub(super) fn check(expression: &IdedExpr) -> Result<(), String> {
     let cost = Scope(Vec::new()).cost(expression)?;
     match cost <= MOST_COST {
         true => Ok(()),
-        false => Err(format!("the expression may cost {cost}, and at most {MOST_COST} is allowed")),
+        false => Err(format!("the expression may cost {cost}, but at most {MOST_COST} is allowed")),
     }
 }
 

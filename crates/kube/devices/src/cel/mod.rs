@@ -67,7 +67,7 @@ impl Language {
         match selector.program.execute(&context) {
             Ok(Value::Bool(meets)) => Ok(meets),
             Ok(other) => {
-                Err(failed(format!("the expression gives {} and not a bool", other.type_of())))
+                Err(failed(format!("the expression returns {}, not a bool", other.type_of())))
             }
             Err(error) => Err(failed(error.to_string())),
         }

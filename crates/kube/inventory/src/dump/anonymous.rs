@@ -138,7 +138,7 @@ const ANNOTATION_SWITCHES: [&str; 3] = ["true", "false", ""];
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NamesError {
     /// Not what [`Names::to_json`] writes.
-    #[error("this is no table of names: give the file that `collect --anonymise` wrote")]
+    #[error("this is not a table of names: pass the file that `collect --anonymize` wrote")]
     Form,
 }
 

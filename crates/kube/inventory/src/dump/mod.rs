@@ -69,7 +69,8 @@ pub enum DumpError {
     },
     /// One object is larger than any that a server would keep.
     #[error(
-        "{file}: object {number} has more than {} MiB: no API server keeps such an object; is this a dump?",
+        "{file}: object {number} is larger than {} MiB, more than any API server stores: check that the file is a \
+         dump",
         MAX_OBJECT_BYTES >> 20
     )]
     TooLarge {
@@ -78,7 +79,8 @@ pub enum DumpError {
         number: u64,
     },
     /// A folder without files that could be a dump.
-    #[error("{}: no file ends in .json, .jsonl, .ndjson or these with .gz: name the files", .path.display())]
+    #[error("{}: no file name ends in .json, .jsonl, .ndjson or one of these plus .gz: pass the files by \
+             name", .path.display())]
     NothingThere {
         /// The folder.
         path: PathBuf,

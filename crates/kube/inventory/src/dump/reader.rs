@@ -109,14 +109,14 @@ fn skip_mark(input: &mut impl BufRead, file: &str) -> Result<(), DumpError> {
     };
     let begin = input.fill_buf().map_err(|error| broken(error.to_string()))?;
     if UTF_16_MARKS.iter().any(|mark| begin.starts_with(mark)) {
-        return Err(broken("the text is UTF-16, and JSON is UTF-8".to_owned()));
+        return Err(broken("the text is UTF-16, but JSON must be UTF-8".to_owned()));
     }
     if begin.starts_with(UTF_8_MARK) {
         input.consume(UTF_8_MARK.len());
     }
     let begin = input.fill_buf().map_err(|error| broken(error.to_string()))?;
     if YAML_BEGINS.iter().any(|yaml| begin.starts_with(yaml)) {
-        return Err(broken("the text is YAML, and dumps are JSON".to_owned()));
+        return Err(broken("the text is YAML, but dumps must be JSON".to_owned()));
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ impl State<'_> {
                 Some(object) => self.sink.object(&object),
                 None => self.skip("kind", "it is missing"),
             },
-            Err(error) => self.skip(".", &format!("it is no object: {error}")),
+            Err(error) => self.skip(".", &format!("it is not an object: {error}")),
         }
     }
 

@@ -43,9 +43,9 @@ impl fmt::Display for Clamped {
         let Self { of, resource, said, counted } = self;
         match of {
             ClampedOf::Node(node) => write!(f, "node {node} offers {said} {resource}"),
-            ClampedOf::Pod(pod) => write!(f, "pod {pod} asks for {said} {resource}"),
+            ClampedOf::Pod(pod) => write!(f, "pod {pod} requests {said} {resource}"),
             ClampedOf::PodsOn { node, most } => {
-                write!(f, "pods on node {node} hold {said} {resource}, most of it {most}")
+                write!(f, "pods on node {node} have {said} {resource} allocated, most of it {most}")
             }
         }?;
         write!(f, " ({counted} counted)")

@@ -202,7 +202,7 @@ impl ByItself {
             "Node" => {
                 let object: Node = read("Node", json).map_err(|strange| raw.strange(&strange))?;
                 if let Some((field, count)) = negative(&object) {
-                    let problem = format!("{count} GPUs; a node has none or more");
+                    let problem = format!("{count} GPUs: expected 0 or more");
                     return Err(raw.skipped(&field, &problem));
                 }
                 let detail: NodeDetail<'_> = lenient(raw)?;

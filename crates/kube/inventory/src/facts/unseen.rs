@@ -23,12 +23,12 @@ pub const OTHER_PODS: &str = "pods of other namespaces";
 
 /// Kinds with what is not known without them.
 const KINDS: [(&[&str], &str, &str, &str); 10] = [
-    (&["Node"], "nodes", "all of it: GPUs, their price, what is free", "nodes"),
+    (&["Node"], "nodes", "everything: GPUs, their price, free capacity", "nodes"),
     (&["Pod"], "pods", "which pods use GPUs, and which are pending", "pods"),
     (
         &["ReplicaSet", "Deployment", "Job", "StatefulSet"],
         "owners of pods",
-        "suspended jobs, and which object a person edits",
+        "suspended jobs, and which object to edit",
         "replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs",
     ),
     (&["Namespace"], "namespaces", "teams and quotas (GOV-01, GOV-02)", "namespaces"),
@@ -54,7 +54,7 @@ const KINDS: [(&[&str], &str, &str, &str); 10] = [
     (
         &["VerticalPodAutoscaler"],
         "recommenders",
-        "requests that are guesses, GPUs that wait for CPU (REQ-07, REQ-09, VIS-04)",
+        "requests that are guesses, GPUs starved of CPU (REQ-07, REQ-09, VIS-04)",
         "verticalpodautoscalers",
     ),
     (
@@ -71,13 +71,13 @@ const OF_CLAIMS: [(&str, &str, &str, &str); 2] = [
     (
         "ResourceSlice",
         "devices that drivers offer",
-        "GPUs by dynamic resource allocation",
+        "GPUs offered through dynamic resource allocation",
         "resourceslices",
     ),
     (
         "ResourceClaim",
         "claims of devices",
-        "which pods have or need GPUs by dynamic resource allocation",
+        "which pods have or need GPUs offered through dynamic resource allocation",
         "resourceclaims,resourceclaimtemplates,deviceclasses",
     ),
 ];

@@ -33,16 +33,16 @@ pub(super) fn safe_order(patch: &Patch, harmed: &[Harmed]) -> String {
             let taints: Vec<String> = change.added.iter().map(written).collect();
             let taints = taints.join(", ");
             format!(
-                "1. add a toleration for {taints} to {named}; 2. wait until their pods are replaced; 3. audit again, \
-                 which then writes the patch that sets the taint"
+                "1. add a toleration for {taints} to {named}; 2. wait until their pods are replaced; 3. run the \
+                 audit again to get the patch that sets the taint"
             )
         }
         Some(change) if change.drained => format!(
-            "1. add nodes that {named} can use, or change what they require of nodes; 2. audit again, which then writes \
-             the patch that drains the nodes"
+            "1. add nodes that {named} can use, or change what they require of nodes; 2. run the audit again to get the \
+             patch that drains the nodes"
         ),
         _ => format!(
-            "1. add nodes that {named} can use after the change; 2. audit again, which then writes the patch"
+            "1. add nodes that {named} can use after the change; 2. run the audit again to get the patch"
         ),
     }
 }

@@ -19,21 +19,23 @@ pub(super) struct NoRoom {
 
 /// What to know of a roll-out that finds no room.
 pub(super) const WAITS: &str = "no node has room for the extra pod that the rolling update starts first: set \
-                                spec.strategy.rollingUpdate to maxSurge 0 and maxUnavailable 1, or it waits";
+                                spec.strategy.rollingUpdate to maxSurge 0 and maxUnavailable 1, or the \
+                                rollout waits";
 
 /// What to do before pods get a priority, where their roll-out would preempt others.
 pub(super) fn safe_order(patch: &Patch) -> String {
     if !patch.edited.as_ref().is_some_and(|edited| surges(patch, edited)) {
         return format!(
-            "a pod of {} {}/{} has no node that takes it, none has room for it, and with the priority it preempts \
-             running pods. 1. free or add GPUs until all its pods run; 2. audit again, which then writes the patch",
+            "a pod of {} {}/{} has no node that accepts it or has room for it, and with the new priority it would \
+             preempt running pods. 1. free or add GPUs until all its pods run; 2. run the audit again to get the \
+             patch",
             patch.object.kind, patch.object.namespace, patch.object.name
         );
     }
     format!(
-        "the rolling update starts a pod before it stops one, no node has room for it, and with the priority it \
-         preempts running pods. 1. set spec.strategy.rollingUpdate of {} {}/{} to maxSurge 0 and maxUnavailable 1; \
-         2. audit again, which then writes the patch",
+        "the rolling update starts a pod before it terminates one, no node has room for it, and with the new \
+         priority it would preempt running pods. 1. set spec.strategy.rollingUpdate of {} {}/{} to maxSurge 0 and \
+         maxUnavailable 1; 2. run the audit again to get the patch",
         patch.object.kind, patch.object.namespace, patch.object.name
     )
 }

@@ -146,7 +146,7 @@ fn a_node_with_less_than_no_gpus_is_left_out_and_named() {
     let nodes = [with_amounts("bad", &[(GPU, "-8")], &[]), node("g1", 8)];
     let found = inventory(&nodes).facts(BTreeSet::new());
     let told: Vec<_> = found.skipped.iter().map(|s| (&*s.object, &*s.field, &*s.problem)).collect();
-    let problem = "-8 GPUs; a node has none or more";
+    let problem = "-8 GPUs: expected 0 or more";
     assert_eq!(told, [("Node bad", "status.capacity.nvidia.com/gpu", problem)]);
     assert_eq!((found.skipped_count, found.moment.nodes.len()), (1, 1));
 }

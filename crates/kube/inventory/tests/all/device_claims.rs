@@ -238,7 +238,7 @@ fn a_plugin_and_slices_that_offer_the_same_gpus_count_them_once_and_it_is_told()
     };
     let found = with(plugin_node("n1", 4));
     assert_eq!((found.moment.nodes[0].gpus, held(&found)[0].2), (4, 2));
-    let told = "node n1 offers 4 GPUs by device plugin and 4 by resource slices: the device plugin's count";
+    let told = "node n1 offers 4 GPUs by device plugin and 4 by resource slices: the device plugin's count is used";
     assert_eq!(found.device_doubts, [told]);
     assert!(!found.facts.nodes[0].gpus[GPU].by_claims);
     // A plugin that is gone leaves a capacity for a while, of which nothing can be asked for.
@@ -295,9 +295,9 @@ fn what_slices_and_claims_leave_open_is_told() {
     ];
     let found = gathered(&objects);
     let doubts = [
-        "of pool n1 of driver gpu.nvidia.com 1 of 2 resource slices are there: there may be more GPUs",
-        "claim other/kept keeps 1 devices and no pod uses it: they count as free",
-        "claim research/lost was given gpu-9 of pool n1, which driver gpu.nvidia.com does not offer",
+        "of pool n1 of driver gpu.nvidia.com, 1 of 2 resource slices were read: there may be more GPUs",
+        "claim other/kept has allocated devices (1), and no pod uses it: they count as free",
+        "claim research/lost has gpu-9 of pool n1 allocated, which driver gpu.nvidia.com does not offer",
     ];
     let mut told = found.device_doubts.clone();
     told.sort_unstable();
@@ -307,8 +307,8 @@ fn what_slices_and_claims_leave_open_is_told() {
     let unjudged: Vec<(&str, &str)> =
         found.unjudged.iter().map(|pod| (&*pod.pod, &*pod.reason)).collect();
     let expected = [
-        ("research/w-0", "its claim wants all devices of a node, however many these are"),
-        ("research/w-1", "its claim does not say which slice of a GPU it wants"),
+        ("research/w-0", "its claim requests all devices of a node, whatever their number"),
+        ("research/w-1", "its claim does not specify which slice of a GPU it requests"),
         ("research/w-2", "it refers to a resource claim that was not read"),
     ];
     assert_eq!(unjudged, expected);
@@ -323,11 +323,11 @@ fn what_slices_and_claims_leave_open_is_told() {
     read_objects(old.to_string().as_bytes(), "dump.json", &mut inventory).expect("it is JSON");
     let told = inventory.left_out().0[0].to_string();
     assert!(
-        told.ends_with("resource.k8s.io/v1alpha3 is not read: get it as resource.k8s.io/v1"),
+        told.ends_with("resource.k8s.io/v1alpha3 is not supported: get it as resource.k8s.io/v1"),
         "{told}"
     );
-    let hidden = "1 of kind ResourceSlice of resource.k8s.io/v1alpha3 were not read: GPUs that they offer are in no \
-                  count; get them as resource.k8s.io/v1";
+    let hidden = "1 of kind ResourceSlice of resource.k8s.io/v1alpha3 were not read: GPUs that they offer are not \
+                  counted; get them as resource.k8s.io/v1";
     assert_eq!(inventory.facts(BTreeSet::new()).device_doubts, [hidden]);
 }
 
@@ -443,7 +443,7 @@ fn a_pod_holds_no_device_of_another_node() {
     assert!(held(&found).is_empty());
     let told = |claim: &str, device: &str, pod: &str| {
         format!(
-            "claim research/{claim} was given {device}, which is not in node n1 of its pod {pod}: the pod holds nothing of it"
+            "claim research/{claim} has {device} allocated, which is not on node n1 of its pod {pod}: the device is not counted for the pod"
         )
     };
     for told in
@@ -492,10 +492,10 @@ fn what_is_given_away_for_pods_that_are_not_seen_is_not_free() {
         claim("lost", (DRIVER, 1), &["n1/gpu-1"], &["gone-0"]),
     ]);
     let told = [
-        "claim research/lost keeps 1 devices and pod gone-0, which it is reserved for, is over or was not read: what they \
-         do is unknown",
-        "claim research/soon keeps 1 devices and its pod w-0 has no node yet: they are given away, and what they do is \
-         unknown",
+        "claim research/lost has allocated devices (1), and pod gone-0, for which it is reserved, has finished or was \
+         not read: their use is unknown",
+        "claim research/soon has allocated devices (1), and its pod w-0 has no node yet: they count as allocated, \
+         and their use is unknown",
     ];
     assert_eq!(found.device_doubts, told);
     assert_eq!((found.moment.nodes[0].gpus, found.moment.nodes[0].unavailable_milli), (4, 0));

@@ -43,15 +43,20 @@ fn what_nobody_can_tell_of_demand_leaves_the_cause_open() {
     let mut others = all.clone();
     others["spec"]["devices"]["requests"][0]["exactly"]["deviceClassName"] = json!("gpu.amd.com");
     let big = |expression| class("big", json!({"selectors": selecting(expression)}));
-    let whose = "device class big does not say whose devices it wants";
+    let whose = "device class big does not specify the driver of its devices";
     for (claim, more, expected, reason) in [
-        (Some(all), vec![], &open, "its claim wants all devices of a node, however many these are"),
+        (
+            Some(all),
+            vec![],
+            &open,
+            "its claim requests all devices of a node, whatever their number",
+        ),
         (None, vec![], &open, "it refers to a resource claim that was not read"),
         (
             Some(of("big")),
             vec![],
             &open,
-            "device class big, which it wants a device of, was not read",
+            "device class big, of which it requests a device, was not read",
         ),
         (Some(of("big")), vec![class("big", json!({}))], &open, whose),
         (Some(of("big")), vec![big("device.driver.startsWith('gpu.')")], &open, whose),

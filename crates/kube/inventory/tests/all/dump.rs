@@ -113,7 +113,7 @@ fn what_is_no_json_is_told_with_its_place_and_the_rest_by_name() {
     assert_eq!(found.taken, PODS[..1]);
     let told: Vec<String> = found.skipped.iter().map(ToString::to_string).collect();
     assert_eq!(told.len(), 7, "{told:?}");
-    assert!(told[0].starts_with("dump.json: object 1: field `.`: it is no object"), "{told:?}");
+    assert!(told[0].starts_with("dump.json: object 1: field `.`: it is not an object"), "{told:?}");
     assert_eq!(told[4], "dump.json: object 5: field `kind`: it is missing");
 }
 
@@ -125,7 +125,7 @@ fn an_object_without_end_is_refused_before_it_fills_the_memory() {
     let input = std::io::BufReader::new(endless);
     let error = read_objects(input, "big.json", &mut found).unwrap_err();
     assert!(matches!(error, DumpError::TooLarge { number: 1, .. }), "{error}");
-    assert!(error.to_string().starts_with("big.json: object 1 has more than 64 MiB"), "{error}");
+    assert!(error.to_string().starts_with("big.json: object 1 is larger than 64 MiB"), "{error}");
 }
 
 /// Pods of about 9 kB; one in a hundred has no kind, one a field of the wrong shape.

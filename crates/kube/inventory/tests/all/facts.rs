@@ -337,13 +337,13 @@ fn numbers_of_gpus_that_cannot_be_are_cut_and_told() {
         told,
         [
             "node g1 offers 1000000000000000000 nvidia.com/gpu (4096 counted)",
-            "pods on node g2 hold 5 nvidia.com/gpu, most of it research/p (1 counted)",
+            "pods on node g2 have 5 nvidia.com/gpu allocated, most of it research/p (1 counted)",
         ]
     );
     assert_eq!(states(found)["free_no_demand"], 4_096_000);
     let found = gathered(&[node("g1", 8), pod("s", "", 1_000_000, "")]);
     let told = found.clamped[0].to_string();
-    assert_eq!(told, "pod research/s asks for 1000000 nvidia.com/gpu (4096 counted)");
+    assert_eq!(told, "pod research/s requests 1000000 nvidia.com/gpu (4096 counted)");
     assert_eq!(found.facts.workloads[0].gpus_per_pod()[GPU], 4096);
 }
 

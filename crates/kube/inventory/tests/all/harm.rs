@@ -129,7 +129,7 @@ fn a_priority_is_not_written_where_its_roll_out_would_preempt_others() {
         let orders: Vec<String> = safe.withheld.into_iter().map(|of| of.order).collect();
         let patch = safe.written.iter().find(|safe| safe.patch.object.name == "serve");
         let sets_priority = patch.is_some_and(|safe| safe.patch.checks.contains(&"SCH-11"));
-        assert_ne!(sets_priority, orders.iter().any(|order| order.contains("preempts running")));
+        assert_ne!(sets_priority, orders.iter().any(|order| order.contains("preempt running")));
         !sets_priority
     };
     assert!(withheld(8, json!(null)));
@@ -176,7 +176,7 @@ fn a_priority_is_not_written_for_pods_that_wait_for_a_place() {
             "spec": {"replicas": 1, "template": {"spec": spec}}});
         let (findings, safe, _) = audited(&[node("g1", gpus), serve, train, set]);
         assert!(findings.contains(&"SCH-11 StatefulSet/serve".to_owned()), "{findings:?}");
-        safe.withheld.iter().any(|of| of.order.contains("has no node that takes it"))
+        safe.withheld.iter().any(|of| of.order.contains("has no node that accepts it"))
     };
     assert!(withheld(8));
     assert!(!withheld(16));

@@ -146,7 +146,7 @@ fn what_is_refused_for_something_else_is_unknown() {
     let found = on_a_node(&[replicas("ReplicaSet", 2, 2, refused(message))]);
     let unjudged: Vec<String> =
         found.unjudged.iter().map(|pod| format!("{}: {}", pod.pod, pod.reason)).collect();
-    let reason = "the server refuses to make it, and not for a quota";
+    let reason = "the API server refuses to create it, but not because of a quota";
     assert_eq!(
         unjudged,
         [

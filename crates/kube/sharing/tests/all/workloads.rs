@@ -186,8 +186,8 @@ fn one_container_with_one_gpu_changes_and_others_are_refused() {
             other => panic!("{words}: {other:?}"),
         }
     };
-    refused(&|object| *resources(object) = json!({}), "no container of its template");
-    refused(&|object| *resources(object) = json!({"limits": {GPU: "2"}}), "asks for 2 × nvidia");
+    refused(&|object| *resources(object) = json!({}), "no container of its pod template");
+    refused(&|object| *resources(object) = json!({"limits": {GPU: "2"}}), "requests 2 × nvidia");
     let both = json!({"limits": {GPU: "1", SLICE: "1"}});
     refused(&|object| *resources(object) = both.clone(), "asks for 1 × nvidia.com/gpu, 1 ×");
     let one = deployment()["spec"]["template"]["spec"]["containers"][1].clone();
@@ -199,9 +199,9 @@ fn one_container_with_one_gpu_changes_and_others_are_refused() {
         spec(object, "containers", json!([{"name": "proxy"}]));
         spec(object, "initContainers", json!([one]));
     };
-    refused(&init, "init container c asks for GPUs");
+    refused(&init, "init container c requests GPUs");
     refused(&|object| spec(object, "resourceClaims", json!([{"name": "g"}])), "resource claims");
-    refused(&|object| object["spec"]["paused"] = json!(true), "resume its roll-out");
+    refused(&|object| object["spec"]["paused"] = json!(true), "resume its rollout");
     let broken = json!({FORMER_REQUESTS: "{"});
     let mut object = deployment();
     object["metadata"]["annotations"] = broken;

@@ -71,8 +71,8 @@ mod tests {
         assert_eq!(
             read(3, max, "2").unwrap_err(),
             format!(
-                "job blue/train: annotation {max} is 2, and its spec.parallelism is 3: allow as \
-                 many pods as start together, or remove it"
+                "job blue/train: annotation {max} is 2, and its spec.parallelism is 3: raise it to \
+                 the number of pods that start together, or remove it"
             )
         );
         assert_eq!(read(3, max, "3").unwrap().min, 3);

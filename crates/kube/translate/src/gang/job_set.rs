@@ -44,8 +44,8 @@ pub(super) fn check_roles(
     let known: BTreeSet<&str> = known.collect();
     let known = known.into_iter().collect::<Vec<_>>().join(", ");
     let problem = format!(
-        "label {REPLICATED_JOB_NAME} of pod {} is `{name}`, and its replicated jobs with pods are \
-         {known}: give the pod one of these, or remove it from the jobset",
+        "label {REPLICATED_JOB_NAME} of pod {} is `{name}`, but its replicated jobs with pods are \
+         {known}: set one of these, or remove the pod from the jobset",
         pod.meta.name
     );
     Err(impossible(gang, problem))
@@ -105,9 +105,9 @@ mod tests {
             let set = job_set(annotations, "AnyOrder");
             assert_eq!(
                 read_workload(WorkloadKind::JobSet, set, &members).unwrap_err(),
-                "jobset blue/train: label jobset.sigs.k8s.io/replicatedjob-name of pod train-nope-0-0 is `nope`, and \
-                 its replicated jobs with pods are driver, workers: give the pod one of these, or \
-                 remove it from the jobset"
+                "jobset blue/train: label jobset.sigs.k8s.io/replicatedjob-name of pod train-nope-0-0 is `nope`, but \
+                 its replicated jobs with pods are driver, workers: set one of these, or remove the pod from the \
+                 jobset"
             );
         }
     }

@@ -74,8 +74,8 @@ mod tests {
         let zones = json!({"topology": [{"key": "zone"}]});
         assert_eq!(
             refused(json!({"schedulingPolicy": gang, "schedulingConstraints": zones})),
-            "podgroup blue/train: its topology key zone is the label of no topology level: add it to \
-             one in dovetail.toml, or use the label of one of these: rack"
+            "podgroup blue/train: its topology key zone does not belong to a topology level: add it \
+             to one in dovetail.toml, or use the label of one of these: rack"
         );
         assert_eq!(
             read(None, &members).unwrap_err(),

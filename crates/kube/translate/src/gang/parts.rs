@@ -108,7 +108,7 @@ fn sub_groups(
     if let Some(pod) = members.iter().find(named) {
         let name = pod.meta.labels.get(SUB_GROUP).unwrap_or("");
         let problem = format!(
-            "label {SUB_GROUP} of its pod {} is `{name}`, and it has no such subgroup with pods of its own",
+            "label {SUB_GROUP} of its pod {} is `{name}`, but it has no such subgroup with pods of its own",
             pod.meta.name
         );
         return Err(impossible(gang, problem));
@@ -259,7 +259,7 @@ mod tests {
             (
                 only(json!({"name": "a", "minMember": 1, "topologyConstraint":
                     {"requiredTopologyLevel": "example.com/row"}})),
-                "subgroup a: its topology key example.com/row is the label of no topology level",
+                "subgroup a: its topology key example.com/row does not belong to a topology level",
             ),
         ];
         for (spec, problem) in fields {

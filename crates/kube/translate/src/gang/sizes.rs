@@ -58,8 +58,8 @@ pub(super) fn check_most(
     match annotated(gang, object, members, MAX_MEMBERS)? {
         Some(max) if max < pods => {
             let problem = format!(
-                "annotation {MAX_MEMBERS} is {max}, and {own}: allow as many pods as start \
-                 together, or remove it"
+                "annotation {MAX_MEMBERS} is {max}, and {own}: raise it to the number of pods that \
+                 start together, or remove it"
             );
             Err(impossible(gang, problem))
         }
@@ -133,8 +133,8 @@ mod tests {
         assert_eq!(
             refused(group(json!({}), two()), json!({"dovetail.dev/max-members": "1"})),
             "podgroup blue/train: annotation dovetail.dev/max-members is 1, and \
-             spec.schedulingPolicy.gang.minCount is 2: allow as many pods as start together, or \
-             remove it"
+             spec.schedulingPolicy.gang.minCount is 2: raise it to the number of pods that start \
+             together, or remove it"
         );
     }
 

@@ -71,7 +71,7 @@ pub(super) fn divide(
         let at = roles.iter().position(|role| role.name == name);
         let at = at.ok_or_else(|| {
             let problem =
-                "its pods request slices, and the number of its pods is unknown".to_owned();
+                "its pods request slices, but the number of its pods is unknown".to_owned();
             impossible(gang, problem)
         })?;
         let pods = roles.remove(at).min;

@@ -267,7 +267,7 @@ fn what_cannot_be_placed_says_why() {
             "the pod requests a part of a device through resource volcano.sh",
         ),
         (asking("x.com/gpu"), "resource x.com/gpu is offered by no node's device plugin"),
-        (odd, "field affinity is not supported: `a Near` has an operator that is not known"),
+        (odd, "field affinity is not supported: `a Near` has an unknown operator"),
     ];
     for (spec, start) in table {
         let reason = required(spec, &facts).unwrap_err().to_string();

@@ -73,7 +73,7 @@ impl ArrivalRecipe {
             nodes = drawn(&nodes, count, seed);
         }
         if cluster_milli(&nodes) == 0 {
-            let problem = format!("the nodes that seed {seed} leaves or draws have no GPU");
+            let problem = format!("the nodes chosen by seed {seed} have no GPU");
             return Err(Outside::Nodes.bad(problem).into());
         }
         let mut orders = orders_of(&self.list, &pods, &nodes, seed)?;

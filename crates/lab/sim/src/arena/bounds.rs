@@ -99,9 +99,9 @@ fn plain(group: &Group, standing: &Standing) -> Vec<Bound> {
 fn month(group: &str, standing: &Standing) -> Vec<Bound> {
     let mut all = against_reference(group, standing);
     for (key, what) in [
-        (GPU_WEIGHTED_WAIT, "GPU-weighted wait, best-fit's"),
-        ("mean_wait_hours", "mean wait, best-fit's"),
-        ("p99_wait_hours", "p99 wait, best-fit's"),
+        (GPU_WEIGHTED_WAIT, "GPU-weighted wait vs. best-fit"),
+        ("mean_wait_hours", "mean wait vs. best-fit"),
+        ("p99_wait_hours", "p99 wait vs. best-fit"),
     ] {
         let ratio = standing.waits_to_best_fit.get(key);
         all.extend(ratio.map(|ratio| Bound::at_most(group, what, "times", 1.0, ratio.mean)));
@@ -168,14 +168,14 @@ fn small(group: &str, standing: &Standing) -> Vec<Bound> {
 
 fn early(group: &str, standing: &Standing) -> Option<Bound> {
     let ratio = standing.to_best_fit.as_ref()?;
-    let what = "GPU-weighted wait, best-fit's";
+    let what = "GPU-weighted wait vs. best-fit";
     Some(Bound::at_most(group, what, "times", 1.10, ratio.worst).in_regime(&ratio.worst_regime))
 }
 
 /// Waits of a family against the reference, and against `best-fit`.
 fn waits(group: &str, standing: &Standing) -> Vec<Bound> {
     let mut all = against_reference(group, standing);
-    let what = "GPU-weighted wait, best-fit's";
+    let what = "GPU-weighted wait vs. best-fit";
     let ratio = standing.to_best_fit.as_ref();
     all.extend(ratio.map(|ratio| Bound::at_most(group, what, "times", 1.05, ratio.mean)));
     all
@@ -187,17 +187,17 @@ fn against_reference(group: &str, standing: &Standing) -> Vec<Bound> {
         all.extend(ratio.map(|ratio| Bound::at_most(group, what, "times", target, ratio.mean)));
     };
     let of = |key: &str| standing.to_reference.get(key);
-    add("GPU-weighted wait, the reference's", 1.10, of(GPU_WEIGHTED_WAIT));
-    add("mean wait, the reference's", 1.15, of("mean_wait_hours"));
-    add("p99 wait, the reference's", 1.25, of("p99_wait_hours"));
+    add("GPU-weighted wait vs. the reference", 1.10, of(GPU_WEIGHTED_WAIT));
+    add("mean wait vs. the reference", 1.15, of("mean_wait_hours"));
+    add("p99 wait vs. the reference", 1.25, of("p99_wait_hours"));
     let classes = standing.to_reference.iter();
     let classes = classes.filter_map(|(key, ratio)| Some((size_in_words(key)?, ratio)));
     if let Some((size, ratio)) = classes.max_by(|a, b| a.1.mean.total_cmp(&b.1.mean)) {
-        let what = format!("p99 wait of the worst size ({size}), the reference's");
+        let what = format!("p99 wait of the worst size ({size}) vs. the reference");
         add(&what, 1.5, Some(ratio));
     }
     let worst = of(GPU_WEIGHTED_WAIT).map(|ratio| {
-        let what = "GPU-weighted wait of the worst regime, the reference's";
+        let what = "GPU-weighted wait of the worst regime vs. the reference";
         Bound::at_most(group, what, "times", 1.25, ratio.worst).in_regime(&ratio.worst_regime)
     });
     all.extend(worst);
@@ -211,7 +211,7 @@ fn estimates(verdicts: &[Verdict], policy: &str) -> Option<Bound> {
         Some(of.by_policy.get(policy)?.mean)
     };
     let ratio = wait("wrong-estimates/")? / wait("no-estimates/")?;
-    let what = "GPU-weighted wait with wrong estimates, that without any";
+    let what = "GPU-weighted wait with wrong estimates vs. without estimates";
     Some(Bound::at_most("estimates", what, "times", 1.05, ratio))
 }
 
@@ -224,7 +224,7 @@ fn geometric(groups: &[Group], policy: &str) -> Option<Bound> {
     let (count, sum) = ratios.fold((0.0, 0.0), |(count, sum), (regimes, logarithm)| {
         (count + regimes, sum + regimes * logarithm)
     });
-    let what = "GPU-weighted wait, best-fit's";
+    let what = "GPU-weighted wait vs. best-fit";
     (count > 0.0).then(|| Bound::at_most("all", what, "times", 0.95, libm::exp(sum / count)))
 }
 
@@ -267,17 +267,17 @@ mod tests {
             .filter(|bound| !bound.met)
             .map(|bound| format!("{} {} {:?}", bound.group, bound.what, bound.regime))
             .collect();
-        let worst = "GPU-weighted wait of the worst regime, the reference's Some(\"w\")";
-        let p99 = "p99 wait, the reference's None";
+        let worst = "GPU-weighted wait of the worst regime vs. the reference Some(\"w\")";
+        let p99 = "p99 wait vs. the reference None";
         let expected = [
             format!("mixed {p99}"),
             format!("mixed {worst}"),
             format!("training {p99}"),
             format!("training {worst}"),
-            "early-jobs GPU-weighted wait, best-fit's Some(\"w\")".to_owned(),
+            "early-jobs GPU-weighted wait vs. best-fit Some(\"w\")".to_owned(),
         ];
         assert_eq!(missed, expected);
-        let size = "p99 wait of the worst size (gangs), the reference's";
+        let size = "p99 wait of the worst size (gangs) vs. the reference";
         assert!(all.iter().any(|bound| bound.what == size), "{all:?}");
         let sum = all.last().unwrap();
         // The fourth root of 1/2.
@@ -322,7 +322,7 @@ mod tests {
         let none = [is(least, false), is(refuses, false), is(mean, false)];
         assert_eq!(met("plain", 14, plain(0.59, -0.01, -0.51)), none);
         assert_eq!(met("plain", 1, plain(0.1, 0.1, 0.0)), all[..2], "one list is no mean");
-        let [weighted, p99] = ["GPU-weighted wait, best-fit's", "p99 wait, best-fit's"];
+        let [weighted, p99] = ["GPU-weighted wait vs. best-fit", "p99 wait vs. best-fit"];
         assert_eq!(met("demo-month", 1, month(1.01)), [is(weighted, true), is(p99, false)]);
         let (each, wins) = ("mean regret", "best or tied");
         let of_one = [is("worst regret", true), is(each, true), is(wins, true)];

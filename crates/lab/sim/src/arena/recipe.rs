@@ -161,7 +161,7 @@ impl Recipe {
     pub fn lacks(&self, data: &ArenaData) -> Option<String> {
         let is_absent = |trace: &Outside| !data.has(trace);
         if let Some(trace) = self.traces().into_iter().find(is_absent) {
-            return Some(format!("{} is not there", trace.file()));
+            return Some(format!("{} does not exist", trace.file()));
         }
         match self {
             Self::Arrivals(recipe) => recipe.lacks(data),
@@ -356,10 +356,10 @@ impl TimedRecipe {
         let refused = |problem: &str| {
             trace.bad(format!("its jobs of the {} days of seed {seed} {problem}", self.days))
         };
-        let plenty = machines(&jobs).ok_or_else(|| refused("ask for more than a million GPUs"))?;
+        let plenty = machines(&jobs).ok_or_else(|| refused("request more than a million GPUs"))?;
         machines::keep_possible(&mut jobs, &plenty)?;
         if streams::demand_inside(&jobs, end_ms) == 0 {
-            return Err(refused("that fit a node ask for no GPU time").into());
+            return Err(refused("that fit a node request no GPU time").into());
         }
         Ok((machines(&jobs).unwrap_or(plenty), jobs))
     }

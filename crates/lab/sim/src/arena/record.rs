@@ -136,7 +136,7 @@ pub struct Resumed {
 
 /// What is wrong with a line, after its place.
 fn bad_line(file: &str, line: usize, problem: &str) -> RecordError {
-    const WHAT: &str = "this is not what `sim arena --resume` writes";
+    const WHAT: &str = "not a file that `sim arena --resume` writes";
     RecordError::Line(bad_json(file, line as u64, WHAT, problem))
 }
 
@@ -166,7 +166,8 @@ pub fn resumed(file: &str, text: &str, wanted: &Settings) -> Result<Resumed, Rec
         // To the byte: a key that is there twice, or that nobody reads, is an edit, too.
         if run_line_after(settings, &record).trim_end() != line {
             return Err(bad(
-                "the run was edited, or copied from another file: its sha256 is of another line"
+                "the run was edited, or copied from another file: its sha256 does not match the \
+                 line"
                     .to_owned(),
             ));
         }

@@ -49,8 +49,8 @@ const MOST_JOBS: usize = 1_000_000;
 /// Jobs of which no stream is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{jobs} jobs ask for so little GPU time that more than {MOST_JOBS} would make up the load; give \
-     jobs that ask for GPUs and run"
+    "the GPU time is too small (number of jobs: {jobs}): the load would need more than {MOST_JOBS} \
+     jobs; use jobs that request GPUs and run longer"
 )]
 pub struct Unfillable {
     /// Jobs to draw from.
@@ -181,7 +181,7 @@ pub(crate) fn with_run_times(
         ("several GPUs", pods.iter().any(|pod| pod.gpu_count > 1)),
     ]) {
         if is_asked && times.is_empty() {
-            return Err(format!("no job has {gpus}, whose run times pods of {gpus} get"));
+            return Err(format!("no job has {gpus}, so pods of {gpus} have no run times"));
         }
     }
     let given = pods.iter().map(|pod| {

@@ -6,10 +6,10 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BaselineError {
     /// There is nothing to replay.
-    #[error("the trace holds no jobs; give a trace with at least one job")]
+    #[error("the trace has no jobs; pass a trace with at least one job")]
     NoJobs,
     /// More jobs than the replay can number.
-    #[error("the trace holds {jobs} jobs, more than {limit}; split the trace")]
+    #[error("the trace has {jobs} jobs, more than {limit}; split the trace")]
     TooManyJobs {
         /// Jobs in the input.
         jobs: usize,
@@ -17,7 +17,7 @@ pub enum BaselineError {
         limit: u32,
     },
     /// The cluster holds no GPU, or more than can be counted.
-    #[error("the cluster's {nodes} nodes hold {gpus} GPUs; give between 1 and {} GPUs", u32::MAX)]
+    #[error("the cluster's {nodes} nodes have {gpus} GPUs; pass between 1 and {} GPUs", u32::MAX)]
     BadCluster {
         /// Nodes given.
         nodes: usize,
@@ -32,7 +32,7 @@ pub enum BaselineError {
     },
     /// A job could never start.
     #[error(
-        "job {job} asks for {num_gpu} GPUs, the cluster has {cluster_gpus}; remove the job or enlarge the cluster"
+        "job {job} requests {num_gpu} GPUs, but the cluster has {cluster_gpus}; remove the job or enlarge the cluster"
     )]
     JobLargerThanCluster {
         /// Name of the job.
@@ -44,7 +44,7 @@ pub enum BaselineError {
     },
     /// Start overheads are charged, but the job names no model to look up.
     #[error(
-        "job {job} has no model, so its start overhead is unknown; give its model or run without start overheads"
+        "job {job} has no model, so its start overhead is unknown; add its model or run without start overheads"
     )]
     NoModel {
         /// Name of the job.

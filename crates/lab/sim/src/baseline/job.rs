@@ -34,11 +34,11 @@ impl BaselineJob {
         };
         let job = |(row, job): (usize, &dovetail_trace::TraceJob)| {
             let service_us = job.duration_us().ok_or_else(|| {
-                bad(row, "duration", "", "gives no run time", "a run time, which the order needs")
+                bad(row, "duration", "", "has no run time", "a run time, which the order needs")
             })?;
             if job.is_share() {
                 let text = job.gpu_milli.to_string();
-                let problem = "asks for a part of a GPU, which preemptive orders do not know";
+                let problem = "requests a part of a GPU, which preemptive orders do not support";
                 return Err(bad(row, "gpu_milli", &text, problem, "whole GPUs, or another order"));
             }
             Ok(Self {

@@ -47,7 +47,7 @@ impl StartOverheads {
         table.rows(|row| {
             let gpus = row.whole(NUM_GPU, MAX_GPUS.into())? as u32;
             if gpus == 0 {
-                return Err(row.bad(NUM_GPU, "asks for no GPU", "a number from 1"));
+                return Err(row.bad(NUM_GPU, "requests no GPU", "a number from 1"));
             }
             let model = row.name(MODEL)?;
             let overhead_us = row.seconds_as_us(OVERHEAD)?;
@@ -55,7 +55,7 @@ impl StartOverheads {
             match rows.insert(model, Row { overhead_us, line: row.line }) {
                 None => Ok(()),
                 Some(first) => {
-                    let problem = format!("is a duplicate of line {} for {gpus} GPUs", first.line);
+                    let problem = format!("is a duplicate of line {} (GPUs: {gpus})", first.line);
                     Err(row.bad(MODEL, problem, "one row for each number of GPUs and model"))
                 }
             }

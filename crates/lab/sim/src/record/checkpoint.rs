@@ -38,7 +38,7 @@ pub enum CheckpointError {
     },
     /// It belongs to another trace.
     #[error(
-        "the checkpoint belongs to another trace, cluster or list of cluster events: give the same files \
+        "the checkpoint belongs to another trace, cluster or list of cluster events: pass the same files \
          as when it was written"
     )]
     OtherWorld,

@@ -101,7 +101,7 @@ pub enum RecordError {
     Json(String),
     /// It stops within its first line: nothing can be replayed.
     #[error(
-        "{file}: the recording stops after line {whole_lines}, before anything was decided: it was cut off while it was \
+        "{file}: the recording stops after line {whole_lines}, before the first decision: it was truncated while it was \
          written or copied; copy it again, or record the run again"
     )]
     CutOff { file: String, whole_lines: u64 },

@@ -243,7 +243,7 @@ impl<'f, R: BufRead> Lines<'f, R> {
             return Err(self.problem("the events are not the ones that were recorded"));
         }
         match self.advance()? {
-            true => Err(self.problem("something follows the end mark of the recording")),
+            true => Err(self.problem("the recording continues after its end mark")),
             false => Ok(()),
         }
     }

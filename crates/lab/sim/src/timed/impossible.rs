@@ -97,7 +97,7 @@ fn reason(
     if asked_milli > u128::from(gpus) * 1000 {
         let (whole, part) = (asked_milli / 1000, asked_milli % 1000);
         let part = if part > 0 { format!(".{part:03}") } else { String::new() };
-        return Ok(Some(format!("it asks for {whole}{part} GPUs and the cluster has {gpus}")));
+        return Ok(Some(format!("it requests {whole}{part} GPUs, but the cluster has {gpus}")));
     }
     let job = factory.job(JobId(0), trace);
     if engine.ask().what_if_job(&job, &View::Now)?.is_some() {
@@ -170,7 +170,7 @@ mod tests {
         (jobs[0].gpu_milli, jobs[1].gpu_milli, jobs[2].gpu_milli) = (500, 401, 25);
         let found = impossible_jobs(&nodes, &jobs).unwrap();
         let told: Vec<(&str, &str)> = found.iter().map(|job| (&*job.job, &*job.reason)).collect();
-        assert_eq!(told, [("three", "it asks for 1.203 GPUs and the cluster has 1")]);
+        assert_eq!(told, [("three", "it requests 1.203 GPUs, but the cluster has 1")]);
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                (1, "too-many", "it asks for 13 GPUs and the cluster has 12"),
+                (1, "too-many", "it requests 13 GPUs, but the cluster has 12"),
                 (
                     2,
                     "cpu",

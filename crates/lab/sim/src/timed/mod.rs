@@ -124,8 +124,7 @@ pub enum TimedError {
     },
     /// The simulation goes on beyond [`LAST_MS`].
     #[error(
-        "job {job} would end after {LAST_MS} ms: check the run times of the trace, or give it more \
-         nodes"
+        "job {job} would end after {LAST_MS} ms: check the run times of the trace, or add nodes"
     )]
     TooLate {
         /// Place of the job in the world.

@@ -69,7 +69,7 @@ struct Begun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TimelineError {
     /// The simulation did not tell of time in order: a bug of the simulator.
-    #[error("the account of GPU time lost the thread: {0}")]
+    #[error("the account of GPU time is out of order: {0}")]
     Clock(#[from] ClockError),
     /// installed = unavailable + allocated + free does not hold.
     #[error("the account of GPU time does not add up: {0}")]
@@ -77,7 +77,7 @@ pub enum TimelineError {
     /// No job was submitted while it watched.
     #[error(
         "the account of GPU time is empty: no job was submitted while it watched; pass it to the simulation \
-         from the beginning"
+         from the start"
     )]
     NothingSeen,
     /// The GPU-time at its prices is more than an amount of money can be.

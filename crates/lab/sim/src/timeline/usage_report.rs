@@ -152,16 +152,16 @@ impl UsageReport {
     fn method(&self) -> Vec<String> {
         let days = (self.to_ms - self.from_ms) as f64 / MS_PER_DAY as f64;
         let judged = match self.cause_period_ms {
-            0 => "The causes that rest on waiting demand were judged at every change".to_owned(),
+            0 => "The causes that depend on pending jobs were evaluated at every change".to_owned(),
             ms => format!(
-                "The causes that rest on waiting demand were judged at least every {} s of virtual time",
+                "The causes that depend on pending jobs were evaluated at least every {} s of virtual time",
                 ms as f64 / 1e3
             ),
         };
         let money = match self.total.installed.priced_share {
             Some(share) if share < 1.0 => format!(
                 "Money is GPU time times the stated price per GPU-hour, exact to the micro-dollar for the \
-                 {} of the GPU time that has a price; the rest is in no sum of money.",
+                 {} of the GPU time that has a price; the rest is not included in any amount.",
                 percent(share)
             ),
             _ => {
@@ -172,17 +172,17 @@ impl UsageReport {
         };
         vec![
             format!(
-                "The period is {} days, from {} s to {} s on the trace's clock; it begins with \
-                 the first submission.",
+                "The period is {} days, from {} s to {} s on the trace's clock; it starts with the \
+                 first submission.",
                 hundredths(days),
                 (self.from_ms + 500) / 1_000,
                 (self.to_ms + 500) / 1_000
             ),
             "GPU time is integrated exactly at every event; installed = unavailable + allocated + free by \
-             cause was checked for every model and holds to the last milli-GPU-millisecond."
+             cause was checked for every model and holds exactly."
                 .to_owned(),
             format!(
-                "{judged} ({} times); what was free between two judgements is split as the earlier one says.",
+                "{judged} ({} times); free time between two evaluations is split as in the earlier one.",
                 self.cause_samples
             ),
             money,

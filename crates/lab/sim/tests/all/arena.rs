@@ -199,19 +199,19 @@ fn hostile_folders() -> [Hostile; 11] {
     let wide = [runs(1_000_000, 1 << 40), runs(1_000_000, 1 << 40)];
     let (list, philly) = (|| Outside::Pods("default".to_owned()), Outside::Philly);
     let (uniform, plain) = ("philly/uniform/load-0.9", "openb/default/plain");
-    let little = "1 jobs ask for so little";
+    let little = "too small (number of jobs: 1)";
     [
         (OPENB, folder(&pods, &both[..1], 20), philly.clone(), None, "no job has several GPUs"),
         (OPENB, folder(&pods, &both[1..], 20), philly.clone(), None, "no job has at most one GPU"),
-        (OPENB, folder(&vast, &both, 20), list(), None, "0 jobs ask for so little"),
+        (OPENB, folder(&vast, &both, 20), list(), None, "too small (number of jobs: 0)"),
         (OPENB, folder(&pods[..1], &[runs(1, 0)], 20), list(), None, little),
         (OPENB, folder(&pods[..1], &[runs(1, 1)], 20), list(), None, little),
         (OPENB, folder(&[pod(0)], &both[..1], 20), list(), None, little),
-        (uniform, folder(&[], &[runs(1, 0)], 0), philly.clone(), None, "ask for no GPU time"),
-        (uniform, folder(&[], &[runs(0, HOUR_MS)], 0), philly.clone(), None, "ask for no GPU time"),
-        (uniform, folder(&[], &wide, 0), philly, None, "ask for more than a million GPUs"),
+        (uniform, folder(&[], &[runs(1, 0)], 0), philly.clone(), None, "request no GPU time"),
+        (uniform, folder(&[], &[runs(0, HOUR_MS)], 0), philly.clone(), None, "request no GPU time"),
+        (uniform, folder(&[], &wide, 0), philly, None, "request more than a million GPUs"),
         (plain, folder(&gang, &[], 1), list(), Some(0), "job pod-1 has 2 pods"),
-        (plain, folder(&[pod(0)], &[], 1), list(), Some(0), "asks for a GPU"),
+        (plain, folder(&[pod(0)], &[], 1), list(), Some(0), "requests a GPU"),
     ]
 }
 
@@ -238,8 +238,8 @@ fn hostile_traces_are_refused_by_name() {
         (OPENB, "openb/openb_node_list_gpu_node.csv has 1 of the 20 nodes that it needs"),
         ("openb/default/5-nodes", "has 1 of the 5 nodes that it needs"),
         ("openb/default/only-p100", "openb_node_list_gpu_node.csv has GPUs of P100"),
-        ("openb/cpu050/plain", "openb/openb_pod_list_cpu050.csv is not there"),
-        ("itp/uniform/load-0.9", "jobs/itp_cluster04.csv is not there"),
+        ("openb/cpu050/plain", "openb/openb_pod_list_cpu050.csv does not exist"),
+        ("itp/uniform/load-0.9", "jobs/itp_cluster04.csv does not exist"),
         ("openb/default/plain", ""),
     ] {
         assert!(lacks(name, &one_node).contains(lacked), "{name}: {}", lacks(name, &one_node));

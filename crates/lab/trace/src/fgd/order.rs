@@ -50,8 +50,8 @@ pub fn fgd_orders(
 
 fn check(pods: &[TraceJob], nodes: &[TraceNode]) -> Result<(), TraceError> {
     if pods.iter().all(|pod| pod.gpu_count == 0) {
-        let problem = "no pod from here on asks for a GPU".to_owned();
-        let (job, expected) = ((!pods.is_empty()).then_some(0), "pods that ask for GPUs");
+        let problem = "no pod from here on requests a GPU".to_owned();
+        let (job, expected) = ((!pods.is_empty()).then_some(0), "pods that request GPUs");
         return Err(TraceError::Protocol { job, problem, expected });
     }
     if let Some(job) = pods.iter().position(|pod| pod.pod_count != 1) {
@@ -93,8 +93,8 @@ fn tune(
             }
             if arrivals.len() >= MOST_ARRIVALS {
                 let problem =
-                    format!("{MOST_ARRIVALS} arrivals ask for {requested} of {target} milli-GPU");
-                let expected = "pods that ask for more GPU";
+                    format!("{MOST_ARRIVALS} arrivals request {requested} of {target} milli-GPU");
+                let expected = "pods that request more GPU";
                 return Err(TraceError::Protocol { job: None, problem, expected });
             }
             requested += demand(row);

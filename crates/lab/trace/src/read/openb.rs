@@ -163,7 +163,7 @@ impl PodTimes {
         let started = job.start_ms.unwrap_or(job.submit_ms);
         if end_ms.is_some_and(|end| end < started) {
             let expected = "at least creation_time and scheduled_time";
-            return Err(deletion.bad("is before the pod was there", expected));
+            return Err(deletion.bad("is before the pod was created", expected));
         }
         job.duration_ms = job.start_ms.zip(end_ms).map(|(start, end)| end - start);
         Ok(())
@@ -185,10 +185,10 @@ fn share(cell: Cell<'_>, gpu_count: u32) -> Result<i64, RowProblem> {
     match (gpu_count, milli) {
         (0, _) => Ok(0),
         (_, 0) => {
-            Err(cell.bad("asks for nothing of each GPU", "1 to 1000, because num_gpu is not 0"))
+            Err(cell.bad("requests nothing of each GPU", "1 to 1000, because num_gpu is not 0"))
         }
         (2.., 1..1000) => {
-            Err(cell.bad("asks for a part of several GPUs", "1000, because num_gpu is above 1"))
+            Err(cell.bad("requests a part of several GPUs", "1000, because num_gpu is above 1"))
         }
         (_, milli) => Ok(milli),
     }

@@ -223,5 +223,5 @@ fn outcome(cell: Cell<'_>) -> Result<Outcome, RowProblem> {
 
 fn cut(cell: Cell<'_>) -> Result<Cut, RowProblem> {
     let known = Cut::ALL.into_iter().find(|cut| cut.name() == cell.text);
-    known.ok_or_else(|| cell.bad("is no end of a job", "nothing, begin, end or both"))
+    known.ok_or_else(|| cell.bad("is not a valid value", "nothing, begin, end or both"))
 }

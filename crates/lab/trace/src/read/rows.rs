@@ -73,8 +73,8 @@ impl ClusterGpus {
                 Ok(())
             }
             None => {
-                let problem = format!("makes more than {MAX_GPUS} GPUs with the rows before");
-                let expected = "a cluster that is not larger";
+                let problem = format!("exceeds {MAX_GPUS} GPUs in total with the rows before");
+                let expected = "a smaller cluster";
                 Err(RowProblem::in_column(column, &node.gpu_count.to_string(), problem, expected))
             }
         }

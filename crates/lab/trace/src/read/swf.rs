@@ -75,7 +75,7 @@ pub(crate) fn read(mut table: Table, options: &ReadOptions) -> Result<Trace, Tra
     let notes = (partial_runs > 0).then(|| {
         let lines =
             if partial_runs == 1 { "line of a partial run" } else { "lines of partial runs" };
-        format!("{partial_runs} {lines}: left out, since the summary lines contain them")
+        format!("{partial_runs} {lines}: skipped, because the summary lines contain them")
     });
     Ok(Trace {
         jobs: rows.values,

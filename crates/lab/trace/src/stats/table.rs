@@ -47,7 +47,7 @@ fn overview(stats: &TraceStats) -> Table {
     let mut rows = vec![
         ("jobs", whole(stats.jobs as f64)),
         ("pods", whole(stats.pods as f64)),
-        ("bad rows left out", whole(stats.skipped_rows as f64)),
+        ("bad rows skipped", whole(stats.skipped_rows as f64)),
         ("jobs without run time", whole(stats.jobs_without_run_time as f64)),
         ("GPU-hours", maybe(stats.gpu_hours, whole)),
         (
@@ -56,10 +56,10 @@ fn overview(stats: &TraceStats) -> Table {
         ),
         ("jobs per hour, mean", maybe(arrivals.and_then(|a| a.jobs_per_hour), hundredths)),
         ("jobs per hour, peak", maybe(arrivals.map(|a| a.peak_jobs_per_hour as f64), whole)),
-        ("GPUs wanted at once, mean", maybe(demand.and_then(|d| d.mean_gpus), hundredths)),
-        ("GPUs wanted at once, peak", maybe(demand.map(|d| d.peak_gpus), hundredths)),
+        ("GPUs requested at once, mean", maybe(demand.and_then(|d| d.mean_gpus), hundredths)),
+        ("GPUs requested at once, peak", maybe(demand.map(|d| d.peak_gpus), hundredths)),
         (
-            "CPU cores wanted at once, peak",
+            "CPU cores requested at once, peak",
             maybe(demand.and_then(|d| d.peak_cpu_cores), hundredths),
         ),
         ("jobs at once, peak", maybe(demand.map(|d| d.peak_jobs as f64), whole)),

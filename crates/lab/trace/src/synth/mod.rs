@@ -88,7 +88,7 @@ pub fn synth(config: &SynthConfig) -> Result<Synthetic, TraceError> {
     );
     if times.is_empty() {
         let expected = "more nodes, days or load, or another seed".to_owned();
-        return Err(bad("days", config.days, "gave no job at all".into(), expected));
+        return Err(bad("days", config.days, "produced no jobs".into(), expected));
     }
     let width = times.len().to_string().len();
     let jobs = times.iter().enumerate().map(|(index, time)| {

@@ -106,7 +106,7 @@ fn joined_models(job: &TraceJob) -> Result<String, TraceError> {
     for model in &job.gpu_models {
         checked_text(&job.id, "gpu_models", &Some(model.clone()))?;
         if model.contains('|') {
-            let problem = "has the sign that separates models";
+            let problem = "contains the separator of models";
             let violation = Violation::new("gpu_models", model, problem, "a model without |");
             return Err(unwritable(&job.id, violation));
         }

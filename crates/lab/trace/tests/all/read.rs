@@ -46,8 +46,8 @@ fn refusals_name_line_column_text_and_expectation() {
         ("b,-4,512,1,460,,,Running,1,2,1", "jobs.csv:3: column `cpu_milli`: `-4` is negative"),
         ("b,4,5x,1,460,,,Running,1,2,1", "jobs.csv:3: column `memory_mib`: `5x` is not a number"),
         ("b,4,5,1.5,460,,,Running,1,2,1", "jobs.csv:3: column `num_gpu`: `1.5` is not whole"),
-        ("b,4,5,1,0,,,Running,1,2,1", "jobs.csv:3: column `gpu_milli`: `0` asks for nothing"),
-        ("b,4,5,2,500,,,Running,1,2,1", "jobs.csv:3: column `gpu_milli`: `500` asks for a part"),
+        ("b,4,5,1,0,,,Running,1,2,1", "jobs.csv:3: column `gpu_milli`: `0` requests nothing"),
+        ("b,4,5,2,500,,,Running,1,2,1", "jobs.csv:3: column `gpu_milli`: `500` requests a part"),
         ("b,4,5,1,NaN,,,Running,1,2,1", "jobs.csv:3: column `gpu_milli`: `NaN` is not a finite"),
         ("b,4,5,1,1,A||B,,Running,1,2,1", "jobs.csv:3: column `gpu_spec`: `A||B` has an empty"),
         ("b,4,5,1,1,,,Gone,1,2,1", "jobs.csv:3: column `pod_phase`: `Gone` is not a pod phase"),
@@ -190,7 +190,7 @@ fn the_limits_of_a_whole_cluster_and_of_a_whole_job_hold() {
     let machines: String = (0..977).map(|node| format!("n{node},0,0,1024\n")).collect();
     let text = format!("{header}{machines}");
     let error = nodes(text.as_bytes(), &ReadOptions::default()).expect_err("1000448 GPUs");
-    let place = "nodes.csv:978: column `gpu_count`: `1024` makes more than 1000000 GPUs";
+    let place = "nodes.csv:978: column `gpu_count`: `1024` exceeds 1000000 GPUs";
     assert!(error.to_string().starts_with(place), "{error}");
     let kept = nodes(text.as_bytes(), &skipping()).expect("the others");
     assert_eq!((kept.nodes.len(), kept.skipped.len()), (976, 1));
@@ -239,7 +239,7 @@ fn bad_rows_are_left_out_and_listed_only_on_request() {
     let error = jobs(&bytes, &ReadOptions::default()).expect_err("a bad row stops");
     assert!(matches!(&error, TraceError::Row(row) if row.line == 3), "{error}");
     let none = jobs(format!("{TABLE}b,x,2,1,,\n").as_bytes(), &skipping()).expect_err("no row");
-    assert!(none.to_string().contains("no usable row (1 bad row left out: line 2"), "{none}");
+    assert!(none.to_string().contains("no usable row (1 bad row skipped: line 2"), "{none}");
 }
 
 #[test]
@@ -323,10 +323,10 @@ fn a_job_without_run_time_is_named_with_its_place_or_left_out() {
     for (file, place, kept) in [
         (
             own,
-            "jobs.csv:3: column `duration_ms`: the cell gives no run time of job b",
+            "jobs.csv:3: column `duration_ms`: the cell has no run time of job b",
             vec!["a", "c"],
         ),
-        (swf, "jobs.csv:3: column `run_time`: `-1` gives no run time of job 2", vec!["1"]),
+        (swf, "jobs.csv:3: column `run_time`: `-1` has no run time of job 2", vec!["1"]),
     ] {
         let trace = jobs(file.as_bytes(), &ReadOptions::default()).expect("readable");
         let error = trace.clone().with_run_times(false, "a test").expect_err("jobs lack it");

@@ -65,5 +65,5 @@ fn openb_totals() {
     let trace = read_trace(&without_times, &ReadOptions::default()).expect("pods");
     assert!(!trace.known.submit_times && trace.jobs.iter().all(|job| job.duration_ms.is_none()));
     let wrong = read_trace(Path::new(&gpu_nodes.source), &ReadOptions::default());
-    assert!(wrong.expect_err("nodes").to_string().contains("the file holds nodes"));
+    assert!(wrong.expect_err("nodes").to_string().contains("the file contains nodes"));
 }

@@ -93,9 +93,9 @@ fn evidence_says_what_a_finding_rests_on() {
     ];
     assert_eq!(told(|f| hung(f, 90 * 60_000)), wanted);
     let wanted = [
-        "requests a day: 250000",
-        "bits of a weight: 16, as nothing says less",
-        "weights, by the model's name: 8 billion",
+        "requests per day: 250000",
+        "bits per weight: 16, assumed",
+        "weights, according to the model's name: 8 billion",
     ];
     assert_eq!(told(|f| asked(f, 250_000, None)), wanted);
 }

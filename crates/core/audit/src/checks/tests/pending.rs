@@ -67,7 +67,7 @@ fn a_job_without_quota_is_found_where_it_would_fit() {
         world.queues.push(Queue { limit, ..Queue::named("research") });
     };
     let quota = found(1, 1, limited);
-    assert_eq!(told(&quota), [("GOV-05", format!("1 that ask for {GPU}"), 8)]);
+    assert_eq!(told(&quota), [("GOV-05", format!("1 that request {GPU}"), 8)]);
     // Without a free node no quota helps.
     assert_eq!(told(&found(0, 1, limited)), []);
 }
@@ -198,7 +198,7 @@ fn pods_that_ask_for_a_mig_instance_find_the_node_and_the_layout_that_would_serv
         let evidence = found.iter().flat_map(|finding| &finding.evidence);
         evidence.map(|of| of.value.clone()).collect::<Vec<_>>()
     };
-    let asked = |free| format!("2 that ask for nvidia.com/mig-2g.20gb, {free} free");
+    let asked = |free| format!("2 that request nvidia.com/mig-2g.20gb, {free} free");
     let layout = "1 × 1g.10gb, 3 × 2g.20gb";
     assert_eq!(found("nvidia.com/mig-2g.20gb", 1, false), [&asked(1), "m1", layout, "0"]);
     assert_eq!(found("nvidia.com/mig-2g.20gb", 2, false), [""; 0]);

@@ -108,7 +108,7 @@ fn weeks(app: &App, flags: &DigestFlags) -> Result<Weeks> {
 fn send(app: &App, weeks: &[TeamWeek]) -> Result<()> {
     let hooks = app.settings.notices.webhooks.clone().unwrap_or_default();
     if hooks.is_empty() {
-        let text = "--send: [notices.webhooks] of dovetail.toml has no address: TEAM = \"https://HOST/PATH\"";
+        let text = "--send: [notices.webhooks] in dovetail.toml is empty: add TEAM = \"https://HOST/PATH\"";
         return Err(UsageError(text.to_owned()).into());
     }
     let runtime = dovetail_console::connection::connection_runtime()?;
@@ -129,7 +129,7 @@ fn send(app: &App, weeks: &[TeamWeek]) -> Result<()> {
     match failed.is_empty() {
         true => Ok(()),
         false => bail!(
-            "{} of {} digests did not arrive: {}",
+            "{} of {} digests were not delivered: {}",
             failed.len(),
             weeks.len(),
             failed.join("; ")

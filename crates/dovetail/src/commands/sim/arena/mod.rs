@@ -241,8 +241,8 @@ impl ArenaFlags {
             }
             if self.quick && !of_name.any(|regime| regime.is_quick || regime.name == *name) {
                 let text = format!(
-                    "--quick: no regime of {name} is in the quick subset: name regimes in full, or \
-                     give --seeds {QUICK_SEEDS} --orders {QUICK_ORDERS} instead"
+                    "--quick: no regime of {name} is in the quick subset: use full regime names, \
+                     or pass --seeds {QUICK_SEEDS} --orders {QUICK_ORDERS} instead"
                 );
                 return Err(UsageError(text).into());
             }

@@ -47,7 +47,7 @@ impl ArenaDocument {
         }
         if !self.simple_not_run.is_empty() {
             let names = self.simple_not_run.join(", ");
-            notes.push(format!("References, and which regimes are easy, judged without {names}."));
+            notes.push(format!("References and easy regimes were determined without {names}."));
         }
         let program = format!("dovetail {BUILD}");
         Ok(arena_page(self.parts(), &program, &notes)?)

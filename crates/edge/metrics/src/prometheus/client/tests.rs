@@ -113,10 +113,10 @@ fn what_passes_is_tried_again_and_what_does_not_is_told() {
     let down = std::iter::repeat_with(|| reply(502, "bad\ngateway")).take(9);
     let mut client = PrometheusClient::new(Scripted::new(1, down), Limits::default());
     let problem = runtime().block_on(client.instant("up", 5)).unwrap_err().to_string();
-    assert_eq!(problem, "http://scripted answers with status 502 (tried 5 times): bad gateway");
+    assert_eq!(problem, "http://scripted returned status 502 (attempts: 5): bad gateway");
     for (status, body, words) in [
         (401, "no", "pass a token"),
-        (404, "page not found", "/api/v1/query answers"),
+        (404, "page not found", "/api/v1/query is served"),
         (400, r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#, "parse error"),
         (200, "<html>sign in</html>", "not a response of a Prometheus"),
     ] {

@@ -45,7 +45,7 @@ pub(super) fn describe(
     if seats.len() > MOST_POD_SETS {
         let problem = format!(
             "its pods have {} different specifications, and a gang may have at most \
-             {MOST_POD_SETS}: give equal pods equal specifications",
+             {MOST_POD_SETS}: use the same specification for equal pods",
             seats.len()
         );
         return Err(NotYet::Gang { gang: name.to_string(), problem });
@@ -137,7 +137,8 @@ fn one_place_for_each_part(name: &GangName, terms: &Terms, seats: &Seats) -> Res
         if terms.parts.have_places() && !placed.insert(role) {
             let problem = format!(
                 "the pods of its part {} have different specifications and require one topology \
-                 domain, which dovetail does not support yet: give them equal specifications",
+                 domain, which dovetail does not support yet: use the same specification for all \
+                 of them",
                 terms.roles[role].name
             );
             return Err(NotYet::Gang { gang: name.to_string(), problem });

@@ -332,7 +332,7 @@ fn if_unreadable(objects: &Objects, gang: &GangName, reason: NotYet) -> NotYet {
     match unreadable_description(objects, gang).filter(|_| is_missing) {
         None => reason,
         Some((_, Strange { field, problem, .. })) => {
-            let problem = format!("its field `{field}` cannot be read: {problem}; correct it");
+            let problem = format!("its field `{field}` is invalid: {problem}; correct it");
             NotYet::Gang { gang: gang.to_string(), problem }
         }
     }

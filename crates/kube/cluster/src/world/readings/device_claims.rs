@@ -43,7 +43,7 @@ pub(crate) fn asked_of_node(
                 let is_reserved = claim.reserved_for.iter().any(|one| one.uid == pod.meta.uid);
                 if !is_reserved && claim.reserved_for.len() >= MOST_CONSUMERS {
                     let problem = format!(
-                        "claim {} is reserved for {MOST_CONSUMERS} pods, and for no more",
+                        "claim {} is already reserved for the maximum of {MOST_CONSUMERS} pods",
                         claim.meta.name
                     );
                     return Err(NotYet::NoDevices { problem });
@@ -212,7 +212,10 @@ fn in_words(looks: &[RequestLook]) -> String {
         false => short.join("; "),
         true => {
             let all: Vec<String> = looks.iter().map(ToString::to_string).collect();
-            format!("{}; constraints or counters keep them from being had together", all.join("; "))
+            format!(
+                "{}; constraints or shared counters prevent allocating them together",
+                all.join("; ")
+            )
         }
     }
 }

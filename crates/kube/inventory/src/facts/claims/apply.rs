@@ -117,7 +117,7 @@ impl Claimed<'_> {
                 Some(by_plugin) => {
                     told.push(format!(
                         "node {name} offers {by_plugin} GPUs by device plugin and {} by resource slices: the device \
-                         plugin's count",
+                         plugin's count is used",
                         offer.gpus
                     ));
                     let counts = |resource: &str| read.node.gpus.contains_key(resource);
@@ -183,14 +183,17 @@ fn users<'c>(
         if holders.is_empty() {
             let why = why_unseen(waiting, claim.pods.first().map(|pod| &**pod));
             let count = given.len();
-            told.push(format!("claim {}/{} keeps {count} devices and {why}", key.0, key.1));
+            told.push(format!(
+                "claim {}/{} has allocated devices ({count}), and {why}",
+                key.0, key.1
+            ));
         }
         for given in given {
             let device = devices.get(&given.device);
             let (driver, pool, name) = &given.device;
             if !devices.is_empty() && device.is_none() {
                 told.push(format!(
-                    "claim {}/{} was given {name} of pool {pool}, which driver {driver} does not offer",
+                    "claim {}/{} has {name} of pool {pool} allocated, which driver {driver} does not offer",
                     key.0, key.1
                 ));
             }
@@ -202,8 +205,8 @@ fn users<'c>(
             if let Some(first) = elsewhere.first() {
                 let pod = &pods.list[*first].pod;
                 told.push(format!(
-                    "claim {}/{} was given {name} of pool {pool}, which is not in node {} of its pod {}: the pod holds \
-                     nothing of it",
+                    "claim {}/{} has {name} of pool {pool} allocated, which is not on node {} of its pod {}: the \
+                     device is not counted for the pod",
                     key.0, key.1, pod.node, pod.meta.name
                 ));
             }
@@ -222,11 +225,12 @@ fn why_unseen(waiting: Option<&str>, reserved: Option<&str>) -> String {
     match (waiting, reserved) {
         (Some(pod), _) => {
             format!(
-                "its pod {pod} has no node yet: they are given away, and what they do is unknown"
+                "its pod {pod} has no node yet: they count as allocated, and their use is unknown"
             )
         }
         (None, Some(pod)) => format!(
-            "pod {pod}, which it is reserved for, is over or was not read: what they do is unknown"
+            "pod {pod}, for which it is reserved, has finished or was not read: their use is \
+             unknown"
         ),
         (None, None) => "no pod uses it: they count as free".to_owned(),
     }

@@ -104,7 +104,7 @@ fn why_untold(
     let not_told = match named {
         Err(not_told) if !by_plugin => not_told.clone(),
         Ok(_) if by_plugin => {
-            let reason = format!("{asked} is offered by device plugins, and by a device class");
+            let reason = format!("{asked} is offered both by device plugins and by a device class");
             NotTold::of(&reason, Whose::ANYBODY)
         }
         Ok(_) | Err(_) => return None,

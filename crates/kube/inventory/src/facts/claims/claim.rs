@@ -151,13 +151,13 @@ fn wanted_by(request: &Request, classes: &Classes) -> Result<Option<(String, i64
     let resource = match &selected.profile {
         Some(profile) => driver.part(profile),
         None if is_part => {
-            let reason = "its claim does not say which slice of a GPU it wants";
+            let reason = "its claim does not specify which slice of a GPU it requests";
             return Err(NotTold::of(reason, Whose::of(driver)));
         }
         None => driver.resource.to_owned(),
     };
     let Some(count) = request.count else {
-        let reason = "its claim wants all devices of a node, however many these are";
+        let reason = "its claim requests all devices of a node, whatever their number";
         return Err(NotTold::of(reason, Whose::of(driver)));
     };
     // Who asks for none waits for no GPU.
@@ -165,12 +165,15 @@ fn wanted_by(request: &Request, classes: &Classes) -> Result<Option<(String, i64
 }
 
 fn no_driver(class: &str, whose: Whose) -> NotTold {
-    NotTold::of(&format!("device class {class} does not say whose devices it wants"), whose)
+    NotTold::of(&format!("device class {class} does not specify the driver of its devices"), whose)
 }
 
 fn no_class(class: &str, whose: Whose) -> NotTold {
-    NotTold::of(&format!("device class {class}, which it wants a device of, was not read"), whose)
-        .shown_by(shown_by::DEVICE_CLASSES)
+    NotTold::of(
+        &format!("device class {class}, of which it requests a device, was not read"),
+        whose,
+    )
+    .shown_by(shown_by::DEVICE_CLASSES)
 }
 
 impl Claim {

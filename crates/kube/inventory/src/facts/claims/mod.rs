@@ -77,7 +77,8 @@ impl DeviceObjects {
     /// Takes one.
     pub(super) fn add(&mut self, raw: &RawObject<'_>) -> Result<(), Skipped> {
         if !raw.api_version.is_empty() && !VERSIONS.contains(&raw.api_version) {
-            let problem = format!("{} is not read: get it as {}", raw.api_version, VERSIONS[0]);
+            let problem =
+                format!("{} is not supported: get it as {}", raw.api_version, VERSIONS[0]);
             let of_version = (raw.kind.to_owned(), raw.api_version.to_owned());
             *self.unread.entry(of_version).or_default() += 1;
             return Err(raw.skipped("apiVersion", &problem));
@@ -103,9 +104,9 @@ impl DeviceObjects {
     fn unread_in_words(&self) -> impl Iterator<Item = String> {
         self.unread.iter().map(|((kind, version), count)| {
             let hidden = match kind.as_str() {
-                "ResourceSlice" => "GPUs that they offer are in no count",
+                "ResourceSlice" => "GPUs that they offer are not counted",
                 "DeviceClass" => "which GPUs they are for is unknown",
-                _ => "which pods have or need GPUs by them is unknown",
+                _ => "which pods have or need GPUs through them is unknown",
             };
             format!(
                 "{count} of kind {kind} of {version} were not read: {hidden}; get them as {}",

@@ -75,14 +75,15 @@ pub(super) fn newest(
         let (seen, of) = (slices.len() as i64, slices.iter().map(|slice| slice.of).max());
         if let Some(of) = of.filter(|of| *of > seen) {
             doubts.push(format!(
-                "of pool {pool} of driver {driver} {seen} of {of} resource slices are there: there may be more GPUs"
+                "of pool {pool} of driver {driver}, {seen} of {of} resource slices were read: there may be more GPUs"
             ));
         }
         let of_no_node = slices.iter().flat_map(|slice| &slice.devices);
         let of_no_node = of_no_node.filter(|device| device.node.is_empty()).count();
         if of_no_node > 0 {
             doubts.push(format!(
-                "{of_no_node} devices in pool {pool} of driver {driver} are in no single node: they are not counted"
+                "{of_no_node} devices in pool {pool} of driver {driver} belong to no single node: they are not \
+                 counted"
             ));
         }
         for device in slices.into_iter().flat_map(|slice| slice.devices) {

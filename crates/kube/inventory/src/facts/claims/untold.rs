@@ -39,7 +39,7 @@ impl UntoldPod {
 
     /// A pod that nobody may make, for something else than a quota.
     pub(super) fn refused(pod: String) -> Self {
-        let reason = "the server refuses to make it, and not for a quota".to_owned();
+        let reason = "the API server refuses to create it, but not because of a quota".to_owned();
         Self { pod, reason, command: shown_by::EVENTS, wants: Vec::new() }
     }
 
@@ -55,8 +55,7 @@ impl UntoldPod {
 
     /// A pod that wants so many parts of GPUs, for which so many whole ones at most would be cut.
     pub(super) fn of_parts(pod: String, part: &str, whole: &'static str, units: i64) -> Self {
-        let reason =
-            format!("it wants {part}, into which a GPU that is free as a whole can be cut");
+        let reason = format!("it requests {part}, into which a free GPU can be partitioned");
         let wants = vec![(Wants::Resource(whole.to_owned()), Untold::AtMost(units))];
         Self { pod, reason, command: shown_by::POD, wants }
     }

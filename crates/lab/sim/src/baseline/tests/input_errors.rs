@@ -13,7 +13,7 @@ fn refusal(jobs: &[BaselineJob], overheads: Option<&StartOverheads>) -> String {
 fn jobs_that_cannot_be_replayed_are_named() {
     assert!(refusal(&[], None).contains("no jobs"));
     let fine = job("fine", 0, 1, 16);
-    assert!(refusal(&[fine.clone(), job("j17", 0, 1, 17)], None).contains("job j17 asks for 17"));
+    assert!(refusal(&[fine.clone(), job("j17", 0, 1, 17)], None).contains("job j17 requests 17"));
     assert!(refusal(&[job("zero", 0, 1, 0)], None).contains("job zero requests 0 GPUs"));
     let endless = BaselineJob { service_us: u64::MAX, num_gpu: 1, ..job("endless", 1, 1, 1) };
     assert!(refusal(std::slice::from_ref(&endless), None).contains("job endless: it would end"));
@@ -56,7 +56,7 @@ fn overhead_tables_are_read_and_their_errors_say_where() {
         (&format!("{header}1,bert\n"), "table.csv:2: `1,bert` has 2 fields"),
         (
             &format!("{header}1,bert,7\n1,bert,7\n"),
-            "table.csv:3: column `model`: `bert` is a duplicate of line 2 for 1 GPUs",
+            "table.csv:3: column `model`: `bert` is a duplicate of line 2 (GPUs: 1)",
         ),
     ] {
         let message = overheads(text).expect_err(text).to_string();
