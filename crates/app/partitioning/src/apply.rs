@@ -24,7 +24,7 @@ use dovetail_model::MigTable;
 use dovetail_sharing::names::RECORD;
 use dovetail_sharing::watch::Watch;
 use dovetail_sharing::{
-    Component, GpuNode, Mode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record,
+    Component, GpuNode, Mode, NextChange, PolicyReport, PolicySpec, Problem, Receipt, Record, Seen,
     SharingPolicy, Step, Timing, begin, begin_moving, status_patch,
 };
 use dovetail_sources::kubeconfig::ConnectionFlags;
@@ -43,6 +43,7 @@ use crate::setup;
 pub use crate::asked::{AskedChange, WorkloadName};
 pub use document::{Document, text};
 use document::{NodeRow, PolicyRow};
+use gpu_use::GpuUsers;
 use room::Room;
 use sender::Sender;
 
@@ -112,13 +113,29 @@ impl<'a> Apply<'a> {
         Sender { app: self.app, server: &self.server }
     }
 
+    fn gpu_users(&self) -> GpuUsers<'_> {
+        let Options { prometheus: choice, way, connection, .. } = self.options;
+        GpuUsers { choice, way, connection }
+    }
+
+    /// A node as it is now, without the pods that are not in the way of its recorded change.
+    async fn seen(&self, node: &str, table: Option<&MigTable>) -> Result<Seen> {
+        let (seen, pods) = self.server.seen(node, table, &self.options.timing).await?;
+        match seen.record.clone() {
+            Some(Record { from, to, .. }) => {
+                Ok(self.gpu_users().besides(seen, &pods, (&from, &to), table).await)
+            }
+            None => Ok(seen),
+        }
+    }
+
     fn age(&self) -> Age {
         Age { now_ms: now_ms(), young_ms: self.options.young_ms }
     }
 
     async fn objects(&self) -> Result<Objects> {
         let mut objects = Objects::of(self.app, &self.options.connection, &OWNERS).await?;
-        self.add_gpu_use(&mut objects).await;
+        self.gpu_users().add_to(&mut objects, |seen| self.table(seen)).await;
         Ok(objects)
     }
 
@@ -247,7 +264,7 @@ impl<'a> Apply<'a> {
         self.check(by)?;
         let (layouts, _) = self.server.layouts(by).await?;
         let (seen, pods) = self.server.seen(node, table, &self.options.timing).await?;
-        let seen = self.besides(seen, &pods, (&change.from, &change.to), table).await;
+        let seen = self.gpu_users().besides(seen, &pods, (&change.from, &change.to), table).await;
         let mut from = change.from.clone();
         match seen.asked(by) {
             Some(name) if layouts.has(name) => name.clone_into(&mut from.config),

@@ -209,8 +209,8 @@ impl Reader<'_> {
         stays.is_none()
     }
 
-    /// Adds the GPUs of a node on which pods use some of them, if it could change otherwise and it is
-    /// known which; those that no pod uses may change.
+    /// Adds the GPUs of a node on which pods use some of them, if it could change otherwise and it
+    /// is known which; those that no pod uses may change.
     fn add_used_gpus(&mut self, name: &str, model: &str, table_place: usize) -> bool {
         let Some(Ok(uses)) = self.objects.gpu_use.get(name) else { return false };
         if !self.fleet.in_use.contains(name) {

@@ -56,8 +56,8 @@ fn gpu_ms(gpu_milli: i64, ms: u64) -> u64 {
     ms.saturating_mul(gpu_milli.unsigned_abs()) / 1_000
 }
 
-/// The pods of a node that use its GPUs, if each of them finishes soon enough for the policy, or may
-/// be moved.
+/// The pods of a node that use its GPUs, if each of them finishes soon enough for the policy, or
+/// may be moved.
 ///
 /// # Errors
 /// The first that may not, and why.

@@ -1,5 +1,5 @@
-//! Changes for which pods leave: they finish soon (`waitMinutes`), or they move, where a policy allows
-//! it (`moves: restartable`).
+//! Changes for which pods leave: they finish soon (`waitMinutes`), or they move, where a policy
+//! allows it (`moves: restartable`).
 //!
 //! They are planned once no change without moves is left, for one node at a time: as if its pods
 //! were not there, with all other nodes as they are. A pod moves to a node that has room for it
@@ -65,8 +65,8 @@ pub(crate) fn lets_leave(policy: &PolicySpec) -> bool {
     policy.moves == Moves::Restartable || policy.wait_minutes > 0
 }
 
-/// The nodes that only their pods keep as they are and whose pods finish soon or may move, those that
-/// lose least first; of the others the first pod that does neither, and why.
+/// The nodes that only their pods keep as they are and whose pods finish soon or may move, those
+/// that lose least first; of the others the first pod that does neither, and why.
 pub(crate) fn candidates(
     nodes: impl Iterator<Item = String>,
     objects: &Objects,

@@ -1,5 +1,5 @@
-//! `moves: restartable` and `waitMinutes` on a real API server with its controllers and kube-scheduler, beside a GPU
-//! Operator that is played, under the rights of deploy/sharing.
+//! `moves: restartable` and `waitMinutes` on a real API server with its controllers and
+//! kube-scheduler, beside a GPU Operator that is played, under the rights of deploy/sharing.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;

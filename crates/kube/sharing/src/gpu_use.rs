@@ -1,5 +1,5 @@
-//! Which GPUs of a node its pods use, by what an exporter reports of each device (DCGM's labels `gpu`,
-//! `GPU_I_ID` and `pod`). The API server only knows how many devices a pod has.
+//! Which GPUs of a node its pods use, by what an exporter reports of each device (DCGM's labels
+//! `gpu`, `GPU_I_ID` and `pod`). The API server only knows how many devices a pod has.
 //!
 //! A report counts if it is fresh and agrees with the API server: the same devices, the same pods,
 //! and of each pod the same requests. Anything else is no evidence.
@@ -43,8 +43,8 @@ pub struct GpuUse {
 /// The devices of a GPU, by the number of their instance; `None`: the GPU as a whole.
 type Devices<'r> = BTreeMap<Option<&'r str>, &'r DeviceReport>;
 
-/// What is used of each GPU of a node, in the order of their numbers. `offers`: what is allocatable,
-/// by resource; `pods`: all that use GPUs of the node.
+/// What is used of each GPU of a node, in the order of their numbers. `offers`: what is
+/// allocatable, by resource; `pods`: all that use GPUs of the node.
 ///
 /// # Errors
 /// Why the reports are no evidence, in words that follow “DCGM does not show which:”.
@@ -132,8 +132,8 @@ fn of_gpu(devices: &Devices<'_>, table: &MigTable) -> Result<GpuUse, String> {
 }
 
 impl Seen {
-    /// The node without the pods on GPUs that a change leaves as they are: only the others are in the
-    /// way. `uses`: what is used of each GPU now.
+    /// The node without the pods on GPUs that a change leaves as they are: only the others are in
+    /// the way. `uses`: what is used of each GPU now.
     #[must_use]
     pub fn besides(mut self, uses: &[GpuUse], from: &Side, to: &Side) -> Self {
         let (before, after) = (&from.layout.0, &to.layout.0);

@@ -75,6 +75,7 @@ pub use record::{Record, Step};
 pub use replicas::{Method, Replicas, shared_resource};
 pub use requests_change::{
     Around, NextRequests, change, decided, due, gate_of_workloads, returned, roll_back, rolled,
+    stopped_by,
 };
 pub use requests_record::{RequestsRecord, RequestsStep};
 pub use requests_write::{RequestsWrite, apply_query, fragment};

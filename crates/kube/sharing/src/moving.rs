@@ -8,6 +8,7 @@
 //! evicted as long as one of them runs, and if it runs longer than the node waits, nothing is.
 
 use dovetail_objects::harmless;
+use dovetail_units::time::time;
 use serde_json::Value;
 
 use crate::component::Component;
@@ -16,7 +17,6 @@ use crate::node_write::{Changed, Write, event_about};
 use crate::pod_move::PodMove;
 use crate::record::{Record, Step};
 use crate::side::Side;
-use crate::status::time;
 use crate::step::{Next, Refused, Timing, fresh, may_begin, taint_for};
 use crate::watch::Watch;
 

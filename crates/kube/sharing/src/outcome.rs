@@ -3,8 +3,6 @@
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::watch::Watch;
-
 /// What came of a watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
@@ -80,13 +78,12 @@ pub struct RollOut {
 }
 
 impl RollOut {
-    pub(crate) fn of(watch: &Watch, subject: Subject) -> Self {
+    pub(crate) fn new(subject: Subject, spec: &str, outcome: Outcome, why: &str) -> Self {
         let (node, workload) = match subject {
             Subject::Node(node) => (node, String::new()),
             Subject::Workload(workload) => (String::new(), workload),
         };
-        let Watch { spec, outcome, why, .. } = watch.clone();
-        Self { spec, node, workload, outcome, why }
+        Self { spec: spec.to_owned(), node, workload, outcome, why: why.to_owned() }
     }
 
     /// What decided.

@@ -1,10 +1,10 @@
 //! A pod that has to leave so that the layout of its node can change, in the record of the node: it
 //! moves, or finishes by itself.
 
+use dovetail_units::time::time;
 use serde::{Deserialize, Serialize};
 
 use crate::object_name::ObjectName;
-use crate::status::time;
 
 /// What was moved counts for the budget of so long.
 const BUDGET_MS: u64 = 3_600_000;

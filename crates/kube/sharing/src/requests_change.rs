@@ -9,7 +9,7 @@ use crate::owner::Owner;
 use crate::policy::SharingPolicy;
 use crate::requests_record::{RequestsRecord, RequestsStep};
 use crate::requests_write::RequestsWrite;
-use crate::watch::{Gate, Outcome, Period, Subject, Watch, is_warning, reason};
+use crate::watch::{Gate, Outcome, Period, RollOut, Subject, Watch, is_warning, reason};
 
 /// What is known of a cluster about one workload that is to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,6 +184,18 @@ fn back(owner: &Owner, record: &RequestsRecord, why: &str, now_ms: u64) -> Reque
     let record =
         RequestsRecord { step: RequestsStep::Returned, since_ms: now_ms, ..record.clone() };
     RequestsWrite::new(owner, record, Some(("RequestsReturned", message, false)))
+}
+
+/// What came of workloads that stop the roll-out of a policy.
+pub fn stopped_by<'o>(
+    policy: &SharingPolicy,
+    owners: impl Iterator<Item = &'o Owner>,
+) -> impl Iterator<Item = RollOut> {
+    owners.filter_map(|owner| {
+        let watch = owner.record.as_ref()?.watch.as_ref();
+        let watch = watch.filter(|watch| watch.policy == policy.name && watch.outcome.stops())?;
+        Some(watch.roll_out(Subject::Workload(owner.words())))
+    })
 }
 
 /// What changed workloads let happen under a policy; `None` if nothing stands against it.

@@ -11,7 +11,6 @@ use sha2::{Digest, Sha256};
 use crate::node_state::Seen;
 use crate::node_write::{Changed, Write};
 pub use crate::outcome::{Outcome, RollOut, Subject, is_warning, reason};
-use crate::owner::Owner;
 use crate::policy::{PolicySpec, SharingPolicy};
 use crate::record::{Record, Step};
 
@@ -148,6 +147,11 @@ impl Watch {
         self.is_return && self.outcome == Outcome::Worse
     }
 
+    /// What came of the change of something, as policies report it.
+    pub(crate) fn roll_out(&self, subject: Subject) -> RollOut {
+        RollOut::new(subject, &self.spec, self.outcome, &self.why)
+    }
+
     /// The outcome with what it rests on, for people.
     pub fn words(&self) -> String {
         match &*self.why {
@@ -242,25 +246,20 @@ fn remembered(policy: &SharingPolicy) -> Option<RollOut> {
     (known.spec == number(policy) && known.outcome != Outcome::Waiting).then_some(known)
 }
 
-/// What came of the layouts that a policy asks for, by the nodes that have changed under it, by
-/// workloads that stop it, and by its status. What stops the roll-out comes first.
+/// What came of the layouts that a policy asks for, by the nodes that have changed under it, by what
+/// came of workloads, and by its status. What stops the roll-out comes first.
 pub fn roll_out<'r>(
     policy: &SharingPolicy,
     records: impl Iterator<Item = (&'r str, &'r Record)>,
-    owners: impl Iterator<Item = &'r Owner>,
+    workloads: impl Iterator<Item = RollOut>,
 ) -> Option<RollOut> {
     let spec = number(policy);
     let of = |(node, record): (&str, &Record)| {
         let watch = record.watch.as_ref().filter(|watch| watch.policy == policy.name)?;
-        Some(RollOut::of(watch, Subject::Node(node.to_owned())))
-    };
-    let of_owner = |owner: &Owner| {
-        let watch = owner.record.as_ref()?.watch.as_ref();
-        let watch = watch.filter(|watch| watch.policy == policy.name && watch.outcome.stops())?;
-        Some(RollOut::of(watch, Subject::Workload(owner.words())))
+        Some(watch.roll_out(Subject::Node(node.to_owned())))
     };
     let judged = |one: &RollOut| one.spec == spec && one.outcome != Outcome::Waiting;
-    let found = records.filter_map(of).chain(owners.filter_map(of_owner));
+    let found = records.filter_map(of).chain(workloads);
     let mut known: Vec<RollOut> = found.filter(judged).collect();
     known.extend(remembered(policy));
     known.into_iter().min_by_key(|one| !one.outcome.stops())

@@ -15,7 +15,7 @@ use dovetail_sharing::watch::{
 };
 use dovetail_sharing::{
     ObjectName, PolicySpec, Problem, Record, SharingPolicy, Workload, event_about,
-    gate_of_workloads, give_back, workloads,
+    gate_of_workloads, give_back, stopped_by, workloads,
 };
 use dovetail_sources::prometheus::AnyClient;
 use dovetail_units::amount::percent;
@@ -245,7 +245,11 @@ pub(super) fn gate_of(policy: &SharingPolicy, objects: &Objects, mine: &BTreeSet
 pub(super) fn roll_out_of(policy: &SharingPolicy, objects: &Objects) -> Option<RollOut> {
     let records: Vec<(&str, Record)> =
         of_policy(policy, objects).map(|(node, _, record)| (&**node, record)).collect();
-    roll_out(policy, records.iter().map(|(node, record)| (*node, record)), objects.owners.iter())
+    roll_out(
+        policy,
+        records.iter().map(|(node, record)| (*node, record)),
+        stopped_by(policy, objects.owners.iter()),
+    )
 }
 
 /// Why no more nodes change in this step.

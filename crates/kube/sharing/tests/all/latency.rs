@@ -298,7 +298,7 @@ fn the_query_of_a_watch_is_that_of_the_beginning() {
 /// The policy as its status is once a record was reported.
 fn reported(policy: &SharingPolicy, world: &World) -> SharingPolicy {
     let record = record(world);
-    let roll_out = roll_out(policy, [("n", &record)].into_iter(), [].iter());
+    let roll_out = roll_out(policy, [("n", &record)].into_iter(), [].into_iter());
     let report = PolicyReport { roll_out, ..PolicyReport::default() };
     let patch = status_patch(report, None, &Value::Null, world.now_ms).expect("a patch");
     SharingPolicy { status: patch["status"].clone(), ..policy.clone() }
@@ -323,11 +323,11 @@ fn a_verdict_is_remembered_when_its_node_is_deleted() {
             ),
         }
         // It is reported again, and other layouts start again.
-        assert!(roll_out(&known, [].into_iter(), [].iter()).is_some());
+        assert!(roll_out(&known, [].into_iter(), [].into_iter()).is_some());
         let other = changed_policy(json!({"keepWhole": 1}));
         let other = SharingPolicy { status: known.status.clone(), ..other };
         assert_eq!(gate(&other, [].into_iter()), Gate::Canary);
-        assert_eq!(roll_out(&other, [].into_iter(), [].iter()), None);
+        assert_eq!(roll_out(&other, [].into_iter(), [].into_iter()), None);
     }
     // What stops comes before what passed later.
     let (mut worse, mut same) = (changed(Case::mig()), changed(Case::mig()));
@@ -336,7 +336,7 @@ fn a_verdict_is_remembered_when_its_node_is_deleted() {
     let known = reported(&policy(6), &worse);
     assert!(matches!(gate_of(&same, &known), Gate::Stopped { .. }));
     let again =
-        roll_out(&known, [("m", &record(&same))].into_iter(), [].iter()).expect("a verdict");
+        roll_out(&known, [("m", &record(&same))].into_iter(), [].into_iter()).expect("a verdict");
     assert_eq!((&*again.node, again.outcome), ("n", Outcome::Worse));
     // A node that waits has no verdict.
     let waiting = reported(&policy(6), &changed(Case::mig()));

@@ -6,7 +6,7 @@ use dovetail_sharing::watch::{Gate, Outcome, Subject, gate, roll_out};
 use dovetail_sharing::{
     Around, NextRequests, Owner, PolicyReport, RequestsStep, RequestsWrite, SharingPolicy,
     Workload, change, decided, due, fragment, gate_of_workloads, returned, roll_back, rolled,
-    status_patch, uses_gpus,
+    status_patch, stopped_by, uses_gpus,
 };
 use serde_json::{Value, json};
 
@@ -307,7 +307,7 @@ fn a_verdict_that_stops_is_remembered_when_its_workload_is_deleted() {
     {
         let mut policy = guarded();
         let owner = read(&judged(outcome));
-        let found = roll_out(&policy, [].into_iter(), [&owner].into_iter());
+        let found = roll_out(&policy, [].into_iter(), stopped_by(&policy, [&owner].into_iter()));
         assert_eq!(found.is_some(), stops, "{outcome:?}");
         let report = PolicyReport { roll_out: found, ..PolicyReport::default() };
         let patch = status_patch(report, None, &Value::Null, 0).expect("a patch");
@@ -323,7 +323,7 @@ fn a_verdict_that_stops_is_remembered_when_its_workload_is_deleted() {
         };
         assert_eq!(gate(&policy, [].into_iter()), expected);
         // It is reported again, and other layouts start again.
-        let again = roll_out(&policy, [].into_iter(), [].iter());
+        let again = roll_out(&policy, [].into_iter(), [].into_iter());
         assert_eq!(again.map(|one| one.workload), stops.then(|| "prod/Deployment/chat".to_owned()));
         policy.spec.keep_whole = 1;
         assert_eq!(gate(&policy, [].into_iter()), Gate::Canary);
