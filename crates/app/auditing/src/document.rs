@@ -559,8 +559,7 @@ fn unseen(gathered: &Gathered) -> Vec<UnseenOut> {
     let mut unseen = Vec::new();
     unseen.extend(nodes_not_read_in_words(&gathered.unknown_gpus).map(|what| UnseenOut {
         what,
-        hides:
-            "the number and price of these GPUs, and free capacity on these nodes".to_owned(),
+        hides: "the number and price of these GPUs, and free capacity on these nodes".to_owned(),
         command: "kubectl get nodes -o json".to_owned(),
     }));
     if measured < held.len() {

@@ -57,8 +57,9 @@ impl Account {
             && !self.pods.iter().any(|pod| pod.namespace == *name)
         {
             let name = plain(name);
-            self.notes.push(format!("namespace {name} has no pods on the nodes of the input: check \
-                                     the name"));
+            self.notes.push(format!(
+                "namespace {name} has no pods on the nodes of the input: check the name"
+            ));
         }
         self.only = Some(match only {
             Only::Named(name) => BTreeSet::from([name]),

@@ -265,7 +265,9 @@ fn what_has_no_price_is_told_out_of_a_ledger() {
                 "{notes}"
             );
             assert!(
-                notes.contains("--gpu-price UNHEARD-7=USD_PER_HOUR to the command that fills the ledger"),
+                notes.contains(
+                    "--gpu-price UNHEARD-7=USD_PER_HOUR to the command that fills the ledger"
+                ),
                 "{notes}"
             );
         }

@@ -255,9 +255,6 @@ mod tests {
         let mut all = LeftOpen::default();
         all.add(unseen(&["a", "b"]));
         all.add(unseen(&["b", "c"]));
-        assert_eq!(
-            all.in_words(false),
-            ["8 GPUs on 1 node without exporter series: not included"]
-        );
+        assert_eq!(all.in_words(false), ["8 GPUs on 1 node without exporter series: not included"]);
     }
 }
