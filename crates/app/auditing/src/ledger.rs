@@ -269,11 +269,9 @@ fn said(found: &Confirmed, words: &[String]) -> ConfirmedOut {
         Verdict::Moved => {
             ("not_confirmed", "its objects waste less, but others waste as much more")
         }
-        Verdict::NoneBefore => (
-            "not_confirmed",
-            "the ledger has no waste of its objects before \
-                                                  the fix",
-        ),
+        Verdict::NoneBefore => {
+            ("not_confirmed", "the ledger has no waste of its objects before the fix")
+        }
         Verdict::NotInLedger => ("unknown", "the ledger has no data of its objects before the fix"),
         Verdict::Blind => ("unknown", "GPU use was not measured before or after the fix"),
         Verdict::CountedWith(_) => ("counted_elsewhere", "its waste is counted with"),

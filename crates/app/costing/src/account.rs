@@ -58,8 +58,7 @@ impl Account {
         {
             let name = plain(name);
             self.notes.push(format!(
-                "namespace {name} has no pods on the nodes of the input: check \
-                                     the name"
+                "namespace {name} has no pods on the nodes of the input: check the name"
             ));
         }
         self.only = Some(match only {

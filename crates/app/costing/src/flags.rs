@@ -191,8 +191,8 @@ impl AccountFlags {
         if let Some(first) = gathered.skipped.first() {
             let objects = counted(usize::try_from(gathered.skipped_count).unwrap_or(0), "object");
             told.push(plain(&format!(
-                "objects that could not be read are not included in any figure: {objects}, such as \
-                 {first}"
+                "objects that could not be read are not included in any figure: {objects} (first: \
+                 {first})"
             )));
         }
         Ok(AtMoment { gathered, uses, sources, told })

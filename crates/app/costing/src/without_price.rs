@@ -50,8 +50,8 @@ pub fn unpriced(account: &Account) -> Vec<String> {
 
 /// The same of rows out of a ledger, which tell groups of nodes apart: its time without a price.
 pub(crate) fn unpriced_rows(rows: &[SumRow]) -> Vec<String> {
-    const WHEN: &str = " to the command that fills the ledger; hours recorded from then on have a \
-                        price";
+    const WHEN: &str =
+        " to the command that fills the ledger; hours recorded from then on have a price";
     let mut models: BTreeMap<&str, i128> = BTreeMap::new();
     let mut has_plain_nodes = false;
     for row in rows.iter().filter(|row| is_unpriced(row)) {

@@ -9,7 +9,7 @@ use dovetail_units::duration::duration;
 pub(crate) fn when(start: &StartLine) -> String {
     match (start.within_p50_ms, start.within_p90_ms) {
         (None, _) => {
-            "unknown (pods state their run times with the annotation dovetail.dev/runtime)"
+            "unknown (to state run times, set the annotation dovetail.dev/runtime on pods)"
                 .to_owned()
         }
         (Some(p50_ms), Some(p90_ms)) if p50_ms == p90_ms => {

@@ -196,14 +196,10 @@ fn policies(app: &App) -> watch::Receiver<String> {
 /// Becomes true when a signal asks to stop.
 pub(crate) fn stop_signal() -> Result<watch::Receiver<bool>> {
     let (stop, stopped) = watch::channel(false);
-    let mut interrupt = signal(SignalKind::interrupt()).context(
-        "cannot install the Ctrl-C \
-                                                                 handler",
-    )?;
-    let mut terminate = signal(SignalKind::terminate()).context(
-        "cannot install the SIGTERM \
-                                                                 handler",
-    )?;
+    let mut interrupt =
+        signal(SignalKind::interrupt()).context("cannot install the Ctrl-C handler")?;
+    let mut terminate =
+        signal(SignalKind::terminate()).context("cannot install the SIGTERM handler")?;
     tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}

@@ -527,7 +527,7 @@ DiscountedUsage,i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,USD
     let found = document(&folder, "--by node --bill cur.csv");
     assert_eq!(of(&found, &json!({"node": "g1"})), 0);
     assert!(
-        found["notes"].to_string().contains("1 node billed at $0.00, such as g1"),
+        found["notes"].to_string().contains("1 node billed at $0.00 (first: g1)"),
         "{}",
         found["notes"]
     );

@@ -17,12 +17,12 @@ fn the_rate_of_an_old_bill_is_told_with_its_time() {
     let found = document(&folder, "--by node --bill bill.csv");
     assert_eq!(of(&found, &json!({"node": "g1"})), 40_000_000 * HOURS);
     let notes = found["notes"].to_string();
-    let told = "bill.csv: 1 node billed for another time than the snapshot, such as g1 from 2026-10-01T00:00:00Z to \
+    let told = "bill.csv: 1 node billed for another time than the snapshot (first: g1, from 2026-10-01T00:00:00Z to \
                 2026-10-02T00:00:00Z";
     assert!(notes.contains(told), "{notes}");
     // Machines outside the cluster come with their time; hours that two lines have count once.
     assert!(
-        notes.contains("1 machine outside this cluster, $6.00 in total, 6.0 hours, such as i-x"),
+        notes.contains("1 machine outside this cluster, $6.00 in total, 6.0 hours (first: i-x)"),
         "{notes}"
     );
     assert_eq!(found["bill"]["unmatched"][0]["hours"], json!(6.0));

@@ -69,7 +69,7 @@ fn idle_pods_are_listed_and_a_slice_counts_with_its_part() {
     assert_eq!(folder.json(&format!("{call} -n other"))["idle_pods"], json!([]));
     folder.write("bad.csv", &rows.replace("300,slice,1,0,lab,0.5", "300,slice,1,0,lab,0.25"));
     let done = folder.call("usage idle --usage bad.csv");
-    let told = "bad.csv:13: column `gpu_share`: `0.25` is not 0.5, as before";
+    let told = "bad.csv:13: column `gpu_share`: `0.25` differs from 0.5 in an earlier row";
     assert!(done.err.contains(told), "{}", done.err);
 }
 

@@ -42,7 +42,7 @@ pub fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> 
     notes.extend(unsaid_in_words(account, bill, name, unsaid));
     if let Some(first) = free.first() {
         notes.push(format!(
-            "{name}: {} billed at $0.00, such as {}: check that the bill has amortized costs",
+            "{name}: {} billed at $0.00 (first: {}): check that the bill has amortized costs",
             counted(free.len(), "node"),
             plain(&account.nodes[*first].name)
         ));
@@ -53,15 +53,14 @@ pub fn told(account: &Account, bill: &Bill, name: &str, replaced: &Replaced) -> 
     if !missing.is_empty() {
         let at = at_list_prices(account, &missing);
         notes.push(format!(
-            "{} with GPUs missing from {name}: \
-                            {at}",
+            "{} with GPUs missing from {name}: {at}",
             counted(missing.len(), "node")
         ));
     }
     if let Some(first) = refused.first() {
         notes.push(format!(
-            "{name}: credits of {}, such as {}, exceed the billed amount, so the bill has no \
-             price; these nodes count {} instead",
+            "{name}: credits of {} (first: {}) exceed the billed amount, so the bill has no price; \
+             these nodes count {} instead",
             counted(refused.len(), "node"),
             plain(&account.nodes[*first].name),
             at_list_prices(account, refused)
@@ -84,7 +83,7 @@ fn beyond_in_words(account: &Account, name: &str, replaced: &Replaced) -> Option
     is_told.then(|| {
         format!(
             "{name}: {} node-hours of {}, {cost}, are in parts of the period without data of these \
-             nodes, such as {}, and are not included in any amount",
+             nodes (first: {}) and are not included in any amount",
             tenths(beyond),
             counted(replaced.beyond.len(), "node"),
             plain(&account.nodes[*first].name)
@@ -103,7 +102,7 @@ fn unmatched_in_words(bill: &Bill, name: &str) -> Option<String> {
         lines => format!(" and {} without a cost", counted(lines as usize, "line")),
     };
     Some(format!(
-        "{name}: {} outside this cluster, {cost} in total{unsaid}, {} hours, such as {}; --output json lists them",
+        "{name}: {} outside this cluster, {cost} in total{unsaid}, {} hours (first: {}); --output json lists them",
         counted(unmatched.len(), "machine"),
         tenths(hours(billed_ms)),
         plain(resource)
@@ -119,8 +118,8 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
         elsewhen.first().and_then(|node| Some((*node, bill.bounds(*node)?)))
     {
         notes.push(format!(
-            "{name}: {} billed for {} time than the snapshot, such as {} from {} to {}: dovetail uses the \
-             mean rate of the billed time",
+            "{name}: {} billed for {} time than the snapshot (first: {}, from {} to {}): dovetail uses \
+             the mean rate of the billed time",
             counted(elsewhen.len(), "node"),
             if from_ms > account.span.from_ms { "a later" } else { "another" },
             named(first),
@@ -134,7 +133,7 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
         });
         notes.push(format!(
             "{name}: {} billed for a part of the period: {} of {} node-hours are not in the bill and count \
-             at list prices where known, such as {} ({} of {}); --output json lists them",
+             at list prices where known (first: {}, {} of {}); --output json lists them",
             counted(in_part.len(), "node"),
             tenths(hours(gap_ms)),
             tenths(hours(all_ms)),
@@ -145,7 +144,7 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
     }
     if let Some(first) = several.first() {
         notes.push(format!(
-            "{name}: {} with several commitments in one charge period, such as {}: FOCUS rows name the commitment \
+            "{name}: {} with several commitments in one charge period (first: {}): FOCUS rows name the commitment \
              that covers the most time",
             counted(several.len(), "node"),
             named(*first)
@@ -165,11 +164,12 @@ fn unsaid_in_words(
     let first = plain(&account.nodes[*nodes.first()?].name);
     let more = if *count > lines.len() as u64 { ", …" } else { "" };
     let places: Vec<String> = lines.iter().map(u64::to_string).collect();
-    let kind = if kind.is_empty() { String::new() } else { format!(", such as {}", plain(kind)) };
+    let kind =
+        if kind.is_empty() { String::new() } else { format!("; first kind: {}", plain(kind)) };
     Some(format!(
         "{name}: {} ({}{more}{kind}) without a cost: a commitment pays for them, and the file does not contain their \
          amortized cost; export it with amortized costs (reservation/EffectiveCost and \
-         savingsPlan/SavingsPlanEffectiveCost, in FOCUS EffectiveCost). {}, such as {first}, {} instead",
+         savingsPlan/SavingsPlanEffectiveCost, in FOCUS EffectiveCost). {} (first: {first}): {} instead",
         counted(usize::try_from(*count).unwrap_or(usize::MAX), "line"),
         places.join(", "),
         counted(nodes.len(), "node"),

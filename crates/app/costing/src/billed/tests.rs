@@ -81,7 +81,7 @@ fn time_that_a_bill_does_not_have_costs_the_list_price_and_is_told() {
         account.notes
     );
     assert!(told("1 node with GPUs missing from bill.csv"), "{:?}", account.notes);
-    assert!(told("1 machine outside this cluster, $1.00 in total, 2.0 hours, such as i-other"));
+    assert!(told("1 machine outside this cluster, $1.00 in total, 2.0 hours (first: i-other)"));
     // Beside the cost: the invoice, and list prices as the bill has them; of the rest the price.
     let billed = |day: usize, node: usize| {
         let billed = &account.stretches[day].billed[&node];
@@ -194,7 +194,7 @@ i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,480,Usage
     assert_eq!((out.billed_usd_micros, out.list_usd_micros), (300_000_000, 60_000_000));
     assert_eq!((out.hours_not_seen, out.not_seen_usd_micros), (18.0, 180_000_000));
     let told = "bill.csv: 18.0 node-hours of 1 node, $180.00, are in parts of the period without \
-                data of these nodes, such as whole, and are not included in any amount";
+                data of these nodes (first: whole) and are not included in any amount";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
     assert_eq!(out.hours_not_billed, 0.0);
 }

@@ -105,7 +105,7 @@ pub fn doubted(wanted: &Wanted<'_>, look: &Look) -> Option<anyhow::Error> {
     };
     Some(
         BadInput(plain(&format!(
-            "series name {}/{} on a GPU of {}, {reason}: which pod used it is unknown, and no \
+            "series report {}/{} on a GPU of {}, {reason}: which pod used it is unknown, and no \
              other GPU is known to be allocated to a job named `{}`",
             one.holder.namespace, one.holder.pod, one.node, wanted.name
         )))

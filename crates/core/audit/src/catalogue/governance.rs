@@ -23,7 +23,7 @@ pub(super) const CHECKS: &[Check] = &[
         title: "GPU workload has no team label",
         explanation: "Its cost has no owner: neither its pods nor their namespace have a label that names the team. AWS \
                       exports only the first fifty labels of a pod, in alphabetical order; later labels are lost.",
-        evidence: "labels looked for; place of the label among the pod's",
+        evidence: "labels searched for; position of the label among the pod's labels",
         fix: FixKind::OwnerTemplate,
         fix_example: "labels: {team: search, cost-center: \"4711\"}",
         layer: Layer::Guard,

@@ -94,10 +94,10 @@ fn no_team(view: &View<'_>, check: &'static Check, found: &mut Vec<Finding>) {
             _ if namespace.labels.keys().any(is_wanted) => {}
             None => {
                 let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-                found.push(finding.with("labels looked for", wanted.join(", ")));
+                found.push(finding.with("labels searched for", wanted.join(", ")));
             }
             Some(place) if place >= EXPORTED_LABELS => {
-                found.push(finding.with("place of the label among those of the pod", place + 1));
+                found.push(finding.with("position of the label among those of the pod", place + 1));
             }
             Some(_) => {}
         }

@@ -201,7 +201,7 @@ fn a_namespace_without_pods_is_named() {
     assert!(err.contains("namespace nosuch is not in the input"), "{err}");
     let (out, _) = answer(&objects, "cost -n ml");
     assert!(out.contains("rows and total include only pods of namespace ml"), "{out}");
-    assert!(!out.contains("your namespaces"), "{out}");
+    assert!(!out.contains("where you may list pods"), "{out}");
 }
 
 #[test]

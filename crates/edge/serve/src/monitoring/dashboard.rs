@@ -147,8 +147,7 @@ const ROWS: [(&str, &[Panel]); 4] = [
             },
             Panel {
                 title: "Budget used",
-                description: "Share of its monthly budget that each team has spent, over all \
-                              clusters.",
+                description: "Share of its monthly budget that each team has spent, over all clusters.",
                 kind: "timeseries",
                 unit: "percentunit",
                 expression: "team:dovetail_month_usd:budget_ratio",

@@ -96,7 +96,7 @@ fn refused(earliest_ms: Option<u64>) -> String {
             format!("no room at the reserved time: the earliest start with room is {at}")
         }
         None => "no room at the reserved time or at any later time that can be forecast: pods \
-                 without annotation dovetail.dev/runtime may run for any time"
+                 without annotation dovetail.dev/runtime run for an unknown time"
             .to_owned(),
     }
 }

@@ -119,7 +119,7 @@ impl Step {
                 ClaimPart::New => "create the claim for the extended resources of its pod",
                 ClaimPart::Metadata | ClaimPart::Status => "write the devices of the claim",
                 ClaimPart::Deletion => "delete the claim: its pod does not start",
-                ClaimPart::Pod(_) => "name the claim in the status of its pod",
+                ClaimPart::Pod(_) => "set the claim in the status of its pod",
             },
         }
     }
