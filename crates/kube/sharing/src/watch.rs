@@ -246,8 +246,8 @@ fn remembered(policy: &SharingPolicy) -> Option<RollOut> {
     (known.spec == number(policy) && known.outcome != Outcome::Waiting).then_some(known)
 }
 
-/// What came of the layouts that a policy asks for, by the nodes that have changed under it, by what
-/// came of workloads, and by its status. What stops the roll-out comes first.
+/// What came of the layouts that a policy asks for, by the nodes that have changed under it, by
+/// what came of workloads, and by its status. What stops the roll-out comes first.
 pub fn roll_out<'r>(
     policy: &SharingPolicy,
     records: impl Iterator<Item = (&'r str, &'r Record)>,
