@@ -35,7 +35,7 @@ pub(crate) fn with_required(mut command: Command) -> Command {
 
 /// The help of `--output` of a group of commands.
 const OF_GROUP: &str =
-    "Output format; the help of each command lists the formats it has [default: table]";
+    "Output format; the help of each command lists the formats that it supports [default: table]";
 
 fn of_children(mut command: Command, path: &str, output: &Arg) -> Command {
     let names: Vec<String> =

@@ -42,8 +42,9 @@ fn violations_of(file: &RustFile) -> Vec<Violation> {
 
 /// Whether a format has a placeholder with a number of digits between `$` and a unit.
 fn rounds_beside_a_unit(text: &str) -> bool {
-    text.match_indices(":.").any(|(at, _)| {
-        let (before, behind) = (&text[..at], &text[at + 2..]);
+    let mut places = text.match_indices(":.").chain(text.match_indices(":+."));
+    places.any(|(at, found)| {
+        let (before, behind) = (&text[..at], &text[at + found.len()..]);
         let Some(open) = before.rfind('{') else { return false };
         let Some((digits, behind)) = behind.split_once('}') else { return false };
         let is_placeholder = digits.chars().all(|c| c.is_ascii_digit());

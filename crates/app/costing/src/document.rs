@@ -181,7 +181,9 @@ impl Document {
             _ => String::new(),
         };
         let too_recent = match head.too_recent_share > 0.0 {
-            true => format!(", {} too recent to extrapolate", percent(head.too_recent_share)),
+            true => {
+                format!(", and {} is too recent to extrapolate", percent(head.too_recent_share))
+            }
             false => String::new(),
         };
         let (cost, blind) = (usd(head.cost_usd_micros), percent(head.blind_share));

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use dovetail_units::number::Number;
-use dovetail_units::place::Place;
+use dovetail_units::place::{CARRIAGE_RETURNS, Place};
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
@@ -26,8 +26,16 @@ impl TomlFile {
     /// # Errors
     /// The file cannot be read.
     pub fn read(path: &Path) -> Result<Self> {
-        let read = || format!("{}: the file cannot be read", path.display());
+        let name = path.display();
+        if path.is_dir() {
+            bail!("{name}: is a directory; name a file");
+        }
+        let read = || format!("{name}: the file cannot be read");
         let text = std::fs::read_to_string(path).with_context(read)?;
+        if text.contains('\r') && !text.contains('\n') {
+            let place = Place::line(&name.to_string(), 1).to_string();
+            return Err(BadInput(format!("{place}: {CARRIAGE_RETURNS}")).into());
+        }
         Ok(Self::of(path, &text))
     }
 
@@ -174,6 +182,17 @@ fn write_plain<'d>(value: &mut DeValue<'d>, plain: &mut std::slice::Iter<'d, Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directories_and_files_without_line_feeds_are_refused_in_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let told = |path: &Path| TomlFile::read(path).expect_err("no file").to_string();
+        assert!(told(folder.path()).ends_with(": is a directory; name a file"));
+        let file = folder.path().join("queues.toml");
+        std::fs::write(&file, "a = 1\rb = 2\r").expect("a file");
+        let told = told(&file);
+        assert!(told.contains("queues.toml:1: lines end with a carriage return alone"), "{told}");
+    }
 
     const TEXT: &str =
         "a = 1\n[stream]\nload = 0\n[[jobs]]\nweight = 1\n[[jobs]]\nweight = -1\nsub = { x = 2 }\n";

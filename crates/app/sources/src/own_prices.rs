@@ -19,7 +19,7 @@ pub struct OwnPriceFlags {
     #[arg(long, value_name = "FILE", alias = "price-file", help_heading = "Prices")]
     pub(crate) prices: Option<PathBuf>,
     /// Price in USD per GPU-hour of a GPU model or resource, such as H100=2.50 or amd.com/gpu=2.10;
-    /// * stands for nodes of unknown model; repeatable
+    /// * stands for GPUs on nodes that report no GPU model; repeatable
     #[arg(long, value_name = "MODEL=USD_PER_HOUR", action = ArgAction::Append, help_heading = "Prices")]
     pub(crate) gpu_price: Vec<String>,
     /// Exchange rate of another currency to USD, in prices and bills, such as EUR=1.08 or

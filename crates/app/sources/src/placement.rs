@@ -91,8 +91,8 @@ pub fn misplaced_in_words(misplaced: &[Misplaced]) -> Vec<String> {
         let gpus: BTreeSet<(&str, &str)> =
             of_reason().map(|one| (one.node.as_str(), one.device.as_str())).collect();
         Some(plain(&format!(
-            "series attribute {} to pods {reason} (such as {}/{} on {}): which pods used these \
-             GPUs is unknown",
+            "GPU metrics in Prometheus attribute {} to pods {reason} (such as {}/{} on {}), so it is \
+             unknown which pods used these GPUs: check the pod labels of the GPU exporter",
             counted(gpus.len(), "GPU"),
             first.holder.namespace,
             first.holder.pod,

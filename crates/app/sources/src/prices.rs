@@ -22,8 +22,8 @@ pub type Prices = BTreeMap<Option<String>, Priced>;
 pub struct PriceFlags {
     #[command(flatten)]
     own: OwnPriceFlags,
-    /// Provider whose prices to use: aws, gcp or azure [default: the first of these that has a
-    /// price, else the cheapest]
+    /// Provider whose prices to use, such as aws, gcp or azure [default: the first of these three
+    /// that has a price, else the cheapest other provider]
     #[arg(long, value_name = "NAME", help_heading = "Prices")]
     provider: Option<String>,
     /// Region whose prices to use, such as us-east-1

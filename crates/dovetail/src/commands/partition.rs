@@ -34,7 +34,7 @@ pub(crate) enum Command {
     Show(ShowFlags),
     /// Apply SharingPolicies, one node at a time; pods move only where a policy allows it
     Apply(Box<ApplyFlags>),
-    /// Undo the last layout change of nodes, or the last request change of workloads
+    /// Undo the last change to the layout of nodes, or to the resource requests of workloads
     Rollback(Box<RollbackFlags>),
     /// Compute the minimum number of GPUs of a model that can provide the given MIG instances
     Size(Box<SizeFlags>),
@@ -97,8 +97,8 @@ pub(crate) struct ApplyFlags {
     /// Plan only for pods that have been pending at least this long
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     pending_for: u64,
-    /// How long to wait for a pod whose eviction is not allowed yet; after that, the next run
-    /// continues
+    /// How long to wait for a pod that cannot be evicted yet; after that, apply exits, and the next
+    /// run resumes the change
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     move_wait: u64,
     /// URL of Prometheus, Thanos, Mimir or VictoriaMetrics, without /api/v1, for policies that have

@@ -79,7 +79,8 @@ fn without_outside_data_the_rest_runs_and_says_so() {
         .call(&format!("sim arena --regimes {regimes} --policies best-fit --seeds 1 --orders 1"));
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(
-        done.err.contains("14 regimes are skipped: openb/openb_node_list_gpu_node.csv is not"),
+        done.err
+            .contains("14 regimes are skipped: openb/openb_node_list_gpu_node.csv does not exist"),
         "{}",
         done.err
     );
@@ -109,7 +110,10 @@ fn regimes_are_listed_once_each() {
     assert_eq!(regimes[20]["lacks"], Value::Null);
     let text = folder.call("sim arena --list --regimes training,plain").out;
     assert!(text.lines().any(|line| line.starts_with("openb/default/plain ")), "{text}");
-    assert!(text.contains("skipped 14: openb/openb_node_list_gpu_node.csv is not"), "{text}");
+    assert!(
+        text.contains("skipped 14: openb/openb_node_list_gpu_node.csv does not exist"),
+        "{text}"
+    );
     let names = |flags: &str| -> Vec<String> {
         let listed = folder.json(&format!("sim arena --list {flags}"));
         let regimes = listed["regimes"].as_array().unwrap().iter();

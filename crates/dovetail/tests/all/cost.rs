@@ -518,10 +518,9 @@ DiscountedUsage,i-g1,2026-11-20T10:00:00Z,2026-11-20T11:00:00Z,0,USD
     let bill = &found["bill"];
     assert_eq!((&bill["billed_nodes"], &bill["lines_without_cost"]), (&json!(1), &json!(1)));
     let notes = found["notes"].to_string();
-    let told =
-        "cur.csv: 1 line (3, DiscountedUsage first) without a cost: a commitment pays for them";
+    let told = "cur.csv: 1 line (3; first kind: DiscountedUsage) without a cost: a commitment pays for them";
     assert!(notes.contains(told) && notes.contains("reservation/EffectiveCost"), "{notes}");
-    assert!(notes.contains("1 node, g1 first, at list prices instead"), "{notes}");
+    assert!(notes.contains("1 node (first: g1): at list prices instead"), "{notes}");
     // What is billed at nothing is believed, and told.
     folder.write("cur.csv", &report.replace("DiscountedUsage", "Usage"));
     let found = document(&folder, "--by node --bill cur.csv");
@@ -546,10 +545,7 @@ fn credits_beyond_costs_are_told_and_what_is_distributed_stays_waste() {
     let found = document(&folder, "--by namespace --bill bill.csv");
     assert_eq!(found["bill"]["billed_nodes"], 0);
     let notes = found["notes"].to_string();
-    assert!(
-        notes.contains("credits of 1 node exceed the billed amount") && notes.contains("g1 first"),
-        "{notes}"
-    );
+    assert!(notes.contains("credits of 1 node (first: g1) exceed the billed amount"), "{notes}");
     let waste = |flags: &str| {
         let found = document(&folder, flags);
         let rows = found["rows"].as_array().unwrap().iter();

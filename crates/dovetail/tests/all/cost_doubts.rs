@@ -20,8 +20,8 @@ fn what_could_not_be_read_is_told_with_the_figures() {
     let objects = [node("g1", 8, "h100"), odd];
     folder.write("dump.json", &json!({"kind": "List", "items": objects}).to_string());
     let notes = document(&folder, "--by node")["notes"].to_string();
-    let told = "objects that could not be read are not included in any figure: 1 object, \
-         dump.json: Pod vision/odd-0: field";
+    let told = "objects that could not be read are not included in any figure: 1 object \
+         (first: dump.json: Pod vision/odd-0: field";
     assert!(notes.contains(told), "{notes}");
 }
 

@@ -110,7 +110,7 @@ fn a_month_is_split_as_its_samples_were() {
     assert!(table.out.lines().all(|line| line.chars().count() <= 100), "{}", table.out);
     for said in [
         "Job vision/train: 2,880 GPU-hours a month",
-        "how much of it was spent computing is unknown",
+        "how much of it was spent computing is",
         "long_pause",
         "DCGM_FI_PROF_PIPE_TENSOR",
         // What a reader needs who never saw it.

@@ -56,7 +56,7 @@ fn what_several_pods_computed_on_one_gpu_is_unknown_and_what_stood_still_is_not(
         folder.json("cost job b --from dump.json --at 2026-11-20T12:00:00Z --usage usage.csv");
     // Its GPU computed for it or for its neighbour.
     let notes = job["notes"].to_string();
-    assert!(notes.contains("1 GPU that it shares with other pods computed"), "{notes}");
+    assert!(notes.contains("1 GPU that it shares was active, but"), "{notes}");
     assert!(!notes.contains("never active"), "{notes}");
     let phases: Vec<(&str, f64)> = job["parts"]
         .as_array()
@@ -168,7 +168,7 @@ fn over_a_period_too_what_several_pods_computed_on_one_gpu_is_unknown() {
     assert!(of_bill("unknown") > 1.4, "{bill:#}");
     let job = folder.json(&format!("cost job train-0 {ask}"));
     let notes = job["notes"].to_string();
-    assert!(notes.contains("1 GPU that it shares with other pods computed"), "{notes}");
+    assert!(notes.contains("1 GPU that it shares was active, but"), "{notes}");
     assert!(!notes.contains("never active"), "{notes}");
     let of_job = |work: &[&str]| -> f64 {
         let parts = job["parts"].as_array().expect("parts").iter();

@@ -181,7 +181,7 @@ fn mig_and_time_slicing_on_eks_cost_their_list_price() {
     assert_eq!(found["prices"][0]["is_estimate"], false);
     // The report names that a plugin offers 16.
     let told = found["unseen"].to_string();
-    assert!(told.contains("16 by the device plugin"), "{told}");
+    assert!(told.contains("16 according to the device plugin"), "{told}");
 }
 
 /// Half of a training of four pods with eight GPUs each holds its GPUs for six hours.

@@ -105,6 +105,7 @@ fn cases_of_values() -> Vec<(&'static str, i32, String)> {
         ("event_of_unknown_node", 3, format!("{TIMED} --order fifo --cluster-events events.csv")),
         ("share_with_preemption", 3, "sim run --protocol timed --nodes 2x4 --jobs share.csv --order las".into()),
         ("fgd_without_gpu_pods", 3, format!("{FGD} --pods cpu_pods.csv").replace(" --pods pods.csv", "")),
+        ("fgd_without_gpus", 3, "sim run --protocol fgd --nodes 5x0 --pods pods.csv".into()),
         ("seed_twice", 3, format!("{FGD} --arrivals twice.csv --seed 42")),
         ("carriage_returns", 3, "trace stats mac.csv".into()),
         ("directory", 1, "trace stats folder".into()),

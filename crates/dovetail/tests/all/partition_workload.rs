@@ -123,7 +123,7 @@ fn a_workload_gets_a_slice_that_is_made_for_it_and_its_gpu_back() {
         (&json!("nvidia.com/gpu"), &json!(SLICE), &json!("c"), &json!("shared"))
     );
     let told_by = events(&setting, "Deployment", "chat");
-    assert!(has(&told_by, "RequestsChanged", "in place of nvidia.com/gpu"), "{told_by:?}");
+    assert!(has(&told_by, "RequestsChanged", "instead of nvidia.com/gpu"), "{told_by:?}");
     assert!(has(&events(&setting, "SharingPolicy", "shared"), "RequestsChanged", "chat"));
 
     // The new pod is pending, which is how the planner learns what to create.
@@ -306,14 +306,14 @@ fn a_slower_workload_gets_its_gpu_back_and_no_other_changes() {
         assert_eq!((code, &row["outcome"]), (Some(0), &json!("waits")), "{row}");
         assert!(told(&row, "problem").contains(words), "{row}");
     };
-    waits("waiting for the latency check of default/Deployment/chat");
+    waits("waiting for the latency check of workload default/Deployment/chat");
     // No GPU is free beside the old pod: kube-scheduler takes 0 as not asked for.
     rolls(&setting, "chat");
     let (_, watched) = apply(&setting, "--prometheus none");
     let of_chat = row(&watched, "default/Deployment/chat");
     assert_eq!((&of_chat["outcome"], &of_chat["latency"]), (&json!("Changed"), &json!("waiting")));
     assert_eq!(step(&setting), "Watching");
-    waits("waiting for the latency check of default/Deployment/chat");
+    waits("waiting for the latency check of workload default/Deployment/chat");
 
     let changed_ms = now_ms() / 60_000 * 60_000 - (HOURS + 2) * HOUR_MS;
     let server = prometheus(&setting, changed_ms);

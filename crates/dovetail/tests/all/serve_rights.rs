@@ -261,7 +261,7 @@ fn owners_are_told_once_of_idle_gpus_and_ended_jobs_and_nothing_else_is_written(
     let idle = ["at least 2", "at least 3"];
     assert!(idle.iter().any(|idle| text.starts_with(idle)), "{text}");
     assert!(text.contains(" h idle, $1"), "{text}");
-    assert!(text.contains("1 GPU held"), "{text}");
+    assert!(text.contains("1 GPU allocated"), "{text}");
     assert!(text.contains("nothing was changed"), "{text}");
 
     let (used, refused) = asked(&folder.read("audit.log"));

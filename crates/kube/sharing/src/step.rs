@@ -69,7 +69,10 @@ pub enum Next {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// Another system decides about its GPUs.
-    #[error("node {node}: {why}: one system must decide about its layout")]
+    #[error(
+        "node {node}: {why}: use one tool to manage the GPU layout of the node: disable the other one, or exclude the \
+         node from the SharingPolicy"
+    )]
     OtherMaster { node: String, why: String },
     /// Pods use its GPUs.
     #[error(

@@ -28,8 +28,8 @@ pub enum Problem {
     UnknownProfile { place: usize, profile: String },
     /// The GPUs of a selected node have none of the profiles.
     #[error(
-        "node {node}: {model} has none of the profiles {profiles}: name profiles of this model, or exclude \
-         the node by nodeSelector"
+        "node {node}: {model} supports none of the profiles {profiles}: set spec.profiles to profiles that this \
+         model supports, or exclude the node with spec.nodeSelector"
     )]
     ImpossibleLayout { node: String, model: String, profiles: String },
     /// A field that the mode does not have, or that it needs.
@@ -189,7 +189,7 @@ mod tests {
             ["spec.profiles[0]: unknown profile 9g.99gb: no supported GPU model has it"]
         );
         let impossible = &told(&[("x", with("1g.5gb"))])[0];
-        assert!(impossible.starts_with("node n-a: A100-80GB has none of the profiles 1g.5gb"));
+        assert!(impossible.starts_with("node n-a: A100-80GB supports none of the profiles 1g.5gb"));
         let wrong = |spec: Value, start: &str| {
             let problem = &told(&[("x", spec)])[0];
             assert!(problem.starts_with(start), "{problem}");

@@ -214,11 +214,10 @@ fn never_worked(job: &JobTime) -> Option<String> {
 /// Devices that computed for the job or for others that had them, too.
 fn for_any_holder(job: &JobTime) -> Option<String> {
     let count = job.members.iter().filter(|member| member.is_for_any_holder).count();
-    let gpus = plural(count, "GPU that it shares", "GPUs that it shares");
+    let gpus = plural(count, "GPU that it shares was", "GPUs that it shares were");
     (count > 0).then(|| {
         format!(
-            "{gpus} with other pods were active, but for which pod is unknown, so that time counts \
-             as unknown"
+            "{gpus} active, but it is unknown for which of the pods, so that time counts as unknown"
         )
     })
 }

@@ -81,8 +81,8 @@ fn how(asked: &Asked) -> String {
     };
     format!(
         "attempts are grouped into a run by the label dovetail.dev/run, else by their owner, else by the experiment \
-         label of the settings, else by the owner's name without its generated suffix in one namespace, within 24 \
-         hours of the last end; {costs}; {}",
+         label of the settings, else by namespace and the owner's name without its generated suffix, if an attempt \
+         starts within 24 hours after the previous one ended; {costs}; {}",
         asked.training.definition()
     )
 }

@@ -51,6 +51,10 @@ impl FgdTrace {
 
     /// The orders of a seed, computed.
     pub fn orders(&self, cluster: &Cluster, seed: u64) -> Result<FgdOrders> {
+        if cluster.total_gpus() == 0 {
+            let why = "the cluster has no GPUs, and protocol fgd measures how many are allocated";
+            return Err(BadInput(why.to_owned()).into());
+        }
         // Settings bound seeds to what fits.
         fgd_orders(&self.pods.jobs, &cluster.nodes, seed as i64).map_err(|error| match error {
             TraceError::Protocol { job, problem, expected } => {

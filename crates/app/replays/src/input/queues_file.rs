@@ -314,6 +314,6 @@ mod tests {
         // Ten GPUs for an hour are the cluster for 3,600 seconds.
         assert_eq!(read("[gpuHours]\na = 10\n").map(|all| all[0].used), Ok(3_600_000_000_000));
         let error = read("[gpuHours]\nb = 1\n").expect_err("no such queue");
-        assert!(error.starts_with("h.toml:2: gpuHours.b: neither"), "{error}");
+        assert!(error.starts_with("h.toml:2: gpuHours.b: the queue is neither"), "{error}");
     }
 }

@@ -35,7 +35,8 @@ async fn what_was_learned_need_not_be_readable() {
     let lease = LeaseName { namespace: "here".to_owned(), name: "dovetail".to_owned() };
     let election = Election { lease, identity: "asks".to_owned(), terms: Terms::default() };
     let options = Options { election: Some(election), ..Options::default() };
-    for (code, told) in [(404, None), (403, Some("here/dovetail-learned: the API server refuses"))]
+    for (code, told) in
+        [(404, None), (403, Some("here/dovetail-learned: the API server rejected it (403)"))]
     {
         let on = On::new(&[Verb::Get], "configmaps");
         let fault = FaultRule::some(on, 1_000_000, Fault::ServerError { code });

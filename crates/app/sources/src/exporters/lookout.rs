@@ -199,7 +199,7 @@ impl Looker {
         let all = counted(answering + silent, "exporter");
         match problem {
             Some(problem) => tracing::warn!(
-                "{silent} of {all} did not respond, so the use of their GPUs is unknown: {}",
+                "{silent} of {all} did not answer, so the use of their GPUs is unknown: {}",
                 plain(&problem)
             ),
             None => tracing::info!("{all} scraped without errors"),

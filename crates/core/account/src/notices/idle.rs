@@ -307,7 +307,10 @@ mod tests {
         let (found, _) = search(12, &[long]);
         assert!(found[&1].is_at_least);
         let text = idle_text(&found[&1], 12 * HOUR / 4);
-        assert!(text.starts_with("at least 60 min idle, $4 at list prices: 1 GPU held"), "{text}");
+        assert!(
+            text.starts_with("at least 60 min idle, $4 at list prices: 1 GPU allocated"),
+            "{text}"
+        );
         assert!(text.len() < 1024);
     }
 }

@@ -12,7 +12,7 @@ use dovetail_console::app::App;
 /// Commands for traces.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Convert a trace of any known format to dovetail's CSV.
+    /// Convert a trace in any supported format to dovetail's CSV format.
     Import(import::ImportFlags),
     /// Generate a cluster and a realistic stream of jobs, or the objects of a cluster, from a
     /// seed.

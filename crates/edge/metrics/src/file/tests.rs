@@ -186,7 +186,10 @@ fn rows_that_disagree_are_bad_and_equal_rows_count_once() {
     let found = read(&other, &LENIENT).unwrap();
     assert_eq!((found.series[0].activity.len(), found.skipped_rows), (2, 1));
     let moved = read(format!("{HEADER}1,p,0,5,,n,m\n2,p,0,5,,n,k\n"), &STRICT).unwrap_err();
-    assert!(moved.to_string().contains("usage.csv:3: column `node`: `k` is not `m`"), "{moved}");
+    assert!(
+        moved.to_string().contains("usage.csv:3: column `node`: `k` differs from `m`"),
+        "{moved}"
+    );
 }
 
 #[test]

@@ -207,7 +207,9 @@ fn what_cannot_be_is_refused_by_name_and_leaves_nothing() {
                 ("control characters", &|r| r.cluster.push('\u{1b}')),
                 ("a name of 5000 bytes", &|r| r.pods[1].job = "j".repeat(5000)),
                 ("node `node-0` occurs twice", &|r| r.nodes[1].name = "node-0".to_owned()),
-                ("no price", &|r| r.nodes[0].terms.usd_micros_per_gpu_hour = Some(-1)),
+                ("-1 micro-USD is not a price", &|r| {
+                    r.nodes[0].terms.usd_micros_per_gpu_hour = Some(-1)
+                }),
                 ("device `node-0/GPU-0`: an interval from", &|r| {
                     r.devices[0].intervals[0].span.to_ms += DAY_MS * 9;
                 }),

@@ -189,12 +189,12 @@ fn one_container_with_one_gpu_changes_and_others_are_refused() {
     refused(&|object| *resources(object) = json!({}), "no container of its pod template");
     refused(&|object| *resources(object) = json!({"limits": {GPU: "2"}}), "requests 2 × nvidia");
     let both = json!({"limits": {GPU: "1", SLICE: "1"}});
-    refused(&|object| *resources(object) = both.clone(), "asks for 1 × nvidia.com/gpu, 1 ×");
+    refused(&|object| *resources(object) = both.clone(), "requests 1 × nvidia.com/gpu, 1 ×");
     let one = deployment()["spec"]["template"]["spec"]["containers"][1].clone();
     let spec = |object: &mut Value, key: &str, value: Value| {
         object["spec"]["template"]["spec"][key] = value;
     };
-    refused(&|object| spec(object, "initContainers", json!([one])), "containers c, c ask");
+    refused(&|object| spec(object, "initContainers", json!([one])), "containers c, c request");
     let init = |object: &mut Value| {
         spec(object, "containers", json!([{"name": "proxy"}]));
         spec(object, "initContainers", json!([one]));

@@ -134,7 +134,8 @@ fn key(regime: &str, policy: &str, seed: u64, order: u64) -> Key {
 
 /// Version and fingerprint of this program: runs of another one may have decided otherwise.
 fn build() -> Result<String> {
-    let path = std::env::current_exe().context("cannot find this program's own file")?;
+    let path = std::env::current_exe()
+        .context("cannot determine the path of the dovetail executable, which --resume needs")?;
     let bytes =
         std::fs::read(&path).with_context(|| format!("{}: cannot be read", path.display()))?;
     Ok(format!("{BUILD} ({})", hexadecimal(&Sha256::digest(bytes)[..6])))
