@@ -331,7 +331,7 @@ fn a_slower_workload_gets_its_gpu_back_and_no_other_changes() {
         assert_eq!(told.iter().filter(|(reason, _)| reason == "LatencyWorse").count(), 1);
     }
     rolls(&setting, "chat");
-    waits("latency of default/Deployment/chat is worse");
+    waits("latency of workload default/Deployment/chat is worse");
     assert_eq!(step(&setting), "Stopped");
     assert_eq!(setting.refused(), BTreeSet::new());
 }
