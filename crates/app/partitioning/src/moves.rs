@@ -80,6 +80,8 @@ pub(crate) fn candidates(
         let pods = holders.get(&*node).map_or(&[][..], Vec::as_slice);
         match movers(seen, pods, (objects, policy), now_ms) {
             Ok(movers) => found.push((node, movers)),
+            // Its pods are in the way as before, for the reason that is known.
+            Err(_) if policy.moves == Moves::Never => {}
             Err(why) => {
                 stays.insert(node, why);
             }

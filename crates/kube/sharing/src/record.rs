@@ -101,8 +101,7 @@ impl Record {
 
     /// Whether some GPUs of the node keep their layout.
     pub(crate) fn leaves_gpus(&self) -> bool {
-        let pairs = self.from.layout.0.iter().zip(&self.to.layout.0);
-        self.by == Component::MigManager && pairs.into_iter().any(|(from, to)| from == to)
+        self.by == Component::MigManager && self.from.keeps_gpus(&self.to)
     }
 
     /// Seconds that the change has taken.

@@ -34,6 +34,11 @@ impl Side {
         Self { config: name(replicas), layout: NodeLayout(vec![None; gpus]), replicas }
     }
 
+    /// Whether some GPU has the same layout on another side.
+    pub fn keeps_gpus(&self, to: &Self) -> bool {
+        self.layout.0.iter().zip(&to.layout.0).any(|(from, to)| from == to)
+    }
+
     /// A name that follows from the layout alone.
     pub(crate) fn own_name(&self, by: Component) -> String {
         match by {

@@ -11,6 +11,7 @@ use dovetail_sharing::{DeviceReport, Seen, Side, gpu_amounts, gpu_uses, uses_gpu
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 
+use crate::eligible::holders;
 use crate::objects::{Objects, SeenNode};
 
 /// Asks an exporter's metrics for the devices of pods; without a named server it knows nothing.
@@ -55,9 +56,10 @@ impl GpuUsers<'_> {
             return;
         }
         let reports = self.reports().await;
+        let (holders, mut found) = (holders(objects), BTreeMap::new());
         for (node, seen) in &objects.nodes {
-            let pods = objects.pods.values().filter(|pod| *pod.node == **node && uses_gpus(pod));
-            let pods: Vec<&Pod> = pods.collect();
+            let pods = holders.get(&**node).map_or(&[][..], Vec::as_slice);
+            let pods: Vec<&Pod> = pods.iter().copied().filter(|pod| uses_gpus(pod)).collect();
             let Some(table) = table(seen).filter(|_| !pods.is_empty()) else { continue };
             let offers = seen.node.allocatable.extended.iter();
             let offers = gpu_amounts(offers.map(|(name, count)| (&**name, *count)), Some(table));
@@ -65,8 +67,9 @@ impl GpuUsers<'_> {
                 let reports = reports.get(node).map_or(&[][..], Vec::as_slice);
                 gpu_uses(reports, &pods, &offers, table, now_ms())
             });
-            objects.gpu_use.insert(node.clone(), uses);
+            found.insert(node.clone(), uses);
         }
+        objects.gpu_use = found;
     }
 
     /// A node without the pods on GPUs that a change leaves as they are, as far as that is known.
@@ -77,10 +80,10 @@ impl GpuUsers<'_> {
         (from, to): (&Side, &Side),
         table: Option<&MigTable>,
     ) -> Seen {
-        let Some(table) = table.filter(|_| !seen.gpu_pods.is_empty()) else { return seen };
-        if !matches!(self.choice, ServerChoice::At(_)) {
-            return seen;
-        }
+        let is_worth_asking = matches!(self.choice, ServerChoice::At(_))
+            && !seen.gpu_pods.is_empty()
+            && from.keeps_gpus(to);
+        let Some(table) = table.filter(|_| is_worth_asking) else { return seen };
         let Ok(reports) = self.reports().await else { return seen };
         let reports = reports.get(&seen.node).map_or(&[][..], Vec::as_slice);
         let pods: Vec<&Pod> = pods.iter().collect();

@@ -151,7 +151,7 @@ impl Apply<'_> {
         seen: &SeenNode,
         verdict: &NodeVerdict,
     ) -> Result<()> {
-        let now = self.seen(node, self.table(seen)).await?;
+        let (now, _) = self.server.seen(node, self.table(seen), &self.options.timing).await?;
         let Some(write) = conclude(&now, verdict.outcome, &verdict.why, now_ms()) else {
             return Ok(());
         };

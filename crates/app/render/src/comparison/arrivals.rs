@@ -2,7 +2,7 @@
 
 use dovetail_units::amount::{fine_percent, whole};
 
-use crate::comparison::number::{UNKNOWN, printable};
+use crate::comparison::number::{UNKNOWN, learning, printable};
 use crate::comparison::page::{Block, Cell, Figure, Legend, Row, Section, Table};
 use crate::comparison::plot::{Axis, Frame, LINE_STYLES, Line, LinePlot, Mark};
 use crate::comparison::spread::Spread;
@@ -161,11 +161,7 @@ fn notes(comparison: &ArrivalComparison) -> Vec<String> {
             .to_owned(),
     ];
     notes.extend(comparison.policies.iter().filter_map(|policy| {
-        let from = printable(policy.learning_started_from.as_deref()?);
-        Some(format!(
-            "{} learns from what arrives; it started from {from}.",
-            printable(&policy.policy)
-        ))
+        Some(learning(&policy.policy, policy.learning_started_from.as_deref()?))
     }));
     notes
 }

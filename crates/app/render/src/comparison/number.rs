@@ -32,6 +32,12 @@ pub(crate) fn change(figure: Option<f64>, reference: Option<f64>) -> String {
     }
 }
 
+/// The note on a policy that learns, and what it knew when it started.
+pub(crate) fn learning(policy: &str, started_from: &str) -> String {
+    let (policy, from) = (printable(policy), printable(started_from));
+    format!("{policy} learns from what arrives; it started from {from}.")
+}
+
 /// A name for people: control characters are shown, not obeyed.
 pub(crate) fn printable(name: &str) -> String {
     name.chars().fold(String::with_capacity(name.len()), |mut text, letter| {

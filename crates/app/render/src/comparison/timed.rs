@@ -4,7 +4,7 @@ use dovetail_units::amount::{brief, fine_percent, whole};
 use dovetail_units::duration::duration_of_seconds;
 
 use crate::comparison::money::{self, causes};
-use crate::comparison::number::{change, points, printable, usd};
+use crate::comparison::number::{change, learning, points, printable, usd};
 use crate::comparison::page::{Block, Cell, Row, Section, Table, Tile};
 use crate::comparison::spread::Spread;
 use crate::comparison::timed_figures;
@@ -339,11 +339,7 @@ fn notes(comparison: &TimedComparison) -> Vec<String> {
         );
     }
     notes.extend(comparison.policies.iter().filter_map(|policy| {
-        let from = printable(policy.learning_started_from.as_deref()?);
-        Some(format!(
-            "{} learns from what arrives; it started from {from}.",
-            printable(&policy.policy)
-        ))
+        Some(learning(&policy.policy, policy.learning_started_from.as_deref()?))
     }));
     notes
 }
