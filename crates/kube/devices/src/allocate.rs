@@ -1,6 +1,6 @@
 //! Which devices claims get on a node.
 
-use dovetail_claims::{Answer, Rule, allocate as search};
+use dovetail_claims::{Answer, Choice, Rule, allocate as search};
 use dovetail_model::Quantity;
 use dovetail_objects::{
     AllocatedDevice, Allocation, AskedCount, BindingConditions, ConstraintRule, DeviceAsked,
@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, Place};
 use crate::held::{DeviceKey, Held};
 use crate::look::RequestLook;
 use crate::pools::PoolState;
-use crate::question::{Question, Reached, full_name, question, reached, value_of};
+use crate::question::{Question, Reached, full_name, question, value_of};
 use crate::written::{config, nodes};
 
 /// What came of it.
@@ -93,47 +93,55 @@ pub fn allocate(
     claims: &[&ResourceClaim],
     steps: u64,
 ) -> Outcome {
-    let reached = reached(catalog, held, place);
-    let question = match question(catalog, &reached, place, claims) {
-        Ok(question) => question,
-        Err(problem) => return Outcome::Error(problem),
-    };
-    match search(&question.supply, &question.demand, steps) {
-        Answer::Fits(choice) => {
-            let mut allotments = vec![Allotment::default(); claims.len()];
-            for (at, (number, request, _)) in question.requests.iter().enumerate() {
-                let claim = claims[*number];
-                let request = &claim.asked.requests[*request];
-                let asked = &request.alternatives[choice.alternatives[at]];
-                let asking = Asking { catalog, reached: &reached, place, claim, request, asked };
-                let given = choice.devices[at].iter().map(|device| given(&asking, *device));
-                allotments[*number].devices.extend(given);
-            }
-            for (number, (claim, allotment)) in claims.iter().zip(&mut allotments).enumerate() {
-                let of_claim = question.requests.iter().zip(&choice.alternatives);
-                let of_claim = of_claim.filter(|((one, ..), _)| *one == number);
-                let chosen: Vec<usize> = of_claim.map(|(_, alternative)| *alternative).collect();
-                allotment.config = config(catalog, claim, &chosen);
-                match nodes(&reached, place, &allotment.devices) {
-                    Ok(nodes) => allotment.nodes = nodes,
-                    Err(problem) => {
-                        let name = &claim.meta.name;
-                        return Outcome::Error(format!(
-                            "create NodeSelector for claim {name}: {problem}"
-                        ));
-                    }
+    Reached::of(catalog, held, place).allocate(claims, steps)
+}
+
+impl Reached<'_> {
+    /// What claims get together of what is left. At most `steps` states are looked at.
+    pub fn allocate(&self, claims: &[&ResourceClaim], steps: u64) -> Outcome {
+        let question = match question(self, claims) {
+            Ok(question) => question,
+            Err(problem) => return Outcome::Error(problem),
+        };
+        match search(&question.supply, &question.demand, steps) {
+            Answer::Fits(choice) => self.given(&question, &choice, claims),
+            Answer::Undecided => Outcome::Undecided,
+            Answer::No => refusal(self, question, claims),
+        }
+    }
+
+    fn given(&self, question: &Question, choice: &Choice, claims: &[&ResourceClaim]) -> Outcome {
+        let mut allotments = vec![Allotment::default(); claims.len()];
+        for (at, (number, request, _)) in question.requests.iter().enumerate() {
+            let claim = claims[*number];
+            let request = &claim.asked.requests[*request];
+            let asked = &request.alternatives[choice.alternatives[at]];
+            let asking = Asking { reached: self, claim, request, asked };
+            let given = choice.devices[at].iter().map(|device| given(&asking, *device));
+            allotments[*number].devices.extend(given);
+        }
+        for (number, (claim, allotment)) in claims.iter().zip(&mut allotments).enumerate() {
+            let of_claim = question.requests.iter().zip(&choice.alternatives);
+            let of_claim = of_claim.filter(|((one, ..), _)| *one == number);
+            let chosen: Vec<usize> = of_claim.map(|(_, alternative)| *alternative).collect();
+            allotment.config = config(self.catalog, claim, &chosen);
+            match nodes(self, &allotment.devices) {
+                Ok(nodes) => allotment.nodes = nodes,
+                Err(problem) => {
+                    let name = &claim.meta.name;
+                    return Outcome::Error(format!(
+                        "create NodeSelector for claim {name}: {problem}"
+                    ));
                 }
             }
-            Outcome::Fits(allotments)
         }
-        Answer::Undecided => Outcome::Undecided,
-        Answer::No => refusal(&reached, question, claims),
+        Outcome::Fits(allotments)
     }
 }
 
 fn given(asking: &Asking<'_>, device: usize) -> GivenDevice {
     let one = &asking.reached.devices[device];
-    let features = asking.catalog.features();
+    let features = asking.reached.catalog.features();
     let is_share = one.device.is_for_several && features.consumable_capacity;
     let takes = is_share && !one.device.capacity.is_empty();
     let consumed = takes.then(|| {
@@ -142,7 +150,7 @@ fn given(asking: &Asking<'_>, device: usize) -> GivenDevice {
     });
     GivenDevice {
         request: asking.written_name(),
-        device: Some(one.key.clone()),
+        device: Some(one.key()),
         is_admin: asking.asked.is_admin(),
         is_share,
         consumed: consumed.flatten().unwrap_or_default(),
@@ -190,7 +198,7 @@ fn contradiction(
             let broken = names.find_map(|name| {
                 let mut devices: Vec<_> =
                     alternative.candidates.iter().map(|one| &reached.devices[one.device]).collect();
-                devices.sort_by(|one, other| one.key.cmp(&other.key));
+                devices.sort_by_cached_key(|one| one.key());
                 let first = value_of(devices.first()?, name);
                 devices.into_iter().find(|one| {
                     let value = value_of(one, name);

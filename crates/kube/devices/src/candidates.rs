@@ -6,19 +6,26 @@ use dovetail_objects::{
 };
 
 use crate::capacity::{Taken, taken};
-use crate::catalog::{Catalog, Place, is_reached};
+use crate::catalog::{Answers, is_reached};
 use crate::look::{Exclusion, RequestLook};
 use crate::question::{Reached, ReachedDevice, full_name};
 
 /// One alternative of a request, on a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Asking<'a> {
-    pub(crate) catalog: &'a Catalog,
     pub(crate) reached: &'a Reached<'a>,
-    pub(crate) place: Place<'a>,
     pub(crate) claim: &'a ResourceClaim,
     pub(crate) request: &'a ClaimRequest,
     pub(crate) asked: &'a DeviceAsked,
+}
+
+/// A selector, and what it says of devices.
+struct Selector {
+    /// Whether it is one of the class, and not of the request.
+    is_of_class: bool,
+    number: usize,
+    /// By the number of the slice.
+    by_slice: Vec<Answers>,
 }
 
 /// An alternative as `core/claims` reads it.
@@ -40,11 +47,12 @@ pub(crate) fn candidates(asking: &Asking<'_>, count: Option<usize>) -> Result<Fo
         reached: asking.reached.devices.len(),
         ..RequestLook::default()
     };
+    let selectors = asking.selectors();
     let mut failure: Option<String> = None;
     let mut selectable = 0;
     let mut candidates = Vec::new();
     for (device, one) in asking.reached.devices.iter().enumerate() {
-        let found = asking.selectable(one).and_then(|taken| {
+        let found = asking.selectable(one, &selectors).and_then(|taken| {
             selectable += 1;
             asking.free(one, &taken)?;
             let draws = taken.iter().filter_map(|(name, amount)| {
@@ -79,13 +87,19 @@ pub(crate) fn candidates(asking: &Asking<'_>, count: Option<usize>) -> Result<Fo
 
 impl Asking<'_> {
     /// Whether it could have a device if nobody had any, and what it takes of its capacity.
-    fn selectable(&self, one: &ReachedDevice<'_>) -> Result<Taken, Exclusion> {
-        let features = self.catalog.features();
+    fn selectable(
+        &self,
+        one: &ReachedDevice<'_>,
+        selectors: &[Selector],
+    ) -> Result<Taken, Exclusion> {
+        let features = self.reached.catalog.features();
         if !features.binding_conditions && !one.device.binding.awaited.is_empty() {
             return Err(Exclusion::SwitchedOff);
         }
-        self.selected(one)?;
-        if one.slice.reach == Reach::EachDevice && !is_reached(&one.device.reach, self.place) {
+        self.selected(one, selectors)?;
+        if one.slice.reach == Reach::EachDevice
+            && !is_reached(&one.device.reach, self.reached.place)
+        {
             return Err(Exclusion::Reach);
         }
         if !features.consumable_capacity {
@@ -103,46 +117,49 @@ impl Asking<'_> {
         taken.filter(fits).ok_or(Exclusion::Capacity)
     }
 
-    /// Whether a device meets the selectors of class and request.
-    fn selected(&self, one: &ReachedDevice<'_>) -> Result<(), Exclusion> {
-        let class = self.catalog.class(&self.asked.class);
+    /// The selectors of class and request, with what they say of the devices of each slice.
+    fn selectors(&self) -> Vec<Selector> {
+        let Reached { catalog, slices, .. } = self.reached;
+        let class = catalog.class(&self.asked.class);
         let of_class = class.map(|class| &*class.selectors).unwrap_or_default();
-        for (number, selector) in of_class.iter().enumerate() {
-            let of = || format!("class {}: selector #{number}", self.asked.class);
-            if !self.meets(one, selector, of)? {
-                return Err(Exclusion::Class);
-            }
-        }
-        for (number, selector) in self.asked.selectors.iter().enumerate() {
-            let of = || format!("claim {}: selector #{number}", full_name(self.claim));
-            if !self.meets(one, selector, of)? {
-                return Err(Exclusion::Selector(number));
+        let both = [(true, of_class), (false, &*self.asked.selectors)];
+        let all = both.into_iter().flat_map(|(is_of_class, selectors)| {
+            selectors.iter().enumerate().map(move |(number, text)| (is_of_class, number, text))
+        });
+        let selector = |(is_of_class, number, text): (bool, usize, &String)| {
+            let by_slice = slices.iter().map(|slice| catalog.meeting(slice, text)).collect();
+            Selector { is_of_class, number, by_slice }
+        };
+        all.map(selector).collect()
+    }
+
+    /// Whether a device meets the selectors.
+    fn selected(&self, one: &ReachedDevice<'_>, selectors: &[Selector]) -> Result<(), Exclusion> {
+        for selector in selectors {
+            let number = selector.number;
+            match &selector.by_slice[one.slice_number][one.at] {
+                Ok(true) => {}
+                Ok(false) if selector.is_of_class => return Err(Exclusion::Class),
+                Ok(false) => return Err(Exclusion::Selector(number)),
+                Err(problem) => {
+                    let of = match selector.is_of_class {
+                        true => format!("class {}: selector #{number}", self.asked.class),
+                        false => format!("claim {}: selector #{number}", full_name(self.claim)),
+                    };
+                    let on = match problem.starts_with("CEL compile") {
+                        true => String::new(),
+                        false => format!(" on device {}", written(one)),
+                    };
+                    return Err(Exclusion::Failed(format!("{of}{on}: {problem}")));
+                }
             }
         }
         Ok(())
     }
 
-    fn meets(
-        &self,
-        one: &ReachedDevice<'_>,
-        selector: &str,
-        of: impl Fn() -> String,
-    ) -> Result<bool, Exclusion> {
-        match &self.catalog.meeting(one.slice, selector)[one.at] {
-            Ok(meets) => Ok(*meets),
-            Err(problem) if problem.starts_with("CEL compile") => {
-                Err(Exclusion::Failed(format!("{}: {problem}", of())))
-            }
-            Err(problem) => {
-                let device = written(one);
-                Err(Exclusion::Failed(format!("{} on device {device}: {problem}", of())))
-            }
-        }
-    }
-
     /// Whether it can have a device now.
     fn free(&self, one: &ReachedDevice<'_>, taken: &Taken) -> Result<(), Exclusion> {
-        let features = self.catalog.features();
+        let features = self.reached.catalog.features();
         let is_shared = one.device.is_for_several && features.consumable_capacity;
         let is_in_use = one.held.is_some_and(|held| match is_shared {
             true => held.alone > 0,
@@ -206,6 +223,6 @@ impl Asking<'_> {
 
 /// As upstream writes a device.
 pub(crate) fn written(one: &ReachedDevice<'_>) -> String {
-    let crate::DeviceKey { driver, pool, device } = &one.key;
+    let crate::DeviceKey { driver, pool, device } = one.key();
     format!("{driver}/{pool}/{device}")
 }

@@ -5,7 +5,7 @@ use dovetail_objects::{Asked, ClaimRequest, DeviceAsked, ResourceClaim};
 use crate::candidates::{Asking, candidates};
 use crate::catalog::{Catalog, Place};
 use crate::held::Held;
-use crate::question::reached;
+use crate::question::Reached;
 
 /// As many claims of one device of a class as a node can serve one after the other, when `held` is
 /// what others have. Devices that several claims may share count once.
@@ -13,14 +13,14 @@ pub fn free_of_class(catalog: &Catalog, held: &Held, place: Place<'_>, class: &s
     if catalog.class(class).is_none() {
         return 0;
     }
-    let reached = reached(catalog, held, place);
+    let reached = Reached::of(catalog, held, place);
     let asked = DeviceAsked { class: class.into(), ..DeviceAsked::default() };
     let alternatives = vec![asked.clone()];
     let request = ClaimRequest { alternatives, ..ClaimRequest::default() };
     let asked_for = Asked { requests: vec![request.clone()], ..Asked::default() };
     let claim = ResourceClaim { asked: asked_for, ..ResourceClaim::default() };
     let (claim, request, asked) = (&claim, &request, &asked);
-    let asking = Asking { catalog, reached: &reached, place, claim, request, asked };
+    let asking = Asking { reached: &reached, claim, request, asked };
     let Ok(found) = candidates(&asking, Some(1)) else { return 0 };
     let mut counters = reached.counters.clone();
     let mut free = 0;

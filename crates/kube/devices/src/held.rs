@@ -13,9 +13,12 @@ pub struct DeviceKey {
     pub device: Box<str>,
 }
 
-/// Devices that claims have. Who only looks on has nothing.
+/// Devices that claims have, by driver, pool and name. Who only looks on has nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Held(BTreeMap<DeviceKey, HeldDevice>);
+pub struct Held(BTreeMap<Box<str>, BTreeMap<Box<str>, HeldPool>>);
+
+/// Devices of a pool that claims have, by name.
+pub(crate) type HeldPool = BTreeMap<Box<str>, HeldDevice>;
 
 /// Who has a device, and how much of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +43,9 @@ impl Held {
     /// A claim has these devices.
     pub fn add(&mut self, allocation: &Allocation) {
         for device in allocation.devices.iter().filter(|device| !device.is_admin) {
-            let held = self.0.entry(DeviceKey::of(device)).or_default();
+            let pools = self.0.entry(device.driver.clone()).or_default();
+            let pool = pools.entry(device.pool.clone()).or_default();
+            let held = pool.entry(device.device.clone()).or_default();
             match is_share(device) {
                 true => held.shares += 1,
                 false => held.alone += 1,
@@ -54,8 +59,9 @@ impl Held {
     /// A claim that had these devices has them no more.
     pub fn remove(&mut self, allocation: &Allocation) {
         for device in allocation.devices.iter().filter(|device| !device.is_admin) {
-            let key = DeviceKey::of(device);
-            let Some(held) = self.0.get_mut(&key) else { continue };
+            let pool = self.0.get_mut(&device.driver).and_then(|of| of.get_mut(&device.pool));
+            let Some(pool) = pool else { continue };
+            let Some(held) = pool.get_mut(&device.device) else { continue };
             match is_share(device) {
                 true => held.shares = held.shares.saturating_sub(1),
                 false => held.alone = held.alone.saturating_sub(1),
@@ -64,18 +70,19 @@ impl Held {
                 *held.consumed.entry(name.clone()).or_default() -= amount.to_billionths();
             }
             if held.alone == 0 && held.shares == 0 {
-                self.0.remove(&key);
+                pool.remove(&device.device);
             }
         }
     }
 
     /// Who has each of these devices, to be compared.
     pub fn of(&self, devices: &[DeviceKey]) -> Vec<Option<HeldDevice>> {
-        devices.iter().map(|device| self.get(device).cloned()).collect()
+        let held = |key: &DeviceKey| self.pool(&key.driver, &key.pool)?.get(&key.device).cloned();
+        devices.iter().map(held).collect()
     }
 
-    pub(crate) fn get(&self, key: &DeviceKey) -> Option<&HeldDevice> {
-        self.0.get(key)
+    pub(crate) fn pool(&self, driver: &str, pool: &str) -> Option<&HeldPool> {
+        self.0.get(driver)?.get(pool)
     }
 }
 

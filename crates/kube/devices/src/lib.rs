@@ -39,3 +39,4 @@ pub use features::Features;
 pub use free::free_of_class;
 pub use held::{DeviceKey, Held};
 pub use look::{Exclusion, RequestLook};
+pub use question::Reached;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use dovetail_claims::{Alternative, Constraint, Demand, Device, Draw, Group, Rule, Supply};
 use dovetail_objects::{
-    AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, DeviceAsked, DeviceAttribute,
-    DeviceTaintRule, OfferedDevice, ResourceClaim, ResourceSlice,
+    AskedCount, ClaimConstraint, ClaimRequest, ConstraintRule, CounterSet, DeviceAsked,
+    DeviceAttribute, DeviceTaintRule, OfferedDevice, ResourceClaim, ResourceSlice,
 };
 
 use crate::candidates::{Asking, candidates};
@@ -20,9 +20,13 @@ const MOST_DEVICES: usize = 32;
 /// Devices that draw from one counter set for which what each blocks is worked out.
 const MOST_WEIGHED: usize = 256;
 
-/// What a node reaches.
-pub(crate) struct Reached<'c> {
+/// The devices that a node reaches, and what is left of them.
+pub struct Reached<'c> {
+    pub(crate) catalog: &'c Catalog,
+    pub(crate) place: Place<'c>,
     pub(crate) pools: Vec<Pool<'c>>,
+    /// Slices with devices.
+    pub(crate) slices: Vec<&'c ResourceSlice>,
     pub(crate) devices: Vec<ReachedDevice<'c>>,
     pub(crate) counters: Vec<i128>,
     /// Pools of which a counter is overdrawn.
@@ -33,11 +37,14 @@ pub(crate) struct Reached<'c> {
 pub(crate) struct ReachedDevice<'c> {
     /// Number of its pool.
     pub(crate) pool: usize,
+    driver: &'c str,
+    pool_name: &'c str,
     pub(crate) slice: &'c ResourceSlice,
+    /// The number of the slice among those of the node.
+    pub(crate) slice_number: usize,
     /// Its number in the slice.
     pub(crate) at: usize,
     pub(crate) device: &'c OfferedDevice,
-    pub(crate) key: DeviceKey,
     pub(crate) held: Option<&'c HeldDevice>,
     /// Rules that taint it, beside the taints that its driver states.
     pub(crate) taint_rules: Vec<&'c DeviceTaintRule>,
@@ -57,62 +64,69 @@ pub(crate) struct Question {
     pub(crate) failure: Option<String>,
 }
 
-/// What a node reaches, in the order in which devices are taken where several fit: those first that
-/// leave most of the others free.
-pub(crate) fn reached<'c>(catalog: &'c Catalog, held: &'c Held, place: Place<'_>) -> Reached<'c> {
-    let pools = gather(catalog, place);
-    let mut reached = Reached {
-        overdrawn: vec![false; pools.len()],
-        pools,
-        devices: Vec::new(),
-        counters: Vec::new(),
-    };
-    for number in 0..reached.pools.len() {
-        if reached.pools[number].is_usable() {
-            reached.add_pool(number, catalog, held);
-        }
-    }
-    reached.sort();
-    reached
-}
-
 impl<'c> Reached<'c> {
-    fn add_pool(&mut self, number: usize, catalog: &'c Catalog, held: &'c Held) {
+    /// What a node reaches when `held` is what claims have, in the order in which devices are taken
+    /// where several fit: those first that leave most of the others free.
+    pub fn of(catalog: &'c Catalog, held: &'c Held, place: Place<'c>) -> Self {
+        let pools = gather(catalog, place);
+        let mut reached = Self {
+            catalog,
+            place,
+            overdrawn: vec![false; pools.len()],
+            pools,
+            slices: Vec::new(),
+            devices: Vec::new(),
+            counters: Vec::new(),
+        };
+        for number in 0..reached.pools.len() {
+            if reached.pools[number].is_usable() {
+                reached.add_pool(number, held);
+            }
+        }
+        reached.sort();
+        reached
+    }
+
+    /// The node.
+    pub fn place(&self) -> Place<'c> {
+        self.place
+    }
+
+    fn add_pool(&mut self, number: usize, held: &'c Held) {
         let pool = &self.pools[number];
-        let rules = catalog.taint_rules_of(pool.driver, pool.name);
-        let mut counters: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        let rules = self.catalog.taint_rules_of(pool.driver, pool.name);
+        let first = self.counters.len();
+        // The first counter of each set; the others follow by name.
+        let mut sets: BTreeMap<&str, (usize, &CounterSet)> = BTreeMap::new();
         for (name, set) in &pool.counter_sets {
-            for (counter, value) in &set.counters {
-                counters.insert((*name, &**counter), self.counters.len());
-                self.counters.push(value.to_billionths());
-            }
+            sets.insert(name, (self.counters.len(), set));
+            self.counters.extend(set.counters.values().map(|value| value.to_billionths()));
         }
-        let key = |device: &OfferedDevice| DeviceKey {
-            driver: pool.driver.into(),
-            pool: pool.name.into(),
-            device: device.name.clone(),
-        };
-        let draws = |device: &OfferedDevice| -> Vec<Draw> {
-            let of_set = |set: &dovetail_objects::CounterSet| -> Vec<Draw> {
-                let draws = set.counters.iter().filter_map(|(name, amount)| {
-                    let counter = *counters.get(&(&*set.name, &**name))?;
-                    Some(Draw { counter, amount: amount.to_billionths() })
-                });
-                draws.collect()
+        let shared = first..self.counters.len();
+        let draws = |device: &'c OfferedDevice| -> Vec<Draw> {
+            let of_set = |drawn: &'c CounterSet| {
+                let (first, set) = *sets.get(&*drawn.name)?;
+                let mut names = set.counters.keys().enumerate();
+                Some(drawn.counters.iter().filter_map(move |(name, amount)| {
+                    let (at, _) = names.find(|(_, of_set)| *of_set == name)?;
+                    Some(Draw { counter: first + at, amount: amount.to_billionths() })
+                }))
             };
-            device.draws.iter().flat_map(of_set).collect()
+            device.draws.iter().filter_map(of_set).flatten().collect()
         };
-        let here = pool.slices.iter().flat_map(|slice| &slice.devices);
-        for device in here.chain(pool.devices_elsewhere()) {
-            if held.get(&key(device)).is_some() {
-                draws(device).iter().for_each(|draw| self.counters[draw.counter] -= draw.amount);
-            }
+        let held = held.pool(pool.driver, pool.name);
+        let held = |device: &OfferedDevice| held.and_then(|held| held.get(&device.name));
+        let elsewhere = pool.devices_elsewhere().filter(|device| held(device).is_some());
+        for draw in elsewhere.flat_map(draws) {
+            self.counters[draw.counter] -= draw.amount;
         }
-        self.overdrawn[number] = counters.values().any(|counter| self.counters[*counter] < 0);
         for slice in &pool.slices {
+            self.slices.push(slice);
             for (at, device) in slice.devices.iter().enumerate() {
-                let (key, draws) = (key(device), draws(device));
-                let held = held.get(&key);
+                let (held, draws) = (held(device), draws(device));
+                for draw in draws.iter().filter(|_| held.is_some()) {
+                    self.counters[draw.counter] -= draw.amount;
+                }
                 let mut capacity = BTreeMap::new();
                 for (name, of) in device.capacity.iter().filter(|_| device.is_for_several) {
                     let consumed = held.and_then(|held| held.consumed.get(name)).copied();
@@ -121,17 +135,20 @@ impl<'c> Reached<'c> {
                 }
                 self.devices.push(ReachedDevice {
                     pool: number,
+                    driver: pool.driver,
+                    pool_name: pool.name,
                     slice,
+                    slice_number: self.slices.len() - 1,
                     at,
                     device,
                     taint_rules: tainting(&rules, &device.name),
-                    key,
                     held,
                     draws,
                     capacity,
                 });
             }
         }
+        self.overdrawn[number] = self.counters[shared].iter().any(|left| *left < 0);
     }
 
     fn sort(&mut self) {
@@ -144,14 +161,8 @@ impl<'c> Reached<'c> {
         self.devices = order.into_iter().filter_map(|at| devices[at].take()).collect();
     }
 
-    /// For each device, how many others would not fit any more if it were given away.
+    /// For each device that is free, how many others would not fit any more if it were given away.
     fn lost(&self) -> Vec<usize> {
-        let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (at, device) in self.devices.iter().enumerate().filter(|(_, one)| one.held.is_none()) {
-            for draw in &device.draws {
-                users.entry(draw.counter).or_default().push(at);
-            }
-        }
         let fits = |at: usize, taken: &[Draw]| {
             self.devices[at].draws.iter().all(|draw| {
                 let of_it = taken.iter().filter(|one| one.counter == draw.counter);
@@ -159,14 +170,23 @@ impl<'c> Reached<'c> {
                 self.counters[draw.counter] - taken >= draw.amount
             })
         };
-        let lost = |at: usize| {
+        let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut lost = vec![0; self.devices.len()];
+        let is_free = |at: &usize| self.devices[*at].held.is_none() && fits(*at, &[]);
+        let free: Vec<usize> = (0..self.devices.len()).filter(is_free).collect();
+        for at in &free {
+            for draw in &self.devices[*at].draws {
+                users.entry(draw.counter).or_default().push(*at);
+            }
+        }
+        for at in free {
             let draws = &self.devices[at].draws;
             let near = draws.iter().filter_map(|draw| users.get(&draw.counter));
             let near = near.filter(|users| users.len() <= MOST_WEIGHED).flatten();
             let near: std::collections::BTreeSet<usize> = near.copied().collect();
-            near.iter().filter(|one| fits(**one, &[]) && !fits(**one, draws)).count()
-        };
-        (0..self.devices.len()).map(lost).collect()
+            lost[at] = near.iter().filter(|one| !fits(**one, draws)).count();
+        }
+        lost
     }
 
     fn supply(&self, features: Features) -> Supply {
@@ -187,6 +207,21 @@ impl<'c> Reached<'c> {
     }
 }
 
+impl ReachedDevice<'_> {
+    pub(crate) fn key(&self) -> DeviceKey {
+        DeviceKey {
+            driver: self.driver.into(),
+            pool: self.pool_name.into(),
+            device: self.device.name.clone(),
+        }
+    }
+
+    pub(crate) fn is(&self, key: &DeviceKey) -> bool {
+        let DeviceKey { driver, pool, device } = key;
+        (self.driver, self.pool_name, &self.device.name) == (driver, pool, device)
+    }
+}
+
 /// Those of the rules of a pool that taint one of its devices.
 fn tainting<'c>(rules: &[&'c DeviceTaintRule], device: &str) -> Vec<&'c DeviceTaintRule> {
     let is_for_device = |rule: &&DeviceTaintRule| {
@@ -198,11 +233,10 @@ fn tainting<'c>(rules: &[&'c DeviceTaintRule], device: &str) -> Vec<&'c DeviceTa
 /// The question of what claims get together; an error in upstream's words where they cannot be
 /// understood.
 pub(crate) fn question(
-    catalog: &Catalog,
     reached: &Reached<'_>,
-    place: Place<'_>,
     claims: &[&ResourceClaim],
 ) -> Result<Question, String> {
+    let catalog = reached.catalog;
     let mut question = Question {
         supply: reached.supply(catalog.features()),
         demand: Demand::default(),
@@ -217,7 +251,7 @@ pub(crate) fn question(
             let mut looks = Vec::new();
             let mut alternatives: Vec<Alternative> = Vec::new();
             for asked in &request.alternatives {
-                let asking = Asking { catalog, reached, place, claim, request, asked };
+                let asking = Asking { reached, claim, request, asked };
                 let count = count(&asking)?;
                 let found = candidates(&asking, count)?;
                 question.failure = question.failure.take().or(found.failure);
@@ -373,7 +407,7 @@ pub(crate) fn value_of(one: &ReachedDevice<'_>, attribute: &str) -> Option<Strin
     let attributes = &one.device.attributes;
     let own = || {
         let (driver, id) = attribute.split_once('/')?;
-        (driver == &*one.key.driver).then(|| attributes.get(id))?
+        (driver == one.driver).then(|| attributes.get(id))?
     };
     match attributes.get(attribute).or_else(own)? {
         DeviceAttribute::Text(text) => Some(format!("s{text}")),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::allocate::{Allotment, GivenDevice};
-use crate::catalog::{Catalog, Place};
+use crate::catalog::Catalog;
 use crate::held::DeviceKey;
 use crate::question::Reached;
 
@@ -133,20 +133,19 @@ pub(crate) fn config(catalog: &Catalog, claim: &ResourceClaim, chosen: &[usize])
 /// its devices ask for.
 pub(crate) fn nodes(
     reached: &Reached<'_>,
-    place: Place<'_>,
     devices: &[GivenDevice],
 ) -> Result<Option<Value>, String> {
     let (mut labels, mut fields) = (Vec::new(), Vec::new());
     for given in devices {
-        let of =
-            |one: &&crate::question::ReachedDevice<'_>| Some(&one.key) == given.device.as_ref();
-        let Some(one) = reached.devices.iter().find(of) else { continue };
+        let Some(key) = &given.device else { continue };
+        let Some(one) = reached.devices.iter().find(|one| one.is(key)) else { continue };
         let reach = match &one.slice.reach {
             Reach::EachDevice => &one.device.reach,
             of_slice => of_slice,
         };
         if matches!(reach, Reach::Node(_)) || one.device.binds_to_node {
-            let only = json!([{"key": NAME_LABEL, "operator": "In", "values": [place.node]}]);
+            let only =
+                json!([{"key": NAME_LABEL, "operator": "In", "values": [reached.place.node]}]);
             return Ok(Some(json!({"nodeSelectorTerms": [{"matchFields": only}]})));
         }
         let Reach::Where(any_of) = reach else { continue };

@@ -33,7 +33,7 @@ pub use checkpoints::said_checkpoint_ms;
 pub use devices::{devices_not_counted, whole_devices};
 pub use extended::device_requests;
 pub use facts::{Facts, Offers};
-pub use node::{NodeSetting, node, twice_offered};
+pub use node::{NodeSetting, devices_label, node, twice_offered};
 pub use not_yet::NotYet;
 pub use pod::{Held, held, kept_away_by, pod, pod_with_devices};
 pub use preemption::preemption_rules;

@@ -19,6 +19,8 @@ pub struct NodeSetting<'a> {
     pub by_claims: &'a [(Box<str>, i64)],
     /// Its domains of topology levels, as labels that no real node has.
     pub domains: &'a [(String, String)],
+    /// What it has devices for, each as a label ([`devices_label`]).
+    pub devices_for: &'a [String],
     /// Whether a pod there holds nobody knows what.
     pub unknown_holder: bool,
 }
@@ -34,6 +36,7 @@ pub fn node(node: &Node, setting: &NodeSetting<'_>, rules: &Rules) -> ModelNode 
     let features = node.declared_features.iter().map(|name| feature_label(name));
     labels.extend(features.map(|label| (label, String::new())));
     labels.extend(setting.domains.iter().cloned());
+    labels.extend(setting.devices_for.iter().map(|label| (label.clone(), String::new())));
     let drivers = setting.csi.map(|csi| &csi.drivers).into_iter().flatten();
     let mut attach_limits = BTreeMap::new();
     for (driver, limit) in drivers {
@@ -87,6 +90,11 @@ pub fn twice_offered<'a>(node: &'a Node, setting: &NodeSetting<'_>) -> Vec<(&'a 
 /// The label of a feature that a node declares.
 pub(super) fn feature_label(name: &str) -> String {
     format!("dovetail.dev/feature:{name}")
+}
+
+/// The label of a node that has devices for claims; `asked` is a hash of what they ask for.
+pub fn devices_label(asked: u64) -> String {
+    format!("dovetail.dev/devices:{asked:016x}")
 }
 
 /// The label of a CSI driver that runs on a node.

@@ -1,7 +1,5 @@
 //! Pods with claims of devices: the loop of the scheduler without its wires.
 
-use std::io::Write as _;
-
 use dovetail_cluster::world::{ClaimPart, ClaimWrite};
 use dovetail_control::order::{Order, OrderEnd};
 use dovetail_objects::Kind;
@@ -32,13 +30,13 @@ pub(crate) fn slice(server: &mut Server, at: usize, devices: usize) {
 }
 
 /// A claim of so many devices.
-fn claim(cluster: &mut Cluster, name: &str, count: usize) {
+pub(crate) fn claim(cluster: &mut Cluster, name: &str, count: usize) {
     let request = json!({"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}});
     let spec = json!({"devices": {"requests": [request]}});
     cluster.server.apply(Kind::DeviceClaim, "blue", name, json!({"spec": spec}));
 }
 
-fn with_claim(mut pod: Value, claim: &str) -> Value {
+pub(crate) fn with_claim(mut pod: Value, claim: &str) -> Value {
     pod["spec"]["resourceClaims"] = json!([{"name": "c", "resourceClaimName": claim}]);
     pod
 }
@@ -410,30 +408,4 @@ fn the_next_leader_counts_from_when_a_claim_got_its_devices() {
     next.pass(11_000);
     assert_eq!(run(&mut next), names(&[]));
     assert!(devices(&next, "one").is_empty());
-}
-
-/// Prints how long it takes to place pods with a claim each; `DOVETAIL_CLAIMS=NODES,PODS`.
-#[test]
-#[ignore = "a figure of docs/benchmarks/speed.md"]
-fn speed_of_claims() {
-    let sizes = std::env::var("DOVETAIL_CLAIMS").unwrap_or_else(|_| "500,1000".to_owned());
-    let (nodes, pods) = sizes.split_once(',').expect("NODES,PODS");
-    let (nodes, pods): (usize, usize) = (nodes.parse().unwrap(), pods.parse().unwrap());
-    let mut server = Server::default();
-    let selectors = json!([{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]);
-    server.apply(Kind::DeviceClass, "", "gpu", json!({"spec": {"selectors": selectors}}));
-    for at in 0..nodes {
-        node(&mut server, at);
-        slice(&mut server, at, 10);
-    }
-    let mut cluster = Cluster::over(server);
-    for at in 0..pods {
-        claim(&mut cluster, &format!("c{at}"), 1);
-        cluster.create(&format!("p{at}"), with_claim(pod(0), &format!("c{at}")));
-    }
-    let began = std::time::Instant::now();
-    assert_eq!(run(&mut cluster).len(), pods.min(10 * nodes));
-    let took = began.elapsed();
-    let line = format!("{pods} pods on {nodes} nodes of 10 devices: {took:.2?}");
-    writeln!(std::io::stderr().lock(), "{line}").expect("a line");
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use dovetail_model::Node;
 use dovetail_objects::Kind;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -46,14 +47,18 @@ fn steps() -> impl Strategy<Value = Step> {
 }
 
 /// The nodes on which each pending pod could have its devices.
-fn found(cluster: &mut Cluster) -> BTreeMap<String, String> {
+fn found(cluster: &mut Cluster) -> BTreeMap<String, Vec<String>> {
     let snapshot = cluster.scheduler.ask().snapshot(cluster.now_ms);
-    let pending = snapshot.jobs.into_iter().filter(|job| job.start_ms.is_none());
-    let conditions = pending.map(|job| {
-        let asked = job.pod_sets.iter().map(|set| format!("{:?}", set.requirement.node_conditions));
-        (job.name.clone(), asked.collect())
+    let pending = snapshot.jobs.iter().filter(|job| job.start_ms.is_none());
+    let found = pending.map(|job| {
+        let accepts = |node: &&Node| {
+            let mut sets = job.pod_sets.iter().flat_map(|set| &set.requirement.node_conditions);
+            sets.all(|condition| condition.accepts(node))
+        };
+        let nodes = snapshot.nodes.iter().filter(accepts).map(|node| node.name.to_string());
+        (job.name.clone(), nodes.collect())
     });
-    conditions.collect()
+    found.collect()
 }
 
 fn claim_of(pool: &str, has: bool) -> Value {

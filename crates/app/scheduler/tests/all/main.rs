@@ -5,6 +5,7 @@ mod announce;
 mod bind;
 mod cohorts;
 mod device_claims;
+mod device_speed;
 mod devices_on_server;
 mod differential;
 mod evictions;

@@ -207,17 +207,29 @@ impl Index {
         }
         feed.events.freed.extend(objects.budgets.take_events());
         feed.events.freed.extend(objects.reservations.take_events());
+        if is_any_to_ask_again(objects) {
+            objects.dirty.pods.extend(objects.pods.claimants.all());
+        }
+        objects.dirty.nodes.extend(objects.device_claims.surveys.take_to_label());
         self.settle_queues();
         self.settle_levels_and_nodes();
         let Self { objects, feed, .. } = self;
-        if is_any_to_ask_again(objects) {
-            objects.dirty.pods.extend(objects.pods.unplaced_with_device_claims());
-        }
         for slot in std::mem::take(&mut objects.dirty.pods) {
             feed.settle_pod(objects, slot);
         }
         self.settle_rest();
+        self.label_nodes();
         self.feed.take_events()
+    }
+
+    /// Says of nodes what they have devices for, where pods asked that no pod had asked before.
+    fn label_nodes(&mut self) {
+        let Self { objects, feed, .. } = self;
+        let nodes = objects.device_claims.surveys.take_to_label();
+        if !nodes.is_empty() {
+            objects.dirty.nodes.extend(nodes);
+            feed.settle_nodes(objects);
+        }
     }
 
     /// The state of everything when the first lists are complete; the engine learns it by the
@@ -247,6 +259,7 @@ impl Index {
         }
         Running { objects, feed }.recognize_gangs();
         self.settle_rest();
+        self.label_nodes();
         drop(self.objects.budgets.take_events());
         drop(self.objects.reservations.take_events());
         drop(self.feed.take_events());

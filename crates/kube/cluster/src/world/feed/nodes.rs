@@ -32,7 +32,9 @@ impl Feed {
         let unreadable = unreadable.map(|entry| &*entry.pod);
         let rules = &objects.settings.rules;
         let by_claims: Vec<_> = supply(objects, name).into_iter().collect();
-        let reading = objects.nodes.reading(name, (unreadable, &by_claims), rules);
+        let devices_for = objects.device_claims.surveys.labels_of(name);
+        let by_devices = (&*by_claims, &*devices_for);
+        let reading = objects.nodes.reading(name, unreadable, by_devices, rules);
         let Some((node, wrong)) = reading else { return };
         let noted = objects.nodes.note(name, node, wrong);
         self.events.nodes.extend(noted.event);

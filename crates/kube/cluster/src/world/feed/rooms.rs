@@ -145,7 +145,10 @@ impl Rooms {
         if !objects.is_ready || is_over || !objects.nodes.is_there(node) {
             return;
         }
-        let owner = Owner::Foreign(format!("the place of {} in {gang}", full_name(&entry.pod)));
+        let owner = Owner::Foreign(format!(
+            "reservation for the replacement of {} in {gang}",
+            full_name(&entry.pod)
+        ));
         let phase = HoldingPhase::Kept { priority: entry.pod.priority };
         let holding = holding(objects, slot, owner, node.clone(), phase);
         let wants = wants(objects, requirements, slot, gang);

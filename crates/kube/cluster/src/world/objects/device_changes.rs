@@ -109,7 +109,7 @@ impl<'o> DeviceChanges<'o> {
     /// Marks the pods without a node that use a claim.
     fn mark_users(&mut self, (kind, namespace, name): (Kind, &str, &str)) {
         if kind == Kind::DeviceClaim {
-            let users = self.pods.unplaced_with_device_claim(namespace, name);
+            let users = self.pods.claimants.of(namespace, name);
             self.dirty.pods.extend(users);
         }
     }

@@ -1,7 +1,7 @@
 //! Claims of devices, what drivers offer, and the devices that are set aside for pods that are
 //! decided until the watch shows that their claims have them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dovetail_devices::{Allotment, Catalog, DeviceKey, Held};
 use dovetail_model::{NodeName, PodId};
@@ -268,9 +268,9 @@ impl DeviceClaims {
         }
     }
 
-    /// Nodes that drivers offer devices of; `None` where any node may reach some.
-    pub(crate) fn nodes(&self) -> Option<BTreeSet<&str>> {
-        (!self.catalog.has_slices_of_several()).then(|| self.catalog.nodes().collect())
+    /// Whether drivers may offer devices that a node reaches.
+    pub(crate) fn may_reach(&self, node: &str) -> bool {
+        self.catalog.has_slices_of_several() || self.catalog.slices_of(node).next().is_some()
     }
 }
 

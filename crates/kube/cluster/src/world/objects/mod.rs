@@ -12,13 +12,15 @@
 //! | `members`, `numbered`, `descriptions` | gangs: their pods, and what describes them |
 //! | `queues`, `budgets`, `registry` | queues, disruption budgets, selectors in use |
 //! | `reservations` | what is reserved from one time to another |
-//! | `device_claims`, `device_changes`, `extended_pods` | claims of devices, what drivers offer, what is set aside |
+//! | `device_claims`, `device_changes`, `surveys` | claims of devices, what drivers offer, what is set aside, where it can be had |
+//! | `claimants`, `extended_pods` | pods that wait for devices of claims |
 //! | `attachments` | volumes that are attached to nodes |
 //! | `receipts` | what objects remember of preemptions of their pods |
 //! | `exempt`, `unreadable` | what is not to be tried; objects that cannot be read |
 
 pub(crate) mod attachments;
 pub(crate) mod budgets;
+mod claimants;
 pub(crate) mod decisions;
 pub(crate) mod descriptions;
 pub(crate) mod device_changes;

@@ -160,11 +160,13 @@ impl Nodes {
     }
 
     /// A node in the words of the engine, and what people should know about it. `unreadable` is a
-    /// pod there that cannot be read, `by_claims` what it has by devices of claims.
+    /// pod there that cannot be read, `by_claims` what it has by devices of claims, `devices_for`
+    /// what claims it has devices for.
     pub(crate) fn reading(
         &self,
         name: &str,
-        (unreadable, by_claims): (Option<&Pod>, &[(Box<str>, i64)]),
+        unreadable: Option<&Pod>,
+        (by_claims, devices_for): (&[(Box<str>, i64)], &[String]),
         rules: &Rules,
     ) -> Option<(ModelNode, Vec<Report>)> {
         let entry = self.entries.get(name)?;
@@ -174,6 +176,7 @@ impl Nodes {
             device_drivers: self.device_drivers(name),
             by_claims,
             domains: &entry.place.domains,
+            devices_for,
             unknown_holder: unreadable.is_some(),
         };
         let twice = twice_offered(object, &setting).into_iter();

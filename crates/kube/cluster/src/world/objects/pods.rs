@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dovetail_model::{JobId, NodeName, PodId, Requirement};
 use dovetail_objects::{Pod, PodVolume};
 
+use super::claimants::Claimants;
 use super::decisions::{Decision, Decisions, GangDecision};
 use super::extended_pods::ExtendedPods;
 use super::registry::Use;
@@ -130,6 +131,7 @@ pub(crate) struct Pods {
     /// Pods without a node that use any claim.
     unplaced_with_claims: BTreeSet<Slot>,
     pub(crate) extended: ExtendedPods,
+    pub(crate) claimants: Claimants,
     /// Pods on nodes whose deletion has begun, by when they are late with that.
     late_from: BTreeSet<(u64, Slot)>,
     /// Pods by their names in the engine.
@@ -219,27 +221,6 @@ impl Pods {
     /// Pods that use any claim.
     pub(crate) fn with_claims(&self) -> BTreeSet<Slot> {
         self.by_claim.values().flatten().copied().collect()
-    }
-
-    /// Pods without a node that have claims of devices.
-    pub(crate) fn unplaced_with_device_claims(&self) -> impl Iterator<Item = Slot> {
-        self.in_order().filter(|slot| {
-            let pod = &self.get(*slot).pod;
-            pod.has_resource_claims && pod.node.is_empty()
-        })
-    }
-
-    /// Those of them that use this claim.
-    pub(crate) fn unplaced_with_device_claim<'p>(
-        &'p self,
-        namespace: &str,
-        claim: &'p str,
-    ) -> impl Iterator<Item = Slot> + use<'p> {
-        self.of_namespace(namespace).filter(move |slot| {
-            let pod = &self.get(*slot).pod;
-            let uses = || pod.device_claims.iter().any(|of| of.claim.as_deref() == Some(claim));
-            pod.has_resource_claims && pod.node.is_empty() && uses()
-        })
     }
 
     /// Pods without a node that use any claim.
@@ -373,10 +354,11 @@ impl Pods {
     }
 
     fn index_claims(&mut self, slot: Slot, there: bool) {
-        let Self { slots, by_claim, unplaced_with_claims, extended, .. } = self;
+        let Self { slots, by_claim, unplaced_with_claims, extended, claimants, .. } = self;
         unplaced_with_claims.remove(&slot);
         let pod = &slots[slot as usize].as_ref().expect("a pod that is kept").pod;
         extended.index(slot, pod, there);
+        claimants.index(slot, pod, there);
         for volume in &pod.volumes {
             let (PodVolume::Claim(claim) | PodVolume::Ephemeral(claim)) = volume else { continue };
             let key = (pod.meta.namespace.clone(), claim.clone());
@@ -399,7 +381,7 @@ pub(crate) fn late_from_ms(pod: &Pod) -> Option<u64> {
     Some(pod.meta.gone_by_ms?.get().saturating_add(SLACK_MS))
 }
 
-fn leave<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Slot>>, key: &K, slot: Slot) {
+pub(super) fn leave<K: Ord>(index: &mut BTreeMap<K, BTreeSet<Slot>>, key: &K, slot: Slot) {
     if let Some(slots) = index.get_mut(key) {
         slots.remove(&slot);
         if slots.is_empty() {

@@ -1,29 +1,44 @@
 //! Which nodes have devices for claims, kept until something that a node's answer rests on changes.
+//!
+//! To the engine, a node that has devices for claims has a label which says so. Pods whose claims
+//! ask for the same have the same condition then, however many nodes there are, and a node whose
+//! devices are taken is one node that changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_objects::ResourceClaim;
+use dovetail_translate::devices_label;
+use rustc_hash::FxHasher;
 
 /// More different claims than are asked about at a time: then nothing is kept.
 const MOST_KEPT: usize = 256;
 
-/// Which nodes have devices for some claims together.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// What nodes answer to some claims together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Survey {
-    /// Nodes that have devices, and how many pods with such claims get some there, one after the
-    /// other; 1 where only one is asked for.
-    pub(crate) fits: Vec<(Box<str>, u32)>,
+    /// Of the nodes with devices, by name.
+    answers: BTreeMap<Box<str>, Answer>,
+    /// How many of them have devices for the claims.
+    fitting: usize,
+}
+
+/// Why no node has devices for claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
     /// Nodes with devices.
     pub(crate) looked_at: usize,
-    /// The node that says best why none does.
+    /// The node that says it best: the first that does not understand them, else the one with most
+    /// of what is wanted.
     pub(crate) telling: Option<Box<str>>,
 }
 
 /// What a node answers to claims.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// So many pods with such claims get devices.
+    /// So many pods with such claims get devices, one after the other; 1 where only one is asked
+    /// for.
     Fits(u32),
     Undecided,
     /// The claims are not understood.
@@ -32,14 +47,112 @@ pub(crate) enum Answer {
     No(usize),
 }
 
-/// Answers of nodes, by name.
-pub(crate) type Answers = BTreeMap<Box<str>, Answer>;
-
 /// Claims, of which pods of a gang have `own` ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) claims: Vec<ResourceClaim>,
     pub(crate) own: Vec<ResourceClaim>,
+}
+
+/// A survey, and the label of the nodes that have devices by it, if it is kept.
+pub(crate) struct Found {
+    pub(crate) survey: Arc<Survey>,
+    pub(crate) label: Option<Arc<str>>,
+}
+
+/// Surveys by what is asked. They only save time.
+#[derive(Debug, Default)]
+pub(crate) struct Surveys(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    by_asked: BTreeMap<String, KeptSurvey>,
+    forgotten: Forgotten,
+    /// Whether any survey was made that is not kept.
+    has_others: bool,
+    /// Nodes whose labels are others than those that were last asked for.
+    to_label: BTreeSet<Box<str>>,
+}
+
+#[derive(Debug)]
+struct KeptSurvey {
+    asked: Asked,
+    label: Arc<str>,
+    survey: Arc<Survey>,
+}
+
+/// Nodes whose answers are to be asked for again.
+#[derive(Debug)]
+enum Forgotten {
+    Nodes(BTreeSet<Box<str>>),
+    All,
+}
+
+impl Survey {
+    /// Notes the answer of a node; `None` where it has no devices, or is not there. Its answer
+    /// before.
+    pub(crate) fn note(&mut self, node: &str, answer: Option<Answer>) -> Option<Answer> {
+        let before = match answer {
+            Some(answer) => self.answers.insert(node.into(), answer),
+            None => self.answers.remove(node),
+        };
+        let fits = |answer: Option<Answer>| usize::from(matches!(answer, Some(Answer::Fits(_))));
+        self.fitting = self.fitting + fits(answer) - fits(before);
+        before
+    }
+
+    /// Whether a node has.
+    fn is_fitting(&self, node: &str) -> bool {
+        matches!(self.answers.get(node), Some(Answer::Fits(_)))
+    }
+
+    /// Nodes that have, and for how many pods with such claims.
+    pub(crate) fn fitting(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.answers.iter().filter_map(|(node, answer)| match answer {
+            Answer::Fits(pods) => Some((&**node, *pods)),
+            _ => None,
+        })
+    }
+
+    fn fitting_nodes(&self) -> impl Iterator<Item = Box<str>> {
+        self.fitting().map(|(node, _)| node.into())
+    }
+
+    /// Why no node has devices for the claims; `None` where one has.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        if self.fitting > 0 {
+            return None;
+        }
+        let failed = self.answers.iter().find(|(_, answer)| matches!(answer, Answer::Error));
+        let left = |answer: &Answer| match answer {
+            Answer::No(left) => Some(*left),
+            _ => None,
+        };
+        let all = self.answers.iter().filter_map(|(node, answer)| Some((node, left(answer)?)));
+        // The first of those with the most.
+        let nearest = all.rev().max_by_key(|(_, left)| *left).map(|(node, _)| node);
+        let telling = failed.map(|(node, _)| node).or(nearest).cloned();
+        Some(Refusal { looked_at: self.answers.len(), telling })
+    }
+}
+
+impl Forgotten {
+    fn has(&self, node: Option<&str>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Nodes(names) => node.is_some_and(|node| names.contains(node)),
+        }
+    }
+
+    fn is_none(&self) -> bool {
+        matches!(self, Self::Nodes(names) if names.is_empty())
+    }
+}
+
+impl Default for Forgotten {
+    fn default() -> Self {
+        Self::Nodes(BTreeSet::new())
+    }
 }
 
 impl Asked {
@@ -53,77 +166,108 @@ impl Asked {
     }
 }
 
-/// Surveys by what is asked. They only save time.
-#[derive(Debug, Default)]
-pub(crate) struct Surveys(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
-    by_asked: BTreeMap<String, (Asked, Answers, Arc<Survey>)>,
-    /// Whether answers were forgotten since all surveys were made.
-    is_stale: bool,
-    /// Whether any survey was made that is not kept.
-    has_others: bool,
-}
-
 impl Surveys {
     /// The survey of claims, made by `make` where it is not kept. Of claims that have devices none
     /// is.
     pub(crate) fn get(
         &self,
         (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
-        make: impl FnOnce(&mut Answers) -> Survey,
-    ) -> Arc<Survey> {
+        make: impl FnOnce() -> Survey,
+    ) -> Found {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = kept.by_asked.len() >= MOST_KEPT;
-        if kept.is_stale || is_full || claims.iter().any(|claim| claim.allocation.is_some()) {
+        let is_open = claims.iter().all(|claim| claim.allocation.is_none());
+        if !kept.forgotten.is_none() || is_full || !is_open {
             kept.has_others = true;
             drop(kept);
-            return Arc::new(make(&mut Answers::new()));
+            return Found { survey: Arc::new(make()), label: None };
         }
-        let (_, _, survey) = kept.by_asked.entry(Asked::key(claims, own)).or_insert_with(|| {
-            let cloned = |of: &[&ResourceClaim]| of.iter().map(|&one| one.clone()).collect();
-            let mut answers = Answers::new();
-            let survey = Arc::new(make(&mut answers));
-            (Asked { claims: cloned(claims), own: cloned(own) }, answers, survey)
-        });
-        Arc::clone(survey)
+        let key = Asked::key(claims, own);
+        if let Some(KeptSurvey { survey, label, .. }) = kept.by_asked.get(&key) {
+            return Found { survey: Arc::clone(survey), label: Some(Arc::clone(label)) };
+        }
+        let survey = Arc::new(make());
+        kept.to_label.extend(survey.fitting_nodes());
+        let mut hasher = FxHasher::default();
+        key.hash(&mut hasher);
+        let label: Arc<str> = devices_label(hasher.finish()).into();
+        let cloned = |of: &[&ResourceClaim]| of.iter().map(|&one| one.clone()).collect();
+        let asked = Asked { claims: cloned(claims), own: cloned(own) };
+        let found = Found { survey: Arc::clone(&survey), label: Some(Arc::clone(&label)) };
+        kept.by_asked.insert(key, KeptSurvey { asked, label, survey });
+        found
     }
 
     /// What the answers of these nodes rest on has changed; of all nodes for `None`.
     pub(crate) fn forget(&mut self, nodes: Option<&mut dyn Iterator<Item = &str>>) {
         let kept = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        kept.is_stale = true;
-        match nodes {
-            Some(nodes) => {
-                for node in nodes {
-                    kept.by_asked.values_mut().for_each(|(_, answers, _)| {
-                        answers.remove(node);
-                    });
-                }
-            }
-            None => kept.by_asked.values_mut().for_each(|(_, answers, _)| answers.clear()),
+        match (nodes, &mut kept.forgotten) {
+            (None, forgotten) => *forgotten = Forgotten::All,
+            (Some(_), Forgotten::All) => {}
+            (Some(nodes), Forgotten::Nodes(names)) => names.extend(nodes.map(Box::from)),
         }
     }
 
-    /// Makes all surveys again by the answers that were not forgotten; whether any pod that asked
-    /// has to ask again. Why claims fit nowhere is asked each time.
-    pub(crate) fn renew(&self, make: impl Fn(&Asked, &mut Answers) -> Survey) -> bool {
+    /// Asks the nodes again whose answers were forgotten, one after the other; `all` are those that
+    /// are there. Whether any pod that asked has to ask again: why claims fit nowhere it does each time that the node
+    /// which says so was asked.
+    pub(crate) fn renew(
+        &self,
+        all: impl FnOnce() -> BTreeSet<Box<str>>,
+        mut ask: impl FnMut(&Asked, &str) -> Option<Answer>,
+    ) -> bool {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::take(&mut kept.is_stale) {
-            return false;
+        let forgotten = match std::mem::take(&mut kept.forgotten) {
+            Forgotten::Nodes(names) if names.is_empty() => return false,
+            forgotten => forgotten,
+        };
+        let Kept { by_asked, has_others, to_label, .. } = &mut *kept;
+        let mut differs = std::mem::take(has_others);
+        if by_asked.len() >= MOST_KEPT {
+            let gone = std::mem::take(by_asked).into_values();
+            gone.for_each(|gone| to_label.extend(gone.survey.fitting_nodes()));
         }
-        let mut differs = std::mem::take(&mut kept.has_others);
-        if kept.by_asked.len() >= MOST_KEPT {
-            kept.by_asked.clear();
-        }
-        for (asked, answers, survey) in kept.by_asked.values_mut() {
-            let renewed = make(asked, answers);
-            if renewed.fits.is_empty() || renewed != **survey {
-                differs = true;
-                *survey = Arc::new(renewed);
+        let before: Vec<_> = by_asked.values().map(|one| one.survey.refusal()).collect();
+        let mut changed = vec![false; by_asked.len()];
+        let known = || by_asked.values().flat_map(|one| one.survey.answers.keys()).cloned();
+        let names: BTreeSet<Box<str>> = match &forgotten {
+            Forgotten::All => known().chain(all()).collect(),
+            Forgotten::Nodes(names) => names.clone(),
+        };
+        for node in names {
+            for (KeptSurvey { asked, survey, .. }, is_changed) in
+                by_asked.values_mut().zip(&mut changed)
+            {
+                let survey = Arc::make_mut(survey);
+                let was_fitting = survey.is_fitting(&node);
+                let answer = ask(asked, &node);
+                *is_changed |= survey.note(&node, answer) != answer;
+                if survey.is_fitting(&node) != was_fitting {
+                    to_label.insert(node.clone());
+                }
             }
         }
+        let of_each = by_asked.values().zip(before).zip(changed);
+        for ((KeptSurvey { asked, survey, .. }, refusal), is_changed) in of_each {
+            let now = survey.refusal();
+            let is_said_again =
+                now.as_ref().is_some_and(|now| forgotten.has(now.telling.as_deref()));
+            let is_counted = is_changed && !asked.own.is_empty();
+            differs |= is_counted || is_said_again || now != refusal;
+        }
         differs
+    }
+
+    /// Nodes whose labels differ since they were last asked for.
+    pub(crate) fn take_to_label(&mut self) -> BTreeSet<Box<str>> {
+        let kept = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut kept.to_label)
+    }
+
+    /// What a node has devices for, as labels.
+    pub(crate) fn labels_of(&self, node: &str) -> Vec<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fitting = kept.by_asked.values().filter(|one| one.survey.is_fitting(node));
+        fitting.map(|one| one.label.to_string()).collect()
     }
 }

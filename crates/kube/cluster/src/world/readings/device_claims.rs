@@ -1,9 +1,8 @@
 //! Where the claims of a pod can have their devices.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use dovetail_devices::{Allotment, Held, Outcome, Place, RequestLook, allocate};
+use dovetail_devices::{Allotment, Held, Outcome, Place, Reached, RequestLook, allocate};
 use dovetail_model::node::NAME_LABEL;
 use dovetail_model::requirement::Operator;
 use dovetail_model::{ConditionCause, CounterRule, NodeCondition, SelectorTerm};
@@ -12,7 +11,7 @@ use dovetail_objects::{Allocation, Pod, ResourceClaim};
 use crate::world::objects::Objects;
 use crate::world::objects::device_claims::{MOST_CONSUMERS, Standing};
 use crate::world::objects::pods::Slot;
-use crate::world::objects::surveys::{Answer, Answers, Asked, Survey};
+use crate::world::objects::surveys::{Answer, Asked, Found, Refusal, Survey};
 use crate::world::readings::device_copies::{at_most, own_claims};
 use dovetail_translate::NotYet;
 
@@ -60,8 +59,11 @@ pub(crate) fn asked_of_node(
         Some(_) => own_claims(objects, pod).collect(),
         None => Vec::new(),
     };
-    let survey = fitting(objects, pod, (&to_allocate, &own))?;
-    conditions.push(named(survey.fits.iter().map(|(node, _)| &**node)));
+    let Found { survey, label } = fitting(objects, pod, (&to_allocate, &own))?;
+    conditions.push(match &label {
+        Some(label) => labelled(label),
+        None => named(survey.fitting().map(|(node, _)| node)),
+    });
     let rule = counted_as.and_then(|selector| at_most(objects, slot, selector, &survey));
     Ok((conditions, rule))
 }
@@ -76,25 +78,27 @@ fn named<'a>(nodes: impl Iterator<Item = &'a str>) -> NodeCondition {
     condition(vec![vec![term]])
 }
 
+/// Nodes that have devices by a survey.
+fn labelled(label: &str) -> NodeCondition {
+    let (key, operator) = (label.to_owned(), Operator::Exists);
+    condition(vec![vec![SelectorTerm { key, operator, values: Vec::new() }]])
+}
+
 /// Nodes on which these claims get devices, or have them.
 fn fitting(
     objects: &Objects,
     pod: &Pod,
     (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
-) -> Result<Arc<Survey>, NotYet> {
+) -> Result<Found, NotYet> {
     let held = without(&objects.device_claims.held, claims);
-    let survey = objects
-        .device_claims
-        .surveys
-        .get((claims, own), |answers| survey(objects, &held, (claims, own), answers));
-    if !survey.fits.is_empty() {
-        return Ok(survey);
-    }
-    let count = match survey.looked_at {
+    let surveys = &objects.device_claims.surveys;
+    let found = surveys.get((claims, own), || survey(objects, &held, (claims, own)));
+    let Some(Refusal { looked_at, telling }) = found.survey.refusal() else { return Ok(found) };
+    let count = match looked_at {
         1 => "1 node".to_owned(),
         many => format!("{many} nodes"),
     };
-    let outcome = survey.telling.as_deref().and_then(|node| {
+    let outcome = telling.as_deref().and_then(|node| {
         let place = Place { node, labels: &objects.nodes.get(node)?.meta.labels };
         Some((node, on_node(objects, &held, place, claims)))
     });
@@ -103,7 +107,7 @@ fn fitting(
         Some((node, Outcome::No(looks))) => NotYet::NoDevices {
             problem: format!("{node} comes closest of {count} with devices: {}", in_words(&looks)),
         },
-        _ if survey.looked_at > 0 => NotYet::NoDevices {
+        _ if looked_at > 0 => NotYet::NoDevices {
             problem: format!(
                 "dovetail could not determine within {STEPS} steps whether {count} with devices can serve pod {}",
                 pod.meta.name
@@ -117,60 +121,53 @@ fn fitting(
 
 /// Whether pods with claims have to be asked about again, by what has changed since they were.
 pub(crate) fn is_any_to_ask_again(objects: &Objects) -> bool {
-    objects.device_claims.surveys.renew(|Asked { claims, own }, answers| {
+    let held = &objects.device_claims.held;
+    let mut scratch = Cow::Borrowed(held);
+    let names = || objects.nodes.names().map(Box::from).collect();
+    // What a node reaches is the same for all claims.
+    let mut last: Option<(Box<str>, Option<Reached<'_>>)> = None;
+    objects.device_claims.surveys.renew(names, |Asked { claims, own }, node| {
+        if last.as_ref().is_none_or(|(of, _)| **of != *node) {
+            last = Some((node.into(), reached(objects, held, node)));
+        }
+        let (_, reached) = last.as_ref()?;
         let (claims, own): (Vec<_>, Vec<_>) = (claims.iter().collect(), own.iter().collect());
-        survey(objects, &objects.device_claims.held, (&claims, &own), answers)
+        Some(answer(objects, reached.as_ref()?, &mut scratch, (&claims, &own)))
     })
 }
 
-/// Asks every node that has devices and whose answer is not known; also for how many pods with
-/// claims like `own`, if any.
-fn survey(
-    objects: &Objects,
-    held: &Held,
-    (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
-    answers: &mut Answers,
-) -> Survey {
-    let with_devices = objects.device_claims.nodes();
+/// Asks every node that has devices; also for how many pods with claims like `own`, if any.
+fn survey(objects: &Objects, held: &Held, asked: (&[&ResourceClaim], &[&ResourceClaim])) -> Survey {
     let mut survey = Survey::default();
-    let (mut nearest, mut has_failed) = (None, false);
     let mut scratch = Cow::Borrowed(held);
     for node in objects.nodes.names() {
-        if with_devices.as_ref().is_some_and(|those| !those.contains(node)) {
-            continue;
-        }
-        let Some(object) = objects.nodes.get(node) else { continue };
-        let place = Place { node, labels: &object.meta.labels };
-        survey.looked_at += 1;
-        let known = answers.get(node).copied();
-        let answer = known.unwrap_or_else(|| {
-            let answer = answer(objects, &mut scratch, place, (claims, own));
-            answers.insert(node.into(), answer);
-            answer
-        });
-        match answer {
-            Answer::Fits(pods) => survey.fits.push((node.into(), pods)),
-            Answer::Undecided => {}
-            Answer::Error if has_failed => {}
-            Answer::Error => (survey.telling, has_failed) = (Some(node.into()), true),
-            Answer::No(left) if !has_failed && nearest.is_none_or(|most| left > most) => {
-                nearest = Some(left);
-                survey.telling = Some(node.into());
-            }
-            Answer::No(_) => {}
-        }
+        let reached = reached(objects, held, node);
+        let answer = reached.map(|reached| answer(objects, &reached, &mut scratch, asked));
+        survey.note(node, answer);
     }
     survey
 }
 
-/// What a node answers; `held` is as before in the end.
+/// What a node reaches when `held` is what others have, if it is there and has devices.
+fn reached<'o>(objects: &'o Objects, held: &'o Held, node: &str) -> Option<Reached<'o>> {
+    let object = objects.nodes.get(node).filter(|_| objects.device_claims.may_reach(node))?;
+    let place = Place { node: &object.meta.name, labels: &object.meta.labels };
+    Some(Reached::of(&objects.device_claims.catalog, held, place))
+}
+
+/// What a node answers. `held` is what others have, as in `reached`, and is so again in the end.
 fn answer(
     objects: &Objects,
+    reached: &Reached<'_>,
     held: &mut Cow<'_, Held>,
-    place: Place<'_>,
     (claims, own): (&[&ResourceClaim], &[&ResourceClaim]),
 ) -> Answer {
-    match on_node(objects, held, place, claims) {
+    let place = reached.place();
+    let outcome = match claims.iter().any(|claim| claim.allocation.is_some()) {
+        true => on_node(objects, held, place, claims),
+        false => reached.allocate(claims, STEPS),
+    };
+    match outcome {
         Outcome::Fits(_) if own.is_empty() => Answer::Fits(1),
         Outcome::Fits(given) => {
             Answer::Fits(1 + copies(objects, held.to_mut(), place, (given, own)))

@@ -39,7 +39,7 @@ pub(crate) fn at_most(
     selector: &str,
     survey: &Survey,
 ) -> Option<CounterRule> {
-    let free = survey.fits.iter().map(|(node, pods)| (node.to_string(), *pods));
+    let free = survey.fitting().map(|(node, pods)| (node.to_string(), pods));
     let mut most: BTreeMap<String, u32> = free.collect();
     let gang = objects.pods.get(slot).gang.as_ref()?;
     for other in objects.members.of(gang).filter(|other| *other != slot) {
