@@ -24,14 +24,15 @@ use dovetail_state::State;
 pub const POLICIES: [(&str, &str); 11] = [
     (
         "dovetail",
-        "Lowest expected fragmentation, scarcity and stranding, for the pod mix learned so far",
+        "Least expected waste for the pods seen so far: GPUs that are too fragmented, lack CPU or \
+         memory, or are a scarce model",
     ),
     ("fgd", "Smallest growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
     ("fgd-learnt", "FGD with the pod mix that dovetail learns"),
     ("best-fit", "Least CPU and GPU left on the node"),
     ("dot-product", "Smallest dot product of free and requested resources"),
     ("gpu-packing", "Used devices, then used nodes, then idle nodes"),
-    ("gpu-clustering", "Nodes that run pods of the same GPU size"),
+    ("gpu-clustering", "Nodes that run pods with the same GPU request"),
     ("random", "Any node with room, chosen at random (--seed)"),
     ("first-fit", "The first node with room"),
     ("kube-default", "LeastAllocated and balanced allocation of kube-scheduler"),

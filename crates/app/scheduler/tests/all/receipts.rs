@@ -210,7 +210,7 @@ fn a_job_that_saves_too_seldom_for_its_preemptions_gets_advice() {
             Account { kind: JOB, namespace: "blue".into(), name: "train".into(), uid: "u".into() };
         let note = Note::interval_far_off(&account, &advice, 0);
         let text =
-            "The job is preempted about every 8.7 h of its run time. With a checkpoint every 4 h";
+            "The job is preempted about once per 8.7 h of run time. With a checkpoint every 4 h";
         assert!(note.text.starts_with(text), "{}", note.text);
     }
 }

@@ -266,9 +266,10 @@ impl Note {
         let [declared, best, between] = [declared_ms, best_ms, between_ms].map(duration);
         let [lost, least] = [lost_declared, lost_best].map(percent);
         let text = format!(
-            "The job is preempted about every {between} of its run time. With a checkpoint every \
-             {declared} it loses about {lost} of that time, with one every {best} about {least} \
-             (Daly 2006): change the interval and annotation {CHECKPOINT_INTERVAL}"
+            "The job is preempted about once per {between} of run time. With a checkpoint every \
+             {declared}, it loses about {lost} of its run time; with a checkpoint every {best}, it \
+             would lose about {least} (Daly 2006). Change the checkpoint interval and the \
+             annotation {CHECKPOINT_INTERVAL}."
         );
         let (reason, action) = ("CheckpointIntervalFarOff", "Preempting");
         let (about, tag) = (PodKey { namespace, name, uid }, best);

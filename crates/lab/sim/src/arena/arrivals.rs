@@ -58,7 +58,7 @@ impl ArrivalRecipe {
         let Transform::OneModel(model) = self.transform else { return None };
         let of_model = self.transform.nodes(&data.openb_nodes, 0);
         let file = Outside::Nodes.file();
-        (cluster_milli(&of_model) == 0).then(|| format!("no node of {file} has GPUs of {model}"))
+        (cluster_milli(&of_model) == 0).then(|| format!("no node in {file} has {model} GPUs"))
     }
 
     pub(crate) fn world(

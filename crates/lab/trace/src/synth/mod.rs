@@ -76,7 +76,7 @@ pub fn synth(config: &SynthConfig) -> Result<Synthetic, TraceError> {
     let model = SynthModel::of(config, profile, &cluster);
     if model.expected_jobs > MAX_EXPECTED_JOBS {
         let problem = format!("would give about {:.0} jobs", model.expected_jobs);
-        let expected = format!("at most {MAX_EXPECTED_JOBS:.0}: fewer nodes, days or load");
+        let expected = format!("at most {MAX_EXPECTED_JOBS:.0}; reduce --nodes, --days or --load");
         return Err(bad("load", config.load, problem, expected));
     }
     let mut maker = JobMaker::new(config.seed, profile, &cluster);
