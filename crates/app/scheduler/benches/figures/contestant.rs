@@ -12,7 +12,7 @@ use crate::scheduler_process::SchedulerProcess;
 use crate::stage::Stage;
 
 /// Binds of the bare client on their way: more bring nothing.
-const BARE_IN_FLIGHT: usize = 64;
+pub(crate) const BARE_IN_FLIGHT: usize = 64;
 /// GPUs of a node.
 const GPUS: usize = 8;
 

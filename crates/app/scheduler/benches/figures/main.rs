@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bind_rate;
+mod claims;
 mod contestant;
 mod gangs;
 mod latency;
@@ -24,13 +25,14 @@ type Figure = (&'static str, &'static str, fn());
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-const FIGURES: [Figure; 5] = [
+const FIGURES: [Figure; 6] = [
     ("bind", "6,000 pods on 1,000 nodes: bound, and told of by an event", bind_rate::print),
     (
         "bind-large",
         "20,000 pods on 5,000 nodes: bound, and told of by an event",
         bind_rate::print_large,
     ),
+    ("claims", "5,000 pods with a claim each, on 500 nodes with 10 devices: bound", claims::print),
     ("gangs", "64 gangs of 64 pods on 1,000 nodes", gangs::print),
     ("latency", "one pod at a time on 5,000 idle nodes: created to bound", latency::print),
     ("restart", "first bind after a start beside 100,000 pods on 5,000 nodes", restart::print),

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use crate::seen::Seen;
 
 /// Requests on their way while something is set up.
-const SET_UP_IN_FLIGHT: usize = 32;
+pub(crate) const SET_UP_IN_FLIGHT: usize = 32;
 
 /// A control plane with nodes.
 pub(crate) struct Stage {
