@@ -230,6 +230,21 @@ fn a_gang_puts_as_many_pods_on_a_node_as_get_devices_there() {
     assert_eq!(given.len(), 10, "each device is given once: {given:?}");
 }
 
+/// They are decided one after the other: none is refused what the one before it took.
+#[test]
+fn gangs_that_come_together_get_devices_without_a_pause() {
+    let mut cluster = cluster(&[2, 2, 2]);
+    for gang in ["a", "b", "c"] {
+        for at in 0..2 {
+            let mut pod = member(1, 2, 2);
+            pod["metadata"]["labels"]["dovetail.dev/gang"] = json!(gang);
+            with_own_claim(&mut cluster, &format!("{gang}{at}"), pod, 1);
+        }
+    }
+    let all = names(&["a0", "a1", "b0", "b1", "c0", "c1"]);
+    assert_eq!(run(&mut cluster), all, "{:?}", cluster.reports());
+}
+
 /// A gang grows beside its pods that run: their devices are theirs, and do not count twice.
 #[test]
 fn a_gang_that_grows_counts_the_devices_of_its_pods_once() {

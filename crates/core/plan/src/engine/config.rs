@@ -31,6 +31,11 @@ pub struct EngineConfig {
     /// Whether capacity is reserved for the jobs that are next.
     #[serde(default, skip_serializing_if = "ReserveConfig::is_default")]
     pub reserve: ReserveConfig,
+    /// Whether a step ends with the first job that it starts whose pods need devices of claims.
+    /// Which devices they get is not the engine's to decide: its caller sets them aside and says
+    /// what is left before another job is decided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_at_claims: bool,
     /// Weights of order `dovetail`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub turns: Turns,
@@ -51,6 +56,7 @@ impl Default for EngineConfig {
             record_decisions: false,
             max_index_bytes: crate::index::DEFAULT_MAX_BYTES,
             preemption: PreemptionConfig::default(),
+            ends_at_claims: false,
             turns: Turns::default(),
             estimates: EstimatesConfig::default(),
             reserve: ReserveConfig::default(),

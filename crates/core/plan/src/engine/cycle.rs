@@ -47,6 +47,7 @@ impl Engine {
         });
         self.books.survey.clear();
         self.wake();
+        self.is_cut = false;
         let mut after: Option<OrderKey> = None;
         loop {
             let next = self.books.next_job(after);
@@ -57,11 +58,17 @@ impl Engine {
                 continue;
             }
             let Some((job, class)) = next else { break };
-            let place = self.books.jobs.records[&job].place.expect("a pending job has a place").0;
+            let record = &self.books.jobs.records[&job];
+            let place = record.place.expect("a pending job has a place").0;
+            let needs_devices = record.gang.needs_devices;
             match self.try_start(job, plan) {
                 Ok(()) => {
                     self.wake();
                     after = None;
+                    if needs_devices && self.config.ends_at_claims {
+                        self.is_cut = true;
+                        break;
+                    }
                 }
                 // What was given up for a claim may be more than it needs.
                 Err(Tried::Anew | Tried::Claimed) => {

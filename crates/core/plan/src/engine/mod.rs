@@ -78,6 +78,8 @@ pub struct Engine {
     reserve: Reservations,
     drains: Drains,
     decisions: Vec<crate::explain::DecisionRecord>,
+    /// Whether the last decision ended before everything was tried.
+    is_cut: bool,
     config: EngineConfig,
 }
 
@@ -103,6 +105,12 @@ impl Engine {
             self.cycle(&mut plan);
         }
         Ok(plan)
+    }
+
+    /// Whether the last step that decided has left something undecided
+    /// ([`EngineConfig::ends_at_claims`]).
+    pub fn has_more(&self) -> bool {
+        self.is_cut
     }
 
     /// Builds the indices that the next decisions rest on, off the decision path; changes no

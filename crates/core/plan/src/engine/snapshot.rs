@@ -72,7 +72,7 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
     }
     empty.kept.bookings.count_spared();
     let books = with_jobs(empty, &config, snapshot)?;
-    Ok(Engine { books, preemption, reserve, drains, decisions: Vec::new(), config })
+    Ok(Engine { books, preemption, reserve, drains, decisions: Vec::new(), is_cut: false, config })
 }
 
 /// Whether it is counted what queues have used.
@@ -230,8 +230,14 @@ pub(super) fn of(engine: &Engine) -> Snapshot {
 }
 
 /// An engine that decides as this one about a world that was taken from it, and keeps no records.
+/// Nobody sets devices of claims aside for what it decides.
 pub(crate) fn copy_of(engine: &Engine, world: &Snapshot) -> Option<Engine> {
     let policy = PolicySpec { learnt: engine.learnt(), ..engine.config.policy.clone() };
-    let config = EngineConfig { policy, record_decisions: false, ..engine.config.clone() };
+    let config = EngineConfig {
+        policy,
+        record_decisions: false,
+        ends_at_claims: false,
+        ..engine.config.clone()
+    };
     adopt(config, world).ok()
 }

@@ -1,6 +1,6 @@
 //! A job as the search sees it: shapes, counts and levels as numbers.
 
-use dovetail_model::{Charge, Job, TopologyRequest};
+use dovetail_model::{Charge, ConditionCause, Job, NodeCondition, TopologyRequest};
 
 use dovetail_state::State;
 use dovetail_state::shapes::ShapeId;
@@ -13,6 +13,8 @@ pub(crate) struct Gang {
     pub(crate) required: Option<usize>,
     /// Depth of the level of which as few domains as possible are used.
     pub(crate) preferred: Option<usize>,
+    /// Whether pods of it need devices of claims.
+    pub(crate) needs_devices: bool,
 }
 
 /// One pod set of a gang.
@@ -83,7 +85,9 @@ impl Gang {
                 ),
             });
         }
-        Ok(Self { sets, required, preferred })
+        let of_claims = |condition: &NodeCondition| condition.cause == ConditionCause::DeviceClaims;
+        let mut conditions = job.pod_sets.iter().flat_map(|set| &set.requirement.node_conditions);
+        Ok(Self { sets, required, preferred, needs_devices: conditions.any(of_claims) })
     }
 
     /// What the smallest size counts for a queue.

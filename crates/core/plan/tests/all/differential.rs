@@ -44,6 +44,7 @@ impl Twins {
                 lent_percent: [100, 50][usize::from(recipe.config[7] / 32) % 2],
                 ..ReserveConfig::default()
             },
+            ends_at_claims: false,
         };
         let engine = |naive| {
             Engine::new(EngineConfig { naive, ..config.clone() }, &start).expect("a good world")

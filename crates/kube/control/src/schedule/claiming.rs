@@ -144,18 +144,27 @@ impl Dispatch {
         }
     }
 
+    /// Sets devices aside for what was decided since the last time.
+    pub(super) fn set_new_aside(&mut self, known: &mut Known) {
+        let is_new = |(first, open): (&u64, &Open)| (!open.is_set_aside).then_some(*first);
+        for number in self.claiming.open.iter().filter_map(is_new).collect::<Vec<_>>() {
+            let Some(mut open) = self.claiming.open.remove(&number) else { continue };
+            if self.set_aside(known, &open.numbers) {
+                open.is_set_aside = true;
+                self.claiming.open.insert(number, open);
+            }
+        }
+    }
+
     /// Checks what became of the claims, and goes on.
     pub(super) fn claim(&mut self, known: &mut Known) {
         let is_due = self.claiming.due_ms().is_some_and(|due_ms| due_ms <= known.now_ms);
         if !std::mem::take(&mut self.claiming.is_stale) && !is_due {
             return;
         }
+        self.set_new_aside(known);
         for number in self.claiming.open.keys().copied().collect::<Vec<_>>() {
             let Some(mut open) = self.claiming.open.remove(&number) else { continue };
-            if !open.is_set_aside && !self.set_aside(known, &open.numbers) {
-                continue;
-            }
-            open.is_set_aside = true;
             match self.progress_of_claims(known, &mut open) {
                 Progress::Waits(orders) => {
                     known.orders.extend(orders);

@@ -71,7 +71,7 @@ impl Known {
         Self {
             world,
             engine: None,
-            config,
+            config: EngineConfig { ends_at_claims: true, ..config },
             learned: Learned::default(),
             engines: None,
             now_ms: 0,
@@ -186,11 +186,17 @@ impl Known {
                 return false;
             }
         };
+        self.is_changed = engine.has_more();
         if let Some(engines) = &mut self.engines {
             engines.push(step_of(self.now_ms, None, &plan, true));
         }
         self.follow(plan);
         true
+    }
+
+    /// Whether the engine is to be told which devices are set aside before it decides further.
+    pub(super) fn has_more(&self) -> bool {
+        self.engine.as_ref().is_some_and(Engine::has_more)
     }
 
     /// World and engine disagree, which is a bug. The world is right: an engine built from it is,

@@ -22,6 +22,10 @@ use crate::record::EngineEntry;
 /// decides again.
 const ROUNDS: u32 = 16;
 
+/// Pods whose claims are being written, beyond which the next step decides further: each of them
+/// is looked at in each step.
+const MOST_CLAIMING: usize = 256;
+
 /// Decides about the pods of one cluster, within one leadership.
 pub struct Scheduler {
     known: Known,
@@ -181,11 +185,17 @@ impl Scheduler {
         self.dispatch.claim(&mut self.known);
         self.dispatch.provision(&mut self.known);
         self.settle();
-        for _ in 0..ROUNDS {
-            if !self.known.decide() {
-                break;
-            }
+        let mut rounds = 0;
+        while rounds < ROUNDS && self.known.decide() {
             self.settle();
+            match self.known.has_more() {
+                false => rounds += 1,
+                true if self.dispatch.claiming.pods() >= MOST_CLAIMING => break,
+                true => {
+                    self.dispatch.set_new_aside(&mut self.known);
+                    self.settle();
+                }
+            }
         }
         // What was decided meanwhile is written at once.
         self.dispatch.claim(&mut self.known);
