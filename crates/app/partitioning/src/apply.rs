@@ -31,6 +31,7 @@ use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 use serde_json::Value;
 
+use crate::amd::{self, has_gpus};
 use crate::changes::{NodeChange, present};
 use crate::cluster::{Age, fleet};
 use crate::fleet::model_of;
@@ -38,7 +39,7 @@ use crate::objects::{OWNERS, Objects, SeenNode};
 use crate::planned::Planned;
 use crate::replicas::{Offered, Wanted, offered, wanted, warnings};
 use crate::server::Server;
-use crate::setup;
+use crate::{setup, setup_amd};
 
 pub use crate::asked::{AskedChange, WorkloadName};
 pub use document::{Document, text};
@@ -90,9 +91,12 @@ impl<'a> Apply<'a> {
     }
 
     /// Sees to it that a component reads the layouts that it is to be asked for.
-    fn check(&self, by: Component) -> Result<()> {
+    async fn check(&self, by: Component) -> Result<()> {
         if self.options.is_dry_run {
             return Ok(());
+        }
+        if by == Component::DeviceConfigManager {
+            return setup_amd::check(self.server.device_configs().await?);
         }
         let Some(policy) = &self.cluster_policy else {
             bail!(
@@ -120,7 +124,7 @@ impl<'a> Apply<'a> {
 
     /// A node as it is now, without the pods that are not in the way of its recorded change.
     async fn seen(&self, node: &str, table: Option<&MigTable>) -> Result<Seen> {
-        let (seen, pods) = self.server.seen(node, table, &self.options.timing).await?;
+        let (seen, pods) = self.server.seen(node, table, &self.options.timing, None).await?;
         match seen.record.clone() {
             Some(Record { from, to, .. }) => {
                 Ok(self.gpu_users().besides(seen, &pods, (&from, &to), table).await)
@@ -160,7 +164,7 @@ impl<'a> Apply<'a> {
         'a: 'o,
     {
         let nodes = objects.nodes.iter();
-        let with_gpus = nodes.filter(|(_, seen)| node_gpus(&seen.node, seen.hami()).is_some());
+        let with_gpus = nodes.filter(|(_, seen)| has_gpus(seen));
         let of = |(name, seen): (&'o String, &'o SeenNode)| GpuNode {
             name,
             labels: &seen.node.meta.labels,
@@ -180,7 +184,7 @@ impl<'a> Apply<'a> {
                 document.nodes.push(NodeRow::of(node, &record, record.step.word()));
                 continue;
             }
-            self.check(record.by)?;
+            self.check(record.by).await?;
             let record = self.run_to_end(node, self.table(seen)).await?;
             document.nodes.push(NodeRow::ended(node, &record));
             has_changed = true;
@@ -199,12 +203,17 @@ impl<'a> Apply<'a> {
         let mut has_changed = false;
         let wanted = match policy.spec.mode {
             Mode::Mig => {
-                self.check(Component::MigManager)?;
+                self.check(Component::MigManager).await?;
                 let planned = Planned::of_objects(objects, &policy.spec, self.tables, self.age())?;
                 Wanted { changes: planned.changes(), stays: Vec::new() }
             }
+            Mode::AmdPartition => {
+                let by = Component::DeviceConfigManager;
+                self.check(by).await?;
+                amd::wanted(objects, &policy.spec, &self.server.namespace(by).await?, now_ms())
+            }
             _ => {
-                self.check(Component::DevicePlugin)?;
+                self.check(Component::DevicePlugin).await?;
                 let fleet = fleet(objects, &policy.spec, self.tables, self.age());
                 wanted(objects, &policy.spec, &fleet, now_ms())
             }
@@ -261,14 +270,14 @@ impl<'a> Apply<'a> {
         table: Option<&MigTable>,
     ) -> Result<NodeRow> {
         let (node, by) = (&change.node, change.by);
-        self.check(by)?;
+        self.check(by).await?;
         let (layouts, _) = self.server.layouts(by).await?;
-        let (seen, pods) = self.server.seen(node, table, &self.options.timing).await?;
+        let (seen, pods) = self.server.seen(node, table, &self.options.timing, Some(by)).await?;
         let seen = self.gpu_users().besides(seen, &pods, (&change.from, &change.to), table).await;
         let mut from = change.from.clone();
         match seen.asked(by) {
             Some(name) if layouts.has(name) => name.clone_into(&mut from.config),
-            Some(name) if by == Component::DevicePlugin => {
+            Some(name) if by != Component::MigManager => {
                 let (label, map) = (by.label(), by.config_map());
                 let why = format!("{label} is `{name}`, which ConfigMap {map} does not contain");
                 return Ok(NodeRow::refused(change, &why));
@@ -315,7 +324,7 @@ impl<'a> Apply<'a> {
         for (node, seen) in &selected {
             let whole = match offered(seen) {
                 Some(Offered::Whole(side)) => Some(side.words()),
-                _ => None,
+                _ => amd::side(seen).and_then(Result::ok).map(|side| side.words()),
             };
             if let Some(words) = whole.or_else(|| Some(present.get(*node)?.words())) {
                 *layouts.entry(words).or_default() += 1;
@@ -380,8 +389,7 @@ fn record(seen: &SeenNode) -> Option<Record> {
 fn selected<'o>(objects: &'o Objects, policy: &PolicySpec) -> Vec<(&'o String, &'o SeenNode)> {
     let nodes = objects.nodes.iter();
     let is_selected = |(_, seen): &(&String, &SeenNode)| {
-        policy.selects(|key| seen.node.meta.labels.get(key))
-            && node_gpus(&seen.node, seen.hami()).is_some()
+        policy.selects(|key| seen.node.meta.labels.get(key)) && has_gpus(seen)
     };
     nodes.filter(is_selected).collect()
 }

@@ -17,6 +17,7 @@ use dovetail_sharing::PolicySpec;
 use dovetail_sharing::names::NO_MIG;
 use dovetail_sources::objects::ObjectFlags;
 
+use crate::amd::has_gpus;
 use crate::eligible::{Target, holders, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};
@@ -43,10 +44,8 @@ pub(crate) fn objects(app: &App, flags: &ObjectFlags) -> Result<(Objects, u64)> 
 
 /// Whether a policy names nodes and none of them has GPUs.
 pub(crate) fn selects_none(objects: &Objects, policy: &PolicySpec) -> bool {
-    let is_selected = |seen: &SeenNode| {
-        policy.selects(|key| seen.node.meta.labels.get(key))
-            && node_gpus(&seen.node, seen.hami()).is_some()
-    };
+    let is_selected =
+        |seen: &SeenNode| policy.selects(|key| seen.node.meta.labels.get(key)) && has_gpus(seen);
     !policy.node_selector.is_empty() && !objects.nodes.values().any(is_selected)
 }
 

@@ -12,13 +12,15 @@
 //! | `move_row` | a pod that moves, in answers |
 //! | `moves`, `movers`, `rooms` | changes for which pods move: which node, which pods, where they go |
 //! | `changes` | a plan as layouts of nodes |
+//! | `amd` | nodes whose AMD GPUs are not partitioned as a policy says |
 //! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
 //! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
 //! | `asked`, `workload_room` | workloads that flags name; where their pods could go |
 //! | `apply` | policies followed on a cluster, node after node; changes rolled back |
-//! | `setup` | what lets NVIDIA's GPU Operator read the layouts |
+//! | `setup`, `setup_amd` | what lets the GPU operators of NVIDIA and AMD read the layouts |
 
+mod amd;
 pub mod apply;
 mod asked;
 mod changes;
@@ -38,6 +40,7 @@ mod replicas;
 mod rooms;
 mod server;
 pub mod setup;
+mod setup_amd;
 pub mod show;
 pub mod size;
 mod stays;

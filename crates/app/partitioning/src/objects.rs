@@ -1,6 +1,6 @@
 //! Nodes, pods and what decides where pods can go, out of any source of objects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use dovetail_apiserver::client::{PAGE, read_some_lists};
@@ -10,7 +10,7 @@ use dovetail_inventory::dump::{RawObject, Sink, Skipped};
 use dovetail_objects::{
     CsiNode, Node, PersistentVolume, Pod, ResourceSlice, StorageClass, VolumeClaim, labels, read,
 };
-use dovetail_sharing::names::{FORMER_REQUESTS, NVIDIA_DRIVER};
+use dovetail_sharing::names::{AMD_DRIVER, FORMER_REQUESTS, NVIDIA_DRIVER};
 use dovetail_sharing::{GpuUse, MoveFacts, Owner, uses_gpus};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_translate::Facts;
@@ -66,8 +66,8 @@ pub(crate) struct Objects {
     pub(crate) moves: BTreeMap<(String, String), MoveFacts>,
     pub(crate) facts: Facts,
     pub(crate) csi: BTreeMap<String, CsiNode>,
-    /// Nodes whose GPUs NVIDIA's DRA driver gives away.
-    pub(crate) dra_nodes: BTreeSet<String>,
+    /// Nodes whose GPUs a DRA driver gives away, each with the driver.
+    pub(crate) dra_nodes: BTreeMap<String, String>,
     /// What pods use of each GPU of a node, or why that is not known; only of nodes with such pods,
     /// and only where a Prometheus is named.
     pub(crate) gpu_use: BTreeMap<String, Result<Vec<GpuUse>, String>>,
@@ -152,8 +152,9 @@ impl Objects {
             "ResourceSlice" => {
                 let slice: ResourceSlice =
                     read("ResourceSlice", json).map_err(|strange| told(&strange))?;
-                if &*slice.driver == NVIDIA_DRIVER && !slice.node.is_empty() {
-                    self.dra_nodes.insert(slice.node.to_string());
+                let is_known = [NVIDIA_DRIVER, AMD_DRIVER].contains(&&*slice.driver);
+                if is_known && !slice.node.is_empty() {
+                    self.dra_nodes.insert(slice.node.to_string(), slice.driver.to_string());
                 }
             }
             _ => {}

@@ -63,8 +63,8 @@ pub(crate) fn offered(seen: &SeenNode) -> Option<Offered> {
         },
         resource => {
             return other(&format!(
-                "{resource} is not a resource of NVIDIA's device plugin: dovetail changes only \
-                 those"
+                "{resource} is not a resource of NVIDIA's device plugin, and only mode amd-partition \
+                 changes AMD GPUs"
             ));
         }
     };

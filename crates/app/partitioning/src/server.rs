@@ -21,6 +21,9 @@ use crate::asked::WorkloadName;
 
 pub(crate) const POLICIES: &str = "/apis/dovetail.dev/v1alpha1/sharingpolicies";
 
+/// Where AMD's charts install its operator.
+const AMD_NAMESPACE: &str = "kube-amd-gpu";
+
 /// Body of a patch by RFC 7386.
 const MERGE: &str = "application/merge-patch+json";
 /// Body of a server-side apply; JSON is YAML, too.
@@ -44,6 +47,8 @@ pub(crate) struct Server {
     evictions: OnceLock<Client>,
     config: Config,
     pub(crate) operator_namespace: String,
+    /// Those of AMD's operator, once they are read.
+    device_configs: OnceLock<Vec<Value>>,
 }
 
 impl Server {
@@ -51,7 +56,8 @@ impl Server {
         let config = flags.connect().await?;
         let (client, evictions) = (client(config.clone())?, OnceLock::new());
         let operator_namespace = operator_namespace.to_owned();
-        Ok(Self { client, evictions, config, operator_namespace })
+        let device_configs = OnceLock::new();
+        Ok(Self { client, evictions, config, operator_namespace, device_configs })
     }
 
     fn evictions(&self) -> Result<&Client> {
@@ -128,8 +134,29 @@ impl Server {
         Ok(list.and_then(|list| list["items"].as_array()?.first().cloned()))
     }
 
-    fn config_map(&self, name: &str) -> String {
-        format!("/api/v1/namespaces/{}/configmaps/{name}", self.operator_namespace)
+    /// The DeviceConfigs of AMD's GPU Operator; none where there is no operator.
+    pub(crate) async fn device_configs(&self) -> Result<&[Value]> {
+        if let Some(configs) = self.device_configs.get() {
+            return Ok(configs);
+        }
+        let list = self.get("/apis/amd.com/v1alpha1/deviceconfigs".to_owned()).await?;
+        let items = list.unwrap_or_default()["items"].as_array().cloned().unwrap_or_default();
+        Ok(self.device_configs.get_or_init(|| items))
+    }
+
+    /// The namespace of a component's operator.
+    pub(crate) async fn namespace(&self, of: Component) -> Result<String> {
+        if of != Component::DeviceConfigManager {
+            return Ok(self.operator_namespace.clone());
+        }
+        let first = self.device_configs().await?.first();
+        let namespace = first.and_then(|config| config["metadata"]["namespace"].as_str());
+        Ok(namespace.unwrap_or(AMD_NAMESPACE).to_owned())
+    }
+
+    async fn config_map(&self, of: Component, name: &str) -> Result<String> {
+        let namespace = self.namespace(of).await?;
+        Ok(format!("/api/v1/namespaces/{namespace}/configmaps/{name}"))
     }
 
     /// The layouts that a component may be asked for, and whether their ConfigMap exists. Where it
@@ -141,16 +168,27 @@ impl Server {
         let shipped = match of {
             Component::MigManager => self.layouts_in(of, DEFAULT_CONFIG_MAP).await?,
             Component::DevicePlugin => None,
+            Component::DeviceConfigManager => {
+                let configs = self.device_configs().await?.iter();
+                let mut names = configs
+                    .filter_map(|one| one["spec"]["configManager"]["config"]["name"].as_str());
+                match names.find(|name| *name != of.config_map()) {
+                    Some(name) => self.layouts_in(of, name).await?,
+                    None => None,
+                }
+            }
         };
         Ok((shipped.map_or_else(|| Layouts::least(of), Layouts::for_new), false))
     }
 
     /// The layouts in a ConfigMap for a component; `None` if there is none of the name.
     pub(crate) async fn layouts_in(&self, of: Component, name: &str) -> Result<Option<Layouts>> {
-        let Some(object) = self.get(self.config_map(name)).await? else { return Ok(None) };
-        let layouts = Layouts::read(of, &object).map_err(|problem| {
-            anyhow!("ConfigMap {}/{name}: {}", self.operator_namespace, plain(&problem))
-        })?;
+        let Some(object) = self.get(self.config_map(of, name).await?).await? else {
+            return Ok(None);
+        };
+        let namespace = self.namespace(of).await?;
+        let layouts = Layouts::read(of, &object)
+            .map_err(|problem| anyhow!("ConfigMap {namespace}/{name}: {}", plain(&problem)))?;
         Ok(Some(layouts))
     }
 
@@ -162,24 +200,24 @@ impl Server {
         is_there: bool,
         now_ms: u64,
     ) -> Result<bool> {
-        let object = layouts.object(&self.operator_namespace, now_ms);
+        let namespace = self.namespace(of).await?;
+        let object = layouts.object(&namespace, now_ms);
         let (method, path) = match is_there {
-            true => (Method::Put, self.config_map(of.config_map())),
-            false => {
-                let namespace = &self.operator_namespace;
-                (Method::Post, format!("/api/v1/namespaces/{namespace}/configmaps"))
-            }
+            true => (Method::Put, self.config_map(of, of.config_map()).await?),
+            false => (Method::Post, format!("/api/v1/namespaces/{namespace}/configmaps")),
         };
         let (code, _) = self.send(method, path, Some((JSON, &object))).await?;
         Ok(code != 409 && code != 404)
     }
 
-    /// A node as it is now, with the pods on it.
+    /// A node as it is now, with the pods on it. `by`: the component that is to change it, if no
+    /// record says that.
     pub(crate) async fn seen(
         &self,
         node: &str,
         table: Option<&MigTable>,
         timing: &Timing,
+        by: Option<Component>,
     ) -> Result<(Seen, Vec<Pod>)> {
         // The pods are read after the node: a pod that is missed was bound after the node was read.
         let object = self.get(format!("/api/v1/nodes/{node}")).await?;
@@ -191,6 +229,11 @@ impl Server {
             .with_context(|| format!("node {node}: a pod on it cannot be read"))?;
         let seen = Seen::read(&object, &pods, table)
             .map_err(|problem| anyhow!(plain(&problem).to_string()))?;
+        let by = by.or_else(|| seen.record.as_ref().map(|record| record.by));
+        let seen = match by.filter(|by| by.clearing_taint().is_some()) {
+            Some(by) => seen.clearing(by, &pods, &self.namespace(by).await?),
+            None => seen,
+        };
         match seen.record.as_ref().filter(|record| !record.step.is_over()) {
             None => Ok((seen, pods)),
             Some(record) => {

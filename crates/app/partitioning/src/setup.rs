@@ -1,5 +1,5 @@
-//! What lets NVIDIA's GPU Operator read layouts of dovetail: the ConfigMap and a patch of the
-//! ClusterPolicy, for people to apply. dovetail never changes the ClusterPolicy itself.
+//! What lets NVIDIA's GPU Operator read layouts of dovetail, and AMD's (`setup_amd`): the ConfigMap
+//! and a patch of the ClusterPolicy, for people to apply. dovetail never changes the ClusterPolicy itself.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ use crate::cluster::{Age, YOUNG_MS, fleet};
 use crate::fleet::Fleet;
 use crate::objects::Objects;
 use crate::server::Server;
+use crate::setup_amd::{self, DevicePatch};
 
 /// What a component misses in a ClusterPolicy, in words; `None` if nothing.
 pub(crate) fn missing(cluster_policy: &Value, by: Component) -> Option<String> {
@@ -30,6 +31,8 @@ pub(crate) fn missing(cluster_policy: &Value, by: Component) -> Option<String> {
         Component::DevicePlugin => {
             vec![("devicePlugin.config.name", &spec["devicePlugin"]["config"]["name"], name)]
         }
+        // It is AMD's.
+        Component::DeviceConfigManager => Vec::new(),
     };
     let is_wrong = |(_, value, wanted): &(&str, &Value, &str)| value.as_str() != Some(*wanted);
     let (field, value, wanted) = wants.into_iter().find(is_wrong)?;
@@ -113,9 +116,21 @@ pub async fn document(
     let namespace = &server.operator_namespace;
     let cluster_policy = server.cluster_policy().await?;
     let (settings, default) = settings(&server, cluster_policy.as_ref()).await?;
-    let config_maps = vec![layouts.object(namespace, now_ms), settings.object(namespace, now_ms)];
+    let (amd_maps, device_patches) = setup_amd::parts(&server, &objects).await?;
     let name = cluster_policy.as_ref().and_then(|policy| policy["metadata"]["name"].as_str());
-    Ok(Document { config_maps, name: name.map(str::to_owned), patch: patch(&default) })
+    // A cluster whose only operator is AMD's needs nothing for NVIDIA's.
+    let is_amd_alone = cluster_policy.is_none() && !device_patches.is_empty();
+    let mut config_maps = match is_amd_alone {
+        true => Vec::new(),
+        false => vec![layouts.object(namespace, now_ms), settings.object(namespace, now_ms)],
+    };
+    config_maps.extend(amd_maps);
+    Ok(Document {
+        config_maps,
+        name: name.map(str::to_owned),
+        patch: (!is_amd_alone).then(|| patch(&default)),
+        device_patches,
+    })
 }
 
 /// What `dovetail partition setup` prints.
@@ -124,13 +139,19 @@ pub struct Document {
     config_maps: Vec<Value>,
     /// Name of the ClusterPolicy.
     name: Option<String>,
-    patch: Value,
+    patch: Option<Value>,
+    /// Those of AMD's DeviceConfigs.
+    device_patches: Vec<DevicePatch>,
 }
 
 impl Document {
     /// For programs.
     pub fn json(&self) -> Value {
-        json!({"objects": self.config_maps, "cluster_policy": self.name, "patch": self.patch})
+        let devices = self.device_patches.iter().map(DevicePatch::json);
+        json!({
+            "objects": self.config_maps, "cluster_policy": self.name, "patch": self.patch,
+            "device_configs": devices.collect::<Vec<_>>(),
+        })
     }
 
     /// For `kubectl apply -f -`, with the patch as a comment at the end.
@@ -144,13 +165,22 @@ impl Document {
             text += "---\n";
             text += &dovetail_objects::yaml(&object);
         }
-        let name = self.name.as_deref().unwrap_or("cluster-policy");
-        text += &format!(
-            "# After `kubectl apply -f` of the above, let the GPU Operator read it:\n# (this \
-             restarts its device plugins and mig-managers; pods keep their GPUs)\n# kubectl patch \
-             clusterpolicies.nvidia.com {name} --type merge -p '{}'\n",
-            self.patch
-        );
+        if let Some(patch) = &self.patch {
+            let name = self.name.as_deref().unwrap_or("cluster-policy");
+            text += &format!(
+                "# After `kubectl apply -f` of the above, let the GPU Operator read it:\n# (this \
+                 restarts its device plugins and mig-managers; pods keep their GPUs)\n# kubectl patch \
+                 clusterpolicies.nvidia.com {name} --type merge -p '{patch}'\n"
+            );
+        }
+        for one in &self.device_patches {
+            text += &format!(
+                "# After `kubectl apply -f` of the above, let AMD's GPU Operator read it:\n# (this \
+                 restarts its Device Config Manager, device plugins and node labellers; pods keep \
+                 their GPUs)\n# {}\n",
+                one.command()
+            );
+        }
         text
     }
 }

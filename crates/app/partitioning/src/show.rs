@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::table::{table, wrapped};
-use dovetail_gpus::node_gpus;
+use dovetail_gpus::{model_label, node_gpus};
 use dovetail_model::labels::NVIDIA_GPU;
-use dovetail_model::{MigTable, gpu_model, is_gpu_resource};
+use dovetail_model::{MigTable, gpu_model};
 use dovetail_sharing::names::RECORD;
-use dovetail_sharing::{PolicySpec, Record, uses_gpus};
+use dovetail_sharing::{PolicySpec, Record, Side, is_gpu, uses_gpus};
 use dovetail_sources::objects::ObjectFlags;
 use serde::Serialize;
 
+use crate::amd;
 use crate::cluster::{Age, YOUNG_MS, fleet, objects};
 use crate::eligible::holders;
 use crate::fleet::Fleet;
@@ -35,7 +36,8 @@ pub struct NodeRow {
     pub gpu_count: i64,
     /// Empty where it is not known how the GPUs are cut.
     pub gpus: Vec<GpuRow>,
-    /// How pods share each GPU of the node, such as `4 replicas (mps)`; null if they do not.
+    /// How pods share each GPU of the node, such as `4 replicas (mps)`, or the partition of its AMD
+    /// GPUs, such as `cpx_nps4`; null if they do not.
     pub sharing: Option<String>,
     /// Pods on the node that use GPUs. Which GPU each has is not in the API.
     pub pods: Vec<PodRow>,
@@ -86,13 +88,24 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
     let holders = holders(objects);
     let mut nodes = Vec::new();
     for (name, seen) in &objects.nodes {
-        let Some(gpus) = node_gpus(&seen.node, seen.hami()) else { continue };
+        let (amd, why_stays) = match amd::side(seen) {
+            Some(Ok(side)) => {
+                (Some(side), amd::stays_whatever_pods(name, seen, objects, &policy, now_ms))
+            }
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, all.stays.get(name).cloned()),
+        };
+        let gpus = node_gpus(&seen.node, seen.hami());
+        let counted = gpus.as_ref().map(|gpus| gpus.count.gpus);
+        let amd_gpus = amd.as_ref().map(|side| side.layout.0.len() as i64);
+        let Some(gpu_count) = amd_gpus.or(counted) else { continue };
+        let label = || model_label(&seen.node.meta.labels).map(str::to_owned);
         let pods = holders.get(&**name).into_iter().flatten().filter(|pod| uses_gpus(pod));
         let pod = |pod: &&dovetail_objects::Pod| PodRow {
             pod: format!("{}/{}", pod.meta.namespace, pod.meta.name),
             amounts: {
                 let amounts = pod.holds().extended.iter();
-                let gpus = amounts.filter(|(name, count)| is_gpu_resource(name) && **count > 0);
+                let gpus = amounts.filter(|(name, count)| is_gpu(name) && **count > 0);
                 gpus.map(|(name, count)| (name.to_string(), *count)).collect()
             },
         };
@@ -105,20 +118,23 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
         };
         nodes.push(NodeRow {
             node: name.clone(),
-            model: gpus.model,
-            gpu_count: gpus.count.gpus,
+            model: gpus.map_or_else(label, |gpus| gpus.model),
+            gpu_count,
             gpus: rows(&all, name),
-            sharing: sharing(seen),
+            sharing: sharing(seen, amd.as_ref()),
             pods: pods.copied().map(|one| pod(&one)).collect(),
-            stays: all.stays.get(name).cloned(),
+            stays: why_stays,
             change: record.map(change),
         });
     }
     Document { nodes }
 }
 
-/// How pods share each GPU of a node.
-fn sharing(seen: &SeenNode) -> Option<String> {
+/// How pods share each GPU of a node, or the partition of AMD's.
+fn sharing(seen: &SeenNode, amd: Option<&Side>) -> Option<String> {
+    if let Some(devices) = amd.and_then(|side| side.amd) {
+        return Some(devices.partition.to_string());
+    }
     match offered(seen)? {
         Offered::Whole(side) => side.replicas.map(|replicas| replicas.words()),
         _ => None,

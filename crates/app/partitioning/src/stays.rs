@@ -2,7 +2,7 @@
 
 use dovetail_objects::Pod;
 use dovetail_sharing::guard::{other_master, rests};
-use dovetail_sharing::names::{NVIDIA_DRIVER, RECORD};
+use dovetail_sharing::names::RECORD;
 use dovetail_sharing::{PolicySpec, Record, uses_gpus};
 
 use crate::objects::{Objects, SeenNode};
@@ -48,8 +48,8 @@ pub(crate) fn stays_without_pods(
     if let Some(master) = other_master(&seen.annotations, label, record.as_ref()) {
         return Some(master);
     }
-    if objects.dra_nodes.contains(name) {
-        return Some(format!("the DRA driver {NVIDIA_DRIVER} allocates its GPUs"));
+    if let Some(driver) = objects.dra_nodes.get(name) {
+        return Some(format!("the DRA driver {driver} allocates its GPUs"));
     }
     if !policy.selects(label) {
         return Some("the policy's nodeSelector does not select the node".to_owned());

@@ -48,6 +48,7 @@ mod live_gangs;
 mod live_starts;
 mod numbers;
 mod partition;
+mod partition_amd;
 mod partition_apply;
 mod partition_gpu_use;
 mod partition_guard;

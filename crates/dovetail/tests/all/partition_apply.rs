@@ -171,7 +171,7 @@ fn create_node(control_plane: &ControlPlane, folder: &Folder, name: &str) {
     kubectl(control_plane, &[&patch[..], &[&status.to_string()]].concat());
 }
 
-fn create(control_plane: &ControlPlane, folder: &Folder, object: &Value) {
+pub(crate) fn create(control_plane: &ControlPlane, folder: &Folder, object: &Value) {
     folder.write("object.json", &object.to_string());
     let file = folder.path("object.json").display().to_string();
     kubectl(control_plane, &["create", "-f", &file]);

@@ -1,5 +1,6 @@
-//! The ConfigMaps that mig-manager and the device plugin read: layouts by name. mig-manager has
-//! them in one key, in the form of mig-parted; the device plugin has a key for each.
+//! The ConfigMaps that components read: layouts by name. mig-manager has them in one key, in the
+//! form of mig-parted; the device plugin has a key for each; AMD's Device Config Manager has them
+//! in one key beside settings of its own.
 //!
 //! Every name that was there stays. A layout of dovetail's has a name that follows from what it is,
 //! so a name is written once and never changes its meaning. Kubelets show a changed ConfigMap to
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::component::Component;
-use crate::names::{CONFIG_KEY, NO_MIG, WRITTEN};
+use crate::names::{AMD_CONFIG_KEY, CONFIG_KEY, NO_MIG, WRITTEN};
 use crate::record::Record;
 use crate::side::Side;
 use dovetail_objects::yaml;
@@ -18,11 +19,19 @@ use dovetail_objects::yaml;
 /// Kubelets have shown a ConfigMap to every pod by then.
 const OLD_MS: u64 = 3_600_000;
 
+/// Where Device Config Manager has its profiles.
+const PROFILES: &str = "gpu-config-profiles";
+
+/// Settings by name.
+type Named = Map<String, Value>;
+
 /// The layouts of a ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Layouts {
     of: Component,
-    named: Map<String, Value>,
+    named: Named,
+    /// What a component has beside them.
+    others: Named,
     /// When the newest names were written.
     written: BTreeMap<String, u64>,
     resource_version: Option<String>,
@@ -35,6 +44,8 @@ impl Layouts {
         let name = match of {
             Component::MigManager => NO_MIG,
             Component::DevicePlugin => &whole.config,
+            // A profile is for a number of GPUs.
+            Component::DeviceConfigManager => return Self { of, ..Self::default() },
         };
         let mut named = Map::new();
         named.insert(name.to_owned(), whole.content(of));
@@ -47,15 +58,17 @@ impl Layouts {
     /// What is wrong with it.
     pub fn read(of: Component, config_map: &Value) -> Result<Self, String> {
         let data = &config_map["data"];
-        let named = match of {
-            Component::MigManager => mig_parted(data)?,
-            Component::DevicePlugin => data.as_object().cloned().unwrap_or_default(),
+        let (named, others) = match of {
+            Component::MigManager => (mig_parted(data)?, Map::new()),
+            Component::DevicePlugin => (data.as_object().cloned().unwrap_or_default(), Map::new()),
+            Component::DeviceConfigManager => profiles(data)?,
         };
         let metadata = &config_map["metadata"];
         let written = metadata["annotations"][WRITTEN].as_str().unwrap_or("{}");
         Ok(Self {
             of,
             named,
+            others,
             written: serde_json::from_str(written).unwrap_or_default(),
             resource_version: metadata["resourceVersion"].as_str().map(str::to_owned),
         })
@@ -105,6 +118,11 @@ impl Layouts {
                 json!({CONFIG_KEY: yaml(&config)})
             }
             Component::DevicePlugin => Value::Object(self.named.clone()),
+            Component::DeviceConfigManager => {
+                let mut config = self.others.clone();
+                config.insert(PROFILES.to_owned(), json!(self.named));
+                json!({AMD_CONFIG_KEY: format!("{:#}\n", Value::Object(config))})
+            }
         };
         let mut written = self.written.clone();
         written.retain(|_, at| now_ms < *at + OLD_MS);
@@ -145,12 +163,26 @@ fn mig_parted(data: &Value) -> Result<Map<String, Value>, String> {
     Ok(named.ok_or_else(|| format!("{CONFIG_KEY} has no mapping `mig-configs`"))?.clone())
 }
 
+/// The profiles in a ConfigMap for Device Config Manager, and what is beside them.
+fn profiles(data: &Value) -> Result<(Named, Named), String> {
+    let text = data[AMD_CONFIG_KEY].as_str();
+    let text = text.ok_or_else(|| format!("it has no key {AMD_CONFIG_KEY}"))?;
+    let mut config: Named = serde_json::from_str(text)
+        .map_err(|error| format!("{AMD_CONFIG_KEY} is not a JSON object: {error}"))?;
+    match config.remove(PROFILES) {
+        Some(Value::Object(named)) => Ok((named, config)),
+        _ => Err(format!("{AMD_CONFIG_KEY} has no object `{PROFILES}`")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::amd::Partition;
     use crate::layout::NodeLayout;
     use crate::record::Step;
     use crate::replicas::{Method, Replicas};
+    use crate::side::AmdDevices;
 
     const SHIPPED: &str = "version: v1\nmig-configs:\n  all-disabled:\n    - devices: all\n      \
                            mig-enabled: false\n  all-1g.10gb:\n    # H100-80GB\n    - \
@@ -174,6 +206,8 @@ mod tests {
             from: Side { config: NO_MIG.to_owned(), ..Side::of(from) },
             to: Side::of(to),
             problem: String::new(),
+            then: None,
+            evicts: false,
             watch: None,
             moves: Vec::new(),
         };
@@ -215,5 +249,35 @@ mod tests {
         assert_eq!(object["data"]["any"], "version: v1\n");
         assert_eq!(Layouts::read(of, &object), Ok(layouts));
         assert!(Layouts::least(of).has("dovetail-whole"));
+    }
+
+    #[test]
+    fn profiles_of_others_and_settings_of_device_config_manager_stay() {
+        let of = Component::DeviceConfigManager;
+        let shipped = json!({
+            "gpu-config-profiles": {"cpx-profile": {"profiles": [{"computePartition": "CPX",
+                "memoryPartition": "NPS4", "numGPUsAssigned": 8}]}},
+            "gpuClientSystemdServices": {"names": ["gpuagent"]},
+        });
+        let map = |config: &Value| json!({"data": {AMD_CONFIG_KEY: config.to_string()}});
+        let mut layouts = Layouts::read(of, &map(&shipped)).expect("profiles");
+        let partition = Partition::named("cpx_nps4").expect("a partition");
+        let side = Side::partitioned(4, AmdDevices { partition, is_named: true });
+        assert!(layouts.add(&side, 5_000) && layouts.has("cpx-profile"));
+        let object = layouts.object("kube-amd-gpu", 5_000);
+        assert_eq!(object["metadata"]["name"], "dovetail-amd");
+        assert_eq!(Layouts::read(of, &object), Ok(layouts));
+        let text = object["data"][AMD_CONFIG_KEY].as_str().expect("a text");
+        let config: Value = serde_json::from_str(text).expect("JSON");
+        assert_eq!(config["gpuClientSystemdServices"], shipped["gpuClientSystemdServices"]);
+        let profiles = &config["gpu-config-profiles"];
+        assert_eq!(profiles["cpx-profile"], shipped["gpu-config-profiles"]["cpx-profile"]);
+        for name in ["dovetail-cpx-nps4-4", "dovetail-cpx-nps4-4-again"] {
+            assert_eq!(profiles[name]["profiles"][0]["numGPUsAssigned"], 4, "{config}");
+        }
+        let wrong = Layouts::read(of, &map(&json!({}))).expect_err("no profiles");
+        assert!(wrong.contains("no object `gpu-config-profiles`"), "{wrong}");
+        let none = Layouts::least(of).object("kube-amd-gpu", 0);
+        assert!(Layouts::read(of, &none).is_ok());
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::labels::NVIDIA_MIG_STATE;
 use dovetail_objects::labels::HAMI_REGISTER;
 
+use crate::component::Component;
 use crate::names::{NOS, VOLCANO_VGPU};
 use crate::record::{Record, Step};
 
@@ -39,6 +39,19 @@ pub fn other_master<'l>(
     })
 }
 
+/// The taint by which another client partitions the GPUs of a node, in words; `None` if there is
+/// none. `keys`: those of its taints.
+pub fn foreign_taint<'t>(
+    keys: impl Iterator<Item = &'t str>,
+    record: Option<&Record>,
+) -> Option<String> {
+    let owns = |by: Component| record.is_some_and(|one| one.by == by && one.evicts);
+    let known: Vec<_> = Component::ALL.into_iter().filter(|by| !owns(*by)).collect();
+    let known: Vec<_> = known.into_iter().filter_map(Component::clearing_taint).collect();
+    let taint = keys.flat_map(|key| known.iter().filter(move |one| one.key == key)).next()?;
+    Some(format!("another client tainted the node with {}={}", taint.key, taint.value))
+}
+
 /// Why a node must not change now although no other system decides about it.
 pub fn rests<'l>(
     label: impl Fn(&str) -> Option<&'l str>,
@@ -56,8 +69,12 @@ pub fn rests<'l>(
             return Some("its layout changed less than 30 minutes ago".to_owned());
         }
     }
-    let state = label(NVIDIA_MIG_STATE).filter(|state| *state != "success")?;
-    Some(format!("mig-manager reports `{state}` ({NVIDIA_MIG_STATE})"))
+    let reported = |by: Component| {
+        let key = by.state_label()?;
+        let state = label(key).filter(|state| *state != "success")?;
+        Some(format!("{} reports `{state}` ({key})", by.words()))
+    };
+    Component::ALL.into_iter().find_map(reported)
 }
 
 /// Whether a node has changed a short time ago, or pods were to move for that.
@@ -79,10 +96,9 @@ pub fn left_today<'r>(
 
 #[cfg(test)]
 mod tests {
-    use dovetail_model::labels::NVIDIA_MIG_CONFIG;
+    use dovetail_model::labels::{NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
 
     use super::*;
-    use crate::component::Component;
     use crate::layout::NodeLayout;
     use crate::side::Side;
 
@@ -99,6 +115,8 @@ mod tests {
             from: side("all-disabled"),
             to: side("dovetail-1"),
             problem: String::new(),
+            then: None,
+            evicts: false,
             watch: None,
             moves: Vec::new(),
         }
@@ -134,6 +152,21 @@ mod tests {
         assert!(rests(|_| None, Some(&record(Step::Tainted, 0)), u64::MAX).is_some());
         assert!(rests(label(NVIDIA_MIG_STATE, "failed"), None, 0).is_some());
         assert_eq!(rests(label(NVIDIA_MIG_STATE, "success"), None, 0), None);
+        let failed = label("dcm.amd.com/gpu-config-profile-state", "failure");
+        assert!(rests(failed, None, 0).is_some_and(|why| why.contains("Device Config Manager")));
+    }
+
+    #[test]
+    fn the_taint_of_device_config_manager_is_dovetails_only_where_the_record_says_so() {
+        let by = Component::DeviceConfigManager;
+        let taint = |record: Option<&Record>| foreign_taint(["a", "amd-dcm"].into_iter(), record);
+        assert!(taint(None).is_some_and(|why| why.contains("amd-dcm=up")));
+        let lifted = Record { by, ..record(Step::Applying, 0) };
+        assert!(taint(Some(&lifted)).is_some());
+        assert_eq!(taint(Some(&Record { evicts: true, ..lifted.clone() })), None);
+        let of_another = Record { evicts: true, ..record(Step::Applying, 0) };
+        assert!(taint(Some(&of_another)).is_some());
+        assert_eq!(foreign_taint(["a"].into_iter(), None), None);
     }
 
     #[test]

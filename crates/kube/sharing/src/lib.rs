@@ -5,8 +5,9 @@
 //! | `policy`, `definition`, `status` | the SharingPolicy object: its fields, its CustomResourceDefinition, what it reports |
 //! | `verdict` | policies that contradict each other or their nodes |
 //! | `layout` | the MIG layout of a node, as NVIDIA's mig-parted and as device plugins write it |
+//! | `amd` | how AMD's GPUs are partitioned |
 //! | `replicas` | how many pods share a whole GPU, as the device plugin reads it |
-//! | `component` | mig-manager and the device plugin: who changes a node |
+//! | `component` | mig-manager, the device plugin, Device Config Manager: who changes a node |
 //! | `side` | a layout before or after a change |
 //! | `config_map` | the ConfigMaps that they read |
 //! | `mixed` | pods that should not share a GPU |
@@ -27,6 +28,7 @@
 //! process that dies at any point is continued by the next one.
 
 mod allowed;
+mod amd;
 mod component;
 pub mod config_map;
 mod definition;
@@ -58,6 +60,7 @@ pub mod watch;
 mod workload;
 
 pub use allowed::allowed_by;
+pub use amd::Partition;
 pub use component::Component;
 pub use definition::definition;
 pub use gpu_use::{DeviceReport, GpuUse, gpu_uses};
@@ -65,7 +68,7 @@ pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
 pub use movable::{Movable, MoveFacts};
 pub use moving::{begin_moving, evicting, held_up, moved_gpu_ms, waits_for_pods};
-pub use node_state::{GpuPod, Seen, gpu_amounts, uses_gpus};
+pub use node_state::{GpuPod, Seen, gpu_amounts, is_gpu, uses_gpus};
 pub use node_write::{Write, event_about};
 pub use object_name::ObjectName;
 pub use owner::{GpuContainer, Owner};
@@ -79,7 +82,7 @@ pub use requests_change::{
 };
 pub use requests_record::{RequestsRecord, RequestsStep};
 pub use requests_write::{RequestsWrite, apply_query, fragment};
-pub use side::Side;
+pub use side::{AmdDevices, Side};
 pub use status::{NextChange, PolicyReport, Receipt, status_patch};
 pub use step::{Next, Refused, Timing, begin, give_back, next, revert};
 pub use verdict::{GpuNode, Problem, of_spec, problems};

@@ -86,7 +86,7 @@ pub(crate) fn next(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -
     if seen.gpu_pods.is_empty() {
         let problem = String::new();
         let next = Record { step: Step::Tainted, since_ms: now_ms, problem, ..record.clone() };
-        let changed = Changed { is_tainted: true, asked: None, event: None };
+        let changed = Changed { is_tainted: true, clears: None, asked: None, event: None };
         return write(Write::new(seen, next, changed, now_ms));
     }
     if let Some((pods, until_ms)) = awaited(seen, record) {
@@ -142,7 +142,7 @@ pub fn evicting(seen: &Seen, record: &Record, one: &PodMove, now_ms: u64) -> (Wr
     );
     let what = ("PodMoved", &*message, false);
     let next = with_eviction(record, &one.uid, Some(now_ms), "");
-    let changed = Changed { is_tainted: true, asked: None, event: None };
+    let changed = Changed { is_tainted: true, clears: None, asked: None, event: None };
     let said = format!("{} {} PodMoved", record.started_ms, one.uid);
     let node = seen.about();
     let event = Some(event_about(&node, what, &format!("{} {said}", node.uid), now_ms));
@@ -163,7 +163,7 @@ pub fn held_up(
         return None;
     }
     let next = with_eviction(record, &one.uid, None, &why);
-    let changed = Changed { is_tainted: true, asked: None, event: None };
+    let changed = Changed { is_tainted: true, clears: None, asked: None, event: None };
     let what = ("RepartitionWaiting", &*why, true);
     let said = format!("{} {} {} {why}", seen.uid, record.started_ms, one.uid);
     let event = Some(event_about(&seen.about(), what, &said, now_ms));

@@ -31,3 +31,21 @@ pub const NOS: &str = "nos.nebuly.com/gpu-partitioning";
 pub const VOLCANO_VGPU: &str = "volcano.sh/node-vgpu-register";
 /// DRA driver of NVIDIA's GPUs.
 pub const NVIDIA_DRIVER: &str = "gpu.nvidia.com";
+
+/// The ConfigMap with partition profiles that AMD's Device Config Manager reads.
+pub const AMD_CONFIG_MAP: &str = "dovetail-amd";
+/// The key of the ConfigMap for Device Config Manager with the profiles.
+pub const AMD_CONFIG_KEY: &str = "config.json";
+/// Label of a node that names its partition profile.
+pub const AMD_PROFILE: &str = "dcm.amd.com/gpu-config-profile";
+/// Label of a node in which Device Config Manager reports `success` or `failure`.
+pub const AMD_PROFILE_STATE: &str = "dcm.amd.com/gpu-config-profile-state";
+/// Taint, with the effect NoExecute, by which the pods of AMD's operator leave a node's GPUs. Device
+/// Config Manager tolerates it.
+pub const AMD_TAINT: &str = "amd-dcm";
+/// Its value.
+pub const AMD_TAINT_VALUE: &str = "up";
+/// Label of a node with the partition of its GPUs, such as `cpx_nps4`, by AMD's node labeller.
+pub const AMD_PARTITION: &str = "amd.com/compute-memory-partition";
+/// DRA driver of AMD's GPUs.
+pub const AMD_DRIVER: &str = "gpu.amd.com";

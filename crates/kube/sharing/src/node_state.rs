@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use dovetail_model::labels::{NVIDIA_MIG, NVIDIA_MIG_CONFIG, NVIDIA_MIG_STATE};
+use dovetail_model::labels::NVIDIA_MIG;
 use dovetail_model::{MigTable, is_gpu_resource};
 use dovetail_objects::Pod;
 use dovetail_objects::labels::NVIDIA_STRATEGY;
 use serde_json::Value;
 
+use crate::amd::Partition;
 use crate::component::Component;
 use crate::config_map::Layouts;
-use crate::guard::other_master;
+use crate::guard::{foreign_taint, other_master};
 use crate::layout::resource;
-use crate::names::{PLUGIN_CONFIG, RECORD, TAINT};
+use crate::names::{AMD_PARTITION, RECORD, TAINT};
 use crate::object_name::ObjectName;
 use crate::record::Record;
 use crate::replicas::Method;
@@ -36,18 +37,22 @@ pub struct Seen {
     pub resource_version: String,
     /// Its taints as they are written.
     pub taints: Vec<Value>,
-    /// The MIG layout that it is to have, by name.
-    pub config: Option<String>,
-    /// What mig-manager reports.
-    pub state: Option<String>,
-    /// The settings that its device plugin is to have, by name.
-    pub plugin_config: Option<String>,
+    /// What each component is asked for, by name.
+    pub asked: BTreeMap<Component, String>,
+    /// What each component reports.
+    pub states: BTreeMap<Component, String>,
     /// How its pods share GPUs, by feature discovery.
     pub method: Option<Method>,
+    /// How AMD's node labeller says that its GPUs are partitioned.
+    pub partition: Option<String>,
     /// GPUs and instances that pods can ask for, by resource.
     pub offers: BTreeMap<String, i64>,
     /// Pods on it that use GPUs.
     pub gpu_pods: Vec<GpuPod>,
+    /// Pods that the clearing taint of the component evicts and should not: their names.
+    pub evicted: Vec<String>,
+    /// Pods of the component's operator that it is to evict.
+    pub operands: Vec<String>,
     /// Another system that decides about its GPUs.
     pub other_master: Option<String>,
     /// How far its change is.
@@ -75,20 +80,28 @@ impl Seen {
                  remove it"
             )
         })?;
+        let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        let keys = taints.iter().filter_map(|taint| taint["key"].as_str());
+        let master = other_master(&annotations, label, record.as_ref())
+            .or_else(|| foreign_taint(keys, record.as_ref()));
+        let of = |key: Option<&str>| key.and_then(label).map(str::to_owned);
+        let all = || Component::ALL.into_iter();
         Ok(Self {
             uid: text(&metadata["uid"]),
             resource_version: text(&metadata["resourceVersion"]),
-            taints: node["spec"]["taints"].as_array().cloned().unwrap_or_default(),
-            config: label(NVIDIA_MIG_CONFIG).map(str::to_owned),
-            state: label(NVIDIA_MIG_STATE).map(str::to_owned),
-            plugin_config: label(PLUGIN_CONFIG).map(str::to_owned),
+            asked: all().filter_map(|by| Some((by, of(Some(by.label()))?))).collect(),
+            states: all().filter_map(|by| Some((by, of(by.state_label())?))).collect(),
             method: label(NVIDIA_STRATEGY).and_then(Method::named),
+            partition: of(Some(AMD_PARTITION)),
             offers: offers(&node["status"]["allocatable"], table),
             gpu_pods: pods.iter().filter(|pod| uses_gpus(pod)).map(gpu_pod).collect(),
-            other_master: other_master(&annotations, label, record.as_ref()),
+            evicted: Vec::new(),
+            operands: Vec::new(),
+            other_master: master,
             record,
             ready_ms: None,
             node: name,
+            taints,
         })
     }
 
@@ -100,19 +113,55 @@ impl Seen {
         Self { ready_ms, ..self }
     }
 
+    /// The node with the pods that the clearing taint of a component evicts. `operator`: the
+    /// namespace of its operator, whose DaemonSets are to leave the GPUs.
+    #[must_use]
+    pub fn clearing<'p>(
+        mut self,
+        by: Component,
+        pods: impl IntoIterator<Item = &'p Pod>,
+        operator: &str,
+    ) -> Self {
+        let Some(taint) = by.clearing_taint() else { return self };
+        let leaves = |pod: &&Pod| {
+            let stays = pod.tolerations.iter().any(|toleration| toleration.accepts(&taint));
+            !stays && !pod.is_over() && !pod.node.is_empty()
+        };
+        let is_operand =
+            |pod: &&Pod| pod.meta.controller.is_daemon_set && *pod.meta.namespace == *operator;
+        let (operands, evicted): (Vec<&Pod>, Vec<&Pod>) =
+            pods.into_iter().filter(leaves).partition(is_operand);
+        let names = |pods: Vec<&Pod>| pods.into_iter().map(|pod| gpu_pod(pod).name).collect();
+        self.operands = names(operands);
+        self.evicted = names(evicted);
+        self
+    }
+
     /// The settings that it is to have, by name.
     pub fn asked(&self, by: Component) -> Option<&str> {
-        match by {
-            Component::MigManager => self.config.as_deref(),
-            Component::DevicePlugin => self.plugin_config.as_deref(),
-        }
+        self.asked.get(&by).map(String::as_str)
+    }
+
+    /// What a component reports.
+    pub(crate) fn state(&self, by: Component) -> Option<&str> {
+        self.states.get(&by).map(String::as_str)
     }
 
     /// Whether everything of a layout is offered, and nothing else.
     pub fn has(&self, side: &Side) -> bool {
-        // Replicas have one name whatever the method is.
+        // Replicas have one name whatever the method is, and so have partitions of some plugins.
         let is_method = side.replicas.is_none_or(|replicas| self.method == Some(replicas.method));
-        self.offers == side.offers() && is_method
+        let is_partition = side.amd.is_none_or(|amd| match &self.partition {
+            Some(name) => Partition::named(name) == Some(amd.partition),
+            None => amd.is_named,
+        });
+        self.offers == side.offers() && is_method && is_partition
+    }
+
+    /// Whether the clearing taint of a component is on the node.
+    pub(crate) fn is_cleared(&self, by: Component) -> bool {
+        let taint = by.clearing_taint();
+        taint.is_some_and(|taint| self.taints.iter().any(|one| one["key"] == *taint.key))
     }
 
     /// The node as events name it.
@@ -138,10 +187,15 @@ impl Seen {
     }
 }
 
+/// Whether a resource counts GPUs or parts of them, AMD's partitions of every mode among them.
+pub fn is_gpu(resource: &str) -> bool {
+    is_gpu_resource(resource) || Partition::of_resource(resource).is_some()
+}
+
 /// Whether a pod has GPUs of its node, or parts of them.
 pub fn uses_gpus(pod: &Pod) -> bool {
     let mut amounts = pod.holds().extended.iter();
-    let has_gpus = amounts.any(|(name, count)| is_gpu_resource(name) && *count > 0);
+    let has_gpus = amounts.any(|(name, count)| is_gpu(name) && *count > 0);
     !pod.is_over() && !pod.node.is_empty() && (has_gpus || pod.has_resource_claims)
 }
 
@@ -169,7 +223,7 @@ pub fn gpu_amounts<'a>(
     table: Option<&MigTable>,
 ) -> BTreeMap<String, i64> {
     let mut found: BTreeMap<String, i64> = BTreeMap::new();
-    for (name, count) in amounts.filter(|(name, count)| is_gpu_resource(name) && *count > 0) {
+    for (name, count) in amounts.filter(|(name, count)| is_gpu(name) && *count > 0) {
         *found.entry(known_resource(name, table)).or_default() += count;
     }
     found

@@ -1,11 +1,9 @@
 //! A write to a node: taint, label and record in one request, and the event that precedes it.
 
-use dovetail_model::labels::NVIDIA_MIG_STATE;
 use dovetail_objects::harmless;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::component::Component;
 use crate::names::{RECORD, TAINT};
 use crate::node_state::Seen;
 use crate::object_name::ObjectName;
@@ -31,6 +29,8 @@ pub struct Write {
 pub(crate) struct Changed {
     /// Whether the node is tainted then.
     pub(crate) is_tainted: bool,
+    /// Whether it has the clearing taint of its component then; `None`: as now.
+    pub(crate) clears: Option<bool>,
     /// The layout that is asked for.
     pub(crate) asked: Option<String>,
     /// Reason, message and whether it is a warning.
@@ -38,11 +38,20 @@ pub(crate) struct Changed {
 }
 
 impl Write {
-    pub(crate) fn new(seen: &Seen, record: Record, changed: Changed, now_ms: u64) -> Self {
+    pub(crate) fn new(seen: &Seen, mut record: Record, changed: Changed, now_ms: u64) -> Self {
         let mut taints = seen.taints.clone();
         taints.retain(|taint| taint["key"] != TAINT);
         if changed.is_tainted {
             taints.push(json!({"key": TAINT, "effect": "NoSchedule"}));
+        }
+        let did_evict = seen.record.as_ref().is_some_and(|record| record.evicts);
+        if let Some((taint, evicts)) = record.by.clearing_taint().zip(changed.clears) {
+            // What others set while dovetail did not is theirs.
+            taints.retain(|one| !did_evict || one["key"] != *taint.key);
+            if evicts {
+                taints.push(json!({"key": taint.key, "value": taint.value, "effect": "NoExecute"}));
+            }
+            record.evicts = evicts;
         }
         let mut patch = json!({
             "metadata": {
@@ -54,10 +63,11 @@ impl Write {
         });
         if let Some(name) = changed.asked {
             let mut labels = json!({record.by.label(): name});
-            if record.by == Component::MigManager {
-                // mig-manager writes `pending` itself when it sees the label. Written here with
-                // the label, the answer to an earlier request cannot be taken for the one to this.
-                labels[NVIDIA_MIG_STATE] = json!("pending");
+            if let Some(state) = record.by.state_label() {
+                // mig-manager writes `pending` itself when it sees the label, Device Config Manager
+                // nothing before it is over. Written here with the label, the answer to an earlier
+                // request cannot be taken for the one to this.
+                labels[state] = json!("pending");
             }
             patch["metadata"]["labels"] = labels;
         }

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::amd::Partition;
 use crate::replicas::{Method, Replicas};
 
 /// A SharingPolicy object.
@@ -27,6 +28,7 @@ pub enum Mode {
     TimeSlicing,
     Mps,
     Whole,
+    AmdPartition,
 }
 
 /// Whether pods in the way are moved.
@@ -70,7 +72,8 @@ pub struct PolicySpec {
     #[schemars(extend("maxProperties" = 16))]
     pub node_selector: BTreeMap<String, String>,
     /// How pods share a GPU: mig plans layouts for pending pods; time-slicing and mps let
-    /// `replicas` pods share each GPU; whole gives each pod its own.
+    /// `replicas` pods share each GPU; whole gives each pod its own; amd-partition divides each AMD
+    /// Instinct GPU as `partition` says.
     pub mode: Mode,
     /// MIG profiles that may be created, such as 1g.10gb. Without it all profiles of the GPU.
     #[serde(default)]
@@ -84,6 +87,11 @@ pub struct PolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "i32", range(min = 2, max = 48))]
     pub replicas: Option<u32>,
+    /// Compute and memory partition mode of each GPU in mode amd-partition, which needs it: for
+    /// example cpx_nps4, or spx_nps1 for whole GPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", regex(pattern = "^(spx|dpx|qpx|cpx)_nps[124]$"))]
+    pub partition: Option<Partition>,
     /// Values of the label dovetail.dev/class whose pods may share GPUs in modes time-slicing and
     /// mps. Pods of other classes on these nodes are reported. Without it the pods of a node must
     /// be of one class, and not of inference.
@@ -154,6 +162,7 @@ impl Mode {
             Self::TimeSlicing => "time-slicing",
             Self::Mps => "mps",
             Self::Whole => "whole",
+            Self::AmdPartition => "amd-partition",
         }
     }
 }

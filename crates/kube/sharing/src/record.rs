@@ -14,6 +14,8 @@ pub enum Step {
     Emptying,
     /// The node is tainted; nothing has been asked for yet.
     Tainted,
+    /// The pods of the operator leave the GPUs; then a layout is asked for.
+    Clearing,
     /// The new layout was asked for.
     Applying,
     /// The old layout was asked for.
@@ -39,6 +41,7 @@ impl Step {
         match self {
             Self::Emptying => "Emptying",
             Self::Tainted => "Tainted",
+            Self::Clearing => "Clearing",
             Self::Applying => "Applying",
             Self::Reverting => "Reverting",
             Self::Done => "Done",
@@ -70,6 +73,12 @@ pub struct Record {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub problem: String,
+    /// The step that follows [`Step::Clearing`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Step>,
+    /// Whether dovetail has put the clearing taint of the component on the node.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub evicts: bool,
     /// The watch over latency after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,

@@ -9,13 +9,14 @@
 //! A change that made latency worse goes back through Emptying, which precedes Tainted and ends
 //! when no pod uses the GPUs of the node; a pod that slips in leads from Tainted to Emptying again.
 //! So does a change for which pods move (`moving`); if they do not leave in time, it is Undone.
+//! Where the pods of an operator must leave the GPUs first (AMD's), Clearing precedes Applying and
+//! Reverting: a second taint evicts them, and comes off when the component is done.
 //! A return that fails is tried again after a rest; the third failure is Stuck.
 //!
 //! From every unfinished step the way leads to Abandoned when another system takes the node. What
 //! to write next follows from the node as it is read now, its annotation included; each write
 //! changes taint, label and annotation together.
 
-use dovetail_model::labels::NVIDIA_MIG_STATE;
 use thiserror::Error;
 
 use crate::component::Component;
@@ -80,6 +81,12 @@ pub enum Refused {
          finish"
     )]
     InUse { node: String, pods: String, component: &'static str },
+    /// Pods would be evicted.
+    #[error(
+        "node {node}: {pods} do not tolerate the taint {taint}, which {component} needs, and would be evicted: add the \
+         toleration to them, or move them to another node"
+    )]
+    WouldEvict { node: String, pods: String, taint: String, component: &'static str },
     /// It changed too short a time ago.
     #[error("node {node}: {why}")]
     Rests { node: String, why: String },
@@ -112,7 +119,8 @@ pub fn begin(
 /// # Errors
 /// Why a node must not change now, whatever pods are on it.
 pub(crate) fn may_begin(seen: &Seen, from: &Side, now_ms: u64) -> Result<(), Refused> {
-    let label = |key: &str| seen.state.as_deref().filter(|_| key == NVIDIA_MIG_STATE);
+    let of = |key: &str| Component::ALL.into_iter().find(|by| by.state_label() == Some(key));
+    let label = |key: &str| seen.state(of(key)?);
     if let Some(why) = rests(label, seen.record.as_ref(), now_ms) {
         return Err(Refused::Rests { node: seen.node.clone(), why });
     }
@@ -158,9 +166,12 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
         }
         Step::Emptying => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
         Step::Undone if returns => Ok(end(seen, &next, Step::Undone, CALLED_OFF, now_ms)),
-        Step::Applying | Step::Stuck => {
+        Step::Clearing if record.attempt == 0 => {
+            Ok(end(seen, &next, Step::Undone, "rolled back on request", now_ms))
+        }
+        Step::Clearing | Step::Applying | Step::Stuck => {
             in_use(seen, record.by)?;
-            Ok(ask(seen, &next, Step::Reverting, "rolled back on request", now_ms))
+            Ok(clear_or_ask(seen, &next, Step::Reverting, "rolled back on request", now_ms))
         }
         Step::Reverting | Step::Undone | Step::Abandoned => Err(nothing()),
     }
@@ -169,13 +180,17 @@ pub fn revert(seen: &Seen, now_ms: u64) -> Result<Write, Refused> {
 const CALLED_OFF: &str = "its rollback was canceled on request";
 
 /// # Errors
-/// The pods that use the GPUs of a node.
+/// The pods that use the GPUs of a node, or that its change would evict.
 fn in_use(seen: &Seen, by: Component) -> Result<(), Refused> {
-    if seen.gpu_pods.is_empty() {
-        return Ok(());
+    let (node, pods, component) = (seen.node.clone(), seen.pod_names(), by.words());
+    match by.clearing_taint() {
+        _ if !seen.gpu_pods.is_empty() => Err(Refused::InUse { node, pods, component }),
+        Some(taint) if !seen.evicted.is_empty() => {
+            let (pods, taint) = (seen.evicted.join(", "), format!("{}={}", taint.key, taint.value));
+            Err(Refused::WouldEvict { node, pods, taint, component })
+        }
+        _ => Ok(()),
     }
-    let (node, pods) = (seen.node.clone(), seen.pod_names());
-    Err(Refused::InUse { node, pods, component: by.words() })
 }
 
 /// Goes back to the layout before a change that made latency worse, by the same steps. Pods on the
@@ -225,6 +240,8 @@ pub(crate) fn fresh(seen: &Seen, by: Component, from: Side, to: Side, now_ms: u6
         from,
         to,
         problem: String::new(),
+        then: None,
+        evicts: false,
         watch: None,
         moves: before.filter(|one| one.is_recent(now_ms)).cloned().collect(),
     }
@@ -247,7 +264,7 @@ pub(crate) fn taint_for(seen: &Seen, record: Record, now_ms: u64) -> Write {
         false => format!("; pods that move: {}", moves.join(", ")),
     };
     let event = Some(("RepartitionStarted", message + &moves, false));
-    let changed = Changed { is_tainted: true, asked: None, event };
+    let changed = Changed { is_tainted: true, clears: None, asked: None, event };
     Write::new(seen, record, changed, now_ms)
 }
 
@@ -258,7 +275,7 @@ fn emptying(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next 
     }
     let next =
         Record { step: Step::Tainted, since_ms: now_ms, problem: String::new(), ..record.clone() };
-    let changed = Changed { is_tainted: true, asked: None, event: None };
+    let changed = Changed { is_tainted: true, clears: None, asked: None, event: None };
     Next::Write(Box::new(Write::new(seen, next, changed, now_ms)))
 }
 
@@ -272,15 +289,51 @@ pub fn next(seen: &Seen, timing: &Timing, now_ms: u64) -> Next {
         return write(end(seen, record, Step::Abandoned, master, now_ms));
     }
     if !seen.is_tainted() {
-        let changed = Changed { is_tainted: true, asked: None, event: None };
+        let changed = Changed { is_tainted: true, clears: None, asked: None, event: None };
         return write(Write::new(seen, record.clone(), changed, now_ms));
     }
     match record.step {
         Step::Emptying if record.has_moves() => moving::next(seen, record, timing, now_ms),
         Step::Emptying => emptying(seen, record, timing, now_ms),
         Step::Tainted => tainted(seen, record, timing, now_ms),
+        Step::Clearing => clearing(seen, record, timing, now_ms),
         Step::Applying | Step::Reverting => asked(seen, record, timing, now_ms),
         _ => Next::Over,
+    }
+}
+
+/// The pods of the operator leave the GPUs of the node; then a layout is asked for.
+fn clearing(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
+    let write = |write: Write| Next::Write(Box::new(write));
+    let is_first = record.attempt == 0;
+    if !seen.is_cleared(record.by) {
+        let changed = Changed { is_tainted: true, clears: Some(true), asked: None, event: None };
+        return write(Write::new(seen, record.clone(), changed, now_ms));
+    }
+    if !seen.gpu_pods.is_empty() {
+        if is_first {
+            let problem = format!("{} started before schedulers saw the taint", seen.pod_names());
+            return write(end(seen, record, Step::Undone, &problem, now_ms));
+        }
+        return in_the_way(seen, record, "the GPUs are in use", timing, now_ms);
+    }
+    let leaving: Vec<&str> =
+        seen.operands.iter().chain(&seen.evicted).map(String::as_str).collect();
+    let limit_ms = record.since_ms + timing.limit_ms;
+    match (leaving.is_empty(), now_ms < limit_ms) {
+        (false, true) => {
+            let why = format!("for {} to leave the GPUs", leaving.join(", "));
+            Next::Wait { until_ms: limit_ms, why }
+        }
+        (false, false) if is_first => {
+            let seconds = timing.limit_ms / 1_000;
+            let problem = format!("after {seconds} s {} still run there", leaving.join(", "));
+            write(end(seen, record, Step::Undone, &problem, now_ms))
+        }
+        _ => {
+            let step = record.then.unwrap_or(Step::Reverting);
+            write(ask(seen, record, step, &record.problem, now_ms))
+        }
     }
 }
 
@@ -289,7 +342,7 @@ fn empty_again(seen: &Seen, record: &Record, now_ms: u64) -> Write {
     let why = waits_for(seen);
     let event = Some(("RepartitionWaiting", why.clone(), true));
     let next = Record { step: Step::Emptying, since_ms: now_ms, problem: why, ..record.clone() };
-    Write::new(seen, next, Changed { is_tainted: true, asked: None, event }, now_ms)
+    Write::new(seen, next, Changed { is_tainted: true, clears: None, asked: None, event }, now_ms)
 }
 
 fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
@@ -304,6 +357,10 @@ fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
         };
         return Next::Write(Box::new(end(seen, record, Step::Undone, &problem, now_ms)));
     }
+    if let Err(refused) = in_use(seen, record.by) {
+        let problem = refused.to_string();
+        return Next::Write(Box::new(end(seen, record, Step::Undone, &problem, now_ms)));
+    }
     let settled_ms = record.since_ms + timing.settle_ms;
     if now_ms < settled_ms {
         return wait(settled_ms, "until schedulers see the taint");
@@ -313,7 +370,7 @@ fn tainted(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
         Some(ready_ms) if now_ms < ready_ms => {
             wait(ready_ms, &format!("until {} sees the new ConfigMap", record.by.words()))
         }
-        Some(_) => Next::Write(Box::new(ask(seen, record, Step::Applying, "", now_ms))),
+        Some(_) => Next::Write(Box::new(clear_or_ask(seen, record, Step::Applying, "", now_ms))),
     }
 }
 
@@ -324,6 +381,11 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     };
     let write = |write: Write| Next::Write(Box::new(write));
     let limit_ms = record.since_ms + timing.limit_ms;
+    if is_to_start_again(seen, record, limit_ms, now_ms) {
+        let next = Record { since_ms: now_ms, ..record.clone() };
+        let changed = Changed { is_tainted: true, clears: Some(false), asked: None, event: None };
+        return write(Write::new(seen, next, changed, now_ms));
+    }
     let why = match answer(seen, record, side, timing, now_ms) {
         Answer::Made if record.by == Component::DevicePlugin && !seen.gpu_pods.is_empty() => {
             // They got whole GPUs, or replicas of another kind, before the plugin started again.
@@ -336,18 +398,31 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
         Answer::Pending(why) => return Next::Wait { until_ms: limit_ms, why },
         Answer::Failed(why) => why,
     };
-    if !seen.gpu_pods.is_empty() {
+    let evicts = !seen.is_cleared(record.by) && !seen.evicted.is_empty();
+    if !seen.gpu_pods.is_empty() || evicts {
         return in_the_way(seen, record, &why, timing, now_ms);
     }
     write(match record.step {
         Step::Applying if record.attempt < MOST_ATTEMPTS => {
-            ask(seen, record, Step::Applying, &why, now_ms)
+            clear_or_ask(seen, record, Step::Applying, &why, now_ms)
         }
-        Step::Applying => ask(seen, record, Step::Reverting, &why, now_ms),
+        Step::Applying => clear_or_ask(seen, record, Step::Reverting, &why, now_ms),
         // The old layout is there, whatever mig-manager makes of it.
         _ if seen.has(side) => end(seen, record, Step::Undone, &why, now_ms),
         _ => end(seen, record, Step::Stuck, &why, now_ms),
     })
+}
+
+/// Whether the pods of the operator that had to leave the GPUs are to start again: its component has
+/// done what it was asked for, or cannot do more. What they offer then shows what there is.
+fn is_to_start_again(seen: &Seen, record: &Record, limit_ms: u64, now_ms: u64) -> bool {
+    let by = record.by;
+    let is_over = match seen.state(by) {
+        Some("success") => true,
+        Some(state) if state == by.failure() => record.step == Step::Reverting,
+        _ => record.step == Step::Reverting && now_ms >= limit_ms,
+    };
+    is_over && seen.is_cleared(by)
 }
 
 /// What has become of a layout that was asked for.
@@ -360,40 +435,73 @@ enum Answer {
 fn answer(seen: &Seen, record: &Record, side: &Side, timing: &Timing, now_ms: u64) -> Answer {
     let is_late = now_ms >= record.since_ms + timing.limit_ms;
     let seconds = timing.limit_ms / 1_000;
+    let (by, name, has) = (record.by, record.by.words(), seen.has(side));
     let offers = || format!("the node offers {}, not {}", words(&seen.offers), side_words(side));
-    match (record.by, seen.state.as_deref().unwrap_or("nothing")) {
-        (Component::DevicePlugin, _) if seen.has(side) => Answer::Made,
-        (Component::MigManager, "success") if seen.has(side) => Answer::Made,
-        (Component::MigManager, "failed") => {
-            Answer::Failed("mig-manager reported `failed`".to_owned())
+    if by.state_label().is_none() {
+        return match has {
+            true => Answer::Made,
+            false if is_late => Answer::Failed(format!("after {seconds} s {}", offers())),
+            false => Answer::Pending(format!("for {name}: {}", offers())),
+        };
+    }
+    // The plugin starts again after a failed return; until then the node offers nothing.
+    let starts = by.clearing_taint().is_some() && record.step == Step::Reverting && !has;
+    match seen.state(by).unwrap_or("nothing") {
+        "success" if has => Answer::Made,
+        state if state == by.failure() && (is_late || !starts) => {
+            Answer::Failed(format!("{name} reported `{state}`"))
         }
-        (Component::MigManager, state) if !is_late => {
-            Answer::Pending(format!("for mig-manager and the device plugin ({state})"))
-        }
-        (Component::DevicePlugin, _) if !is_late => {
-            Answer::Pending(format!("for the device plugin: {}", offers()))
-        }
-        (Component::MigManager, "success") => {
-            Answer::Failed(format!("mig-manager reported `success`, but {}", offers()))
-        }
-        (Component::MigManager, other) => {
-            Answer::Failed(format!("mig-manager reported `{other}` for {seconds} s"))
-        }
-        (Component::DevicePlugin, _) => Answer::Failed(format!("after {seconds} s {}", offers())),
+        state if !is_late => Answer::Pending(format!("for {name} and the device plugin ({state})")),
+        "success" => Answer::Failed(format!("{name} reported `success`, but {}", offers())),
+        other => Answer::Failed(format!("{name} reported `{other}` for {seconds} s")),
     }
 }
 
 /// Pods that started before schedulers saw the taint finish by themselves; the change goes on when
 /// they have.
 fn in_the_way(seen: &Seen, record: &Record, why: &str, timing: &Timing, now_ms: u64) -> Next {
-    let why = format!("{why}: waiting until {} finish on its GPUs", seen.pod_names());
+    let why = match seen.gpu_pods.is_empty() {
+        false => format!("{why}: waiting until {} finish on its GPUs", seen.pod_names()),
+        true => format!("{why}: waiting until {} finish", seen.evicted.join(", ")),
+    };
     if record.problem == why {
         return Next::Wait { until_ms: now_ms + timing.limit_ms, why };
     }
     let next = Record { problem: why.clone(), ..record.clone() };
     let event = Some(("RepartitionWaiting", why, true));
-    let changed = Changed { is_tainted: true, asked: None, event };
+    let changed = Changed { is_tainted: true, clears: None, asked: None, event };
     Next::Write(Box::new(Write::new(seen, next, changed, now_ms)))
+}
+
+/// Asks for a layout; where the pods of an operator must leave the GPUs first, they are evicted.
+fn clear_or_ask(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> Write {
+    if record.by.clearing_taint().is_none() {
+        return ask(seen, record, step, problem, now_ms);
+    }
+    let event = retried(record, step, problem, "");
+    let next = Record {
+        step: Step::Clearing,
+        then: Some(step),
+        since_ms: now_ms,
+        problem: problem.to_owned(),
+        ..record.clone()
+    };
+    let changed = Changed { is_tainted: true, clears: Some(true), asked: None, event };
+    Write::new(seen, next, changed, now_ms)
+}
+
+/// The event about what is tried after a problem; none if there was none.
+fn retried(
+    record: &Record,
+    step: Step,
+    problem: &str,
+    name: &str,
+) -> Option<(&'static str, String, bool)> {
+    let is_known = problem.is_empty() || record.step == Step::Clearing;
+    (!is_known).then(|| {
+        let what = if step == Step::Applying { "asking again" } else { "going back" };
+        ("RepartitionRetried", format!("{problem}: {what}{name}"), true)
+    })
 }
 
 /// Asks for a layout.
@@ -401,19 +509,18 @@ fn ask(seen: &Seen, record: &Record, step: Step, problem: &str, now_ms: u64) -> 
     let side = if step == Step::Applying { &record.to } else { &record.from };
     let asked = side.name_besides(record.by, seen.asked(record.by));
     let attempt = record.attempt + u32::from(step == Step::Applying);
+    let event = retried(record, step, problem, &format!(" ({asked})"));
     let next = Record {
         step,
+        then: None,
         since_ms: now_ms,
         asked: Some(asked.clone()),
         attempt,
         problem: problem.to_owned(),
         ..record.clone()
     };
-    let event = (!problem.is_empty()).then(|| {
-        let what = if step == Step::Applying { "asking again" } else { "going back" };
-        ("RepartitionRetried", format!("{problem}: {what} ({asked})"), true)
-    });
-    Write::new(seen, next, Changed { is_tainted: true, asked: Some(asked), event }, now_ms)
+    let changed = Changed { is_tainted: true, clears: None, asked: Some(asked), event };
+    Write::new(seen, next, changed, now_ms)
 }
 
 /// The last step of a change, and its watch: a return that failed too often is Stuck.
@@ -464,7 +571,8 @@ pub(crate) fn end(seen: &Seen, record: &Record, step: Step, problem: &str, now_m
     };
     let event = Some((reason, message, is_warning));
     let is_tainted = step == Step::Stuck;
-    Write::new(seen, next, Changed { is_tainted, asked: None, event }, now_ms)
+    let changed = Changed { is_tainted, clears: Some(false), asked: None, event };
+    Write::new(seen, next, changed, now_ms)
 }
 
 /// What a layout offers, in words.

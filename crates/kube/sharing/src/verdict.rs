@@ -1,12 +1,14 @@
 //! Policies that cannot be followed: two on one node, profiles that no GPU has, layouts that a
 //! node's GPUs cannot have. Nothing changes under such a policy.
 
-use dovetail_model::MigTable;
+use dovetail_model::labels::AMD_PRODUCT;
+use dovetail_model::{MigTable, gpu_model};
 use dovetail_objects::Labels;
 use thiserror::Error;
 
+use crate::amd::Partition;
 use crate::latency_query;
-use crate::policy::{Mode, PolicySpec, SharingPolicy};
+use crate::policy::{Mode, Moves, PolicySpec, SharingPolicy};
 
 /// A node with GPUs.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +34,12 @@ pub enum Problem {
          model supports, or exclude the node with spec.nodeSelector"
     )]
     ImpossibleLayout { node: String, model: String, profiles: String },
+    /// The GPUs of a selected node cannot be partitioned in this way.
+    #[error(
+        "node {node}: AMD documents no partition {partition} of {model}: set spec.partition to one of {known}, or \
+         exclude the node with spec.nodeSelector"
+    )]
+    ImpossiblePartition { node: String, model: String, partition: Partition, known: String },
     /// A field that the mode does not have, or that it needs.
     #[error("spec.{field}: {why}")]
     WrongField { field: String, why: String },
@@ -46,7 +54,7 @@ impl Problem {
         match self {
             Self::Overlap { .. } => "Overlap",
             Self::UnknownProfile { .. } => "UnknownProfile",
-            Self::ImpossibleLayout { .. } => "ImpossibleLayout",
+            Self::ImpossibleLayout { .. } | Self::ImpossiblePartition { .. } => "ImpossibleLayout",
             Self::WrongField { .. } => "WrongField",
             Self::Unreadable(_) => "Unreadable",
         }
@@ -102,6 +110,9 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
     if spec.mode != Mode::Mig && !spec.profiles.is_empty() {
         return wrong("profiles", format!("mode {mode} does not use profiles: remove the field"));
     }
+    if let Some(problem) = of_partition(spec) {
+        return Some(problem);
+    }
     let moved = spec.budget.moved_gpu_seconds_per_hour;
     if !(1..=1_000_000).contains(&moved) {
         let why = format!("{moved}: must be 1 to 1000000");
@@ -130,9 +141,43 @@ pub fn of_spec(spec: &PolicySpec, tables: &[MigTable]) -> Option<Problem> {
     None
 }
 
+/// What is wrong with the fields of mode amd-partition.
+fn of_partition(spec: &PolicySpec) -> Option<Problem> {
+    let (mode, is_amd) = (spec.mode.word(), spec.mode == Mode::AmdPartition);
+    let (field, why) = match spec.partition {
+        None if is_amd => ("partition", "needs the partition of each GPU, such as cpx_nps4"),
+        Some(_) if !is_amd => ("partition", "does not partition AMD GPUs: remove the field"),
+        _ if !is_amd => return None,
+        _ if spec.keep_whole > 0 => ("keepWhole", "changes all GPUs of a node: remove the field"),
+        _ if spec.moves != Moves::Never => ("moves", "moves no pods: remove the field"),
+        _ => return None,
+    };
+    Some(Problem::WrongField { field: field.to_owned(), why: format!("mode {mode} {why}") })
+}
+
+/// A node whose AMD GPUs have no such partition.
+fn impossible_partition(spec: &PolicySpec, nodes: &[GpuNode<'_>]) -> Option<Problem> {
+    let partition = spec.partition?;
+    let selected = nodes.iter().filter(|node| spec.selects(|key| node.labels.get(key)));
+    selected.into_iter().find_map(|node| {
+        let model = gpu_model(node.labels.get(AMD_PRODUCT)?)?;
+        let known = Partition::of_model(model);
+        let words: Vec<String> = known.iter().map(ToString::to_string).collect();
+        (!known.is_empty() && !known.contains(&partition)).then(|| Problem::ImpossiblePartition {
+            node: node.name.to_owned(),
+            model: model.to_owned(),
+            partition,
+            known: words.join(", "),
+        })
+    })
+}
+
 fn alone(policy: &SharingPolicy, nodes: &[GpuNode<'_>], tables: &[MigTable]) -> Option<Problem> {
     let spec = &policy.spec;
     if let Some(problem) = of_spec(spec, tables) {
+        return Some(problem);
+    }
+    if let Some(problem) = impossible_partition(spec, nodes) {
         return Some(problem);
     }
     let selected = nodes.iter().filter(|node| spec.selects(|key| node.labels.get(key)));
@@ -213,5 +258,35 @@ mod tests {
         let twice = json!({"mode": "mig", "profiles": ["1g.10gb", "1g.10gb"]});
         wrong(twice, "spec.profiles[1]: 1g.10gb is listed twice");
         assert_eq!(told(&[("x", json!({"mode": "time-slicing", "replicas": 4}))]), [""]);
+    }
+
+    #[test]
+    fn a_partition_is_one_that_the_model_has_in_the_mode_that_needs_it() {
+        let labels: Labels =
+            serde_json::from_value(json!({AMD_PRODUCT: "AMD_Instinct_MI325X_OAM"}))
+                .expect("labels");
+        let nodes = [GpuNode { name: "n", labels: &labels, table: None }];
+        let told = |spec: Value| {
+            let found = problems(&[policy("x", spec)], &nodes, &[]);
+            found[0].as_ref().map_or(String::new(), ToString::to_string)
+        };
+        let amd = |partition: &str| json!({"mode": "amd-partition", "partition": partition});
+        assert_eq!(told(amd("cpx_nps1")), "");
+        let none = told(amd("cpx_nps4"));
+        assert!(
+            none.starts_with("node n: AMD documents no partition cpx_nps4 of MI325X"),
+            "{none}"
+        );
+        let wrong = |spec: Value, start: &str| {
+            let problem = told(spec);
+            assert!(problem.starts_with(start), "{problem}");
+        };
+        wrong(json!({"mode": "amd-partition"}), "spec.partition: mode amd-partition needs");
+        wrong(json!({"mode": "mig", "partition": "cpx_nps1"}), "spec.partition: mode mig does not");
+        for (field, value) in [("keepWhole", json!(1)), ("moves", json!("restartable"))] {
+            let mut spec = amd("cpx_nps1");
+            spec[field] = value;
+            wrong(spec, &format!("spec.{field}: mode amd-partition"));
+        }
     }
 }

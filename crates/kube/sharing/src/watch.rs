@@ -164,13 +164,15 @@ impl Watch {
 /// What decides the layouts of a policy. The rest of its `spec`, such as the budget, may change
 /// without starting the roll-out again.
 fn number(policy: &SharingPolicy) -> String {
-    let PolicySpec { mode, profiles, keep_whole, replicas, classes, .. } = &policy.spec;
+    let PolicySpec { mode, profiles, keep_whole, replicas, classes, partition, .. } = &policy.spec;
     let sorted = |names: &[String]| {
         let mut names = names.to_vec();
         names.sort();
         names
     };
-    let text = json!([mode, sorted(profiles), keep_whole, replicas, sorted(classes)]).to_string();
+    let mut said = vec![json!([mode, sorted(profiles), keep_whole, replicas, sorted(classes)])];
+    said.extend(partition.map(|partition| json!(partition)));
+    let text: String = said.iter().map(ToString::to_string).collect();
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -273,6 +275,6 @@ pub fn conclude(seen: &Seen, outcome: Outcome, why: &str, now_ms: u64) -> Option
     let message = format!("latency after the change to {}: {}", record.to.words(), watch.words());
     let event = Some((reason(outcome), message, is_warning(outcome)));
     let next = Record { watch: Some(watch), ..record.clone() };
-    let changed = Changed { is_tainted: seen.is_tainted(), asked: None, event };
+    let changed = Changed { is_tainted: seen.is_tainted(), clears: None, asked: None, event };
     Some(Write::new(seen, next, changed, now_ms))
 }

@@ -1,6 +1,6 @@
 //! Plays the GPU Operator of some nodes against an API server.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::MigNode;
+use super::mount::Mount;
 
 /// Where the operator runs.
 const NAMESPACE: &str = "gpu-operator";
@@ -125,28 +126,6 @@ struct Driver {
     settings: Mount,
     /// Pods that kubelets have decided about.
     pods: BTreeSet<String>,
-}
-
-/// A ConfigMap that a kubelet shows to a pod a while after it was written.
-#[derive(Default)]
-struct Mount {
-    coming: VecDeque<(Instant, Value)>,
-    seen: Value,
-}
-
-impl Mount {
-    fn written(&mut self, data: Value, delay: Duration) {
-        if self.coming.back().map_or(&self.seen, |(_, newest)| newest) != &data {
-            self.coming.push_back((Instant::now() + delay, data));
-        }
-        while let Some((_, data)) = self.coming.pop_front_if(|(at, _)| *at <= Instant::now()) {
-            self.seen = data;
-        }
-    }
-
-    fn seen(&self) -> &Value {
-        &self.seen
-    }
 }
 
 impl Driver {
@@ -274,7 +253,7 @@ fn asked(spec: &PodSpec) -> Option<String> {
 }
 
 /// What is gone is deleted.
-fn is_gone(error: kube::Error) -> Result<(), kube::Error> {
+pub(super) fn is_gone(error: kube::Error) -> Result<(), kube::Error> {
     match error {
         kube::Error::Api(status) if status.code == 404 => Ok(()),
         other => Err(other),
@@ -286,7 +265,7 @@ fn lock(nodes: &Mutex<BTreeMap<String, MigNode>>) -> MutexGuard<'_, BTreeMap<Str
 }
 
 /// An object of these fields.
-fn from<T: serde::de::DeserializeOwned>(fields: Value) -> T {
+pub(super) fn from<T: serde::de::DeserializeOwned>(fields: Value) -> T {
     serde_json::from_value(fields)
         .unwrap_or_else(|error| panic!("an object of the operator: {error}"))
 }

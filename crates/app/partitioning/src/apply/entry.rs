@@ -106,7 +106,7 @@ pub async fn rollback(
         let table = this.table(seen);
         let now = this.seen(node, table).await?;
         let write = revert(&now, now_ms())?;
-        this.check(write.record.by)?;
+        this.check(write.record.by).await?;
         if options.is_dry_run {
             document.nodes.push(NodeRow::of(node, &write.record, "planned"));
             continue;

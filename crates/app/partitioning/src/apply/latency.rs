@@ -151,7 +151,7 @@ impl Apply<'_> {
         seen: &SeenNode,
         verdict: &NodeVerdict,
     ) -> Result<()> {
-        let (now, _) = self.server.seen(node, self.table(seen), &self.options.timing).await?;
+        let (now, _) = self.server.seen(node, self.table(seen), &self.options.timing, None).await?;
         let Some(write) = conclude(&now, verdict.outcome, &verdict.why, now_ms()) else {
             return Ok(());
         };
@@ -199,7 +199,7 @@ impl Apply<'_> {
         let table = self.table(seen);
         let now = self.seen(node, table).await?;
         let Some(write) = give_back(&now, now_ms()) else { return Ok(()) };
-        self.check(write.record.by)?;
+        self.check(write.record.by).await?;
         if !self.sender().write(node, &write).await? {
             return Ok(());
         }

@@ -11,10 +11,14 @@ use crate::world::{Case, Chance, TIMING, World};
 const SEEDS: u64 = 300;
 /// For each change of the device plugin.
 const PLUGIN_SEEDS: u64 = 150;
+/// For each change of AMD's GPUs.
+const AMD_SEEDS: u64 = 300;
 
 /// How much of a history goes wrong.
 struct Plan {
     has_others: bool,
+    /// They taint the node, and do not label it.
+    others_taint: bool,
     has_racing_pods: bool,
     /// Some pods tolerate every taint.
     has_tolerant_pods: bool,
@@ -25,7 +29,7 @@ struct Plan {
 fn spoil(world: &mut World, chance: &mut Chance) {
     let is_late = chance.percent(20);
     world.mount_ms = chance.below(if is_late { 400_000 } else { 110_000 });
-    world.mig.delay_ms = 1_000 + chance.below(120_000);
+    world.set_delay(1_000 + chance.below(120_000));
     for _ in 0..4 {
         let fault = match chance.below(8) {
             0 | 1 => Some(Fault::Fails),
@@ -34,20 +38,25 @@ fn spoil(world: &mut World, chance: &mut Chance) {
             4 => Some(Fault::Ignores),
             _ => None,
         };
-        world.mig.faults.push_back(fault);
+        world.faults().push_back(fault);
     }
 }
 
 fn others_act(world: &mut World, chance: &mut Chance, plan: &Plan, turn: u64, foreign_at: u64) {
     if plan.has_racing_pods && turn < 100 && chance.percent(20) {
         let runs_ms = 1_000 + chance.below(1_200_000);
+        let is_amd = world.case.by == Component::DeviceConfigManager;
         match chance.percent(20) && plan.has_tolerant_pods {
+            false if is_amd && chance.percent(50) => world.bind_without_gpu(runs_ms),
             false => world.bind(runs_ms),
             true => world.bind_whatever(runs_ms),
         }
     }
     if plan.has_others && turn == foreign_at {
-        world.label_by_others();
+        match plan.others_taint {
+            true => world.taint_by_others(),
+            false => world.label_by_others(),
+        }
     }
     if chance.percent(20) {
         world.pass(chance.below(10_000));
@@ -58,12 +67,14 @@ fn others_act(world: &mut World, chance: &mut Chance, plan: &Plan, turn: u64, fo
 fn play(case: &Case, seed: u64) -> (Step, usize) {
     let mut chance = Chance::new(seed);
     let mut world = World::new(case.clone(), chance.below(9_000));
+    let is_amd = case.by == Component::DeviceConfigManager;
     let plan = Plan {
-        has_others: chance.percent(8),
+        has_others: chance.percent(if is_amd { 16 } else { 8 }),
+        others_taint: is_amd && chance.percent(50),
         has_racing_pods: chance.percent(50),
         // The plugin ends clients of MPS, and gives whole GPUs that a pod has to others: unlike
         // mig-manager it does not refuse.
-        has_tolerant_pods: case.by == Component::MigManager,
+        has_tolerant_pods: case.by != Component::DevicePlugin,
         dies_percent: if chance.percent(70) { 30 } else { 0 },
     };
     spoil(&mut world, &mut chance);
@@ -124,6 +135,8 @@ fn ended(mut world: World, seed: u64, began: bool, has_others: bool) -> (Step, u
     let failed = world.events.values().filter(|event| event["reason"] == "RepartitionRetried");
     let failed = failed.count();
     let is_stuck = record.step == Step::Stuck;
+    // What dovetail put there is gone, what others did is not.
+    assert_eq!(world.is_barred(), world.is_barred_by_others, "seed {seed}: {record:?}");
     assert_eq!(world.is_tainted(), is_stuck, "seed {seed}: {record:?}");
     let ending = match record.step {
         Step::Done => "Repartitioned",
@@ -138,9 +151,9 @@ fn ended(mut world: World, seed: u64, began: bool, has_others: bool) -> (Step, u
         return (record.step, failed);
     }
     match record.step {
-        Step::Done => assert_eq!(world.mig.instances(), world.case.to.offers(), "seed {seed}"),
+        Step::Done => assert!(world.has(&world.case.to), "seed {seed}"),
         Step::Undone => {
-            assert_eq!(world.mig.instances(), world.case.from.offers(), "seed {seed}");
+            assert!(world.has(&world.case.from), "seed {seed}");
         }
         Step::Abandoned => assert!(has_others, "seed {seed}"),
         _ => {
@@ -153,8 +166,8 @@ fn ended(mut world: World, seed: u64, began: bool, has_others: bool) -> (Step, u
 
 /// A person repairs mig-manager and rolls back.
 fn repair(world: &mut World, seed: u64) {
-    world.mig.faults.clear();
-    world.mig.delay_ms = 20_000;
+    world.faults().clear();
+    world.set_delay(20_000);
     let write = revert(&world.seen(), world.now_ms).expect("a way back");
     assert!(world.take(&write, false));
     for _ in 0..1_000 {
@@ -167,7 +180,7 @@ fn repair(world: &mut World, seed: u64) {
         }
     }
     assert!(!world.is_tainted(), "seed {seed}: {:?}", world.node);
-    assert_eq!(world.mig.instances(), world.case.from.offers(), "seed {seed}");
+    assert!(world.has(&world.case.from), "seed {seed}");
 }
 
 fn has_event(world: &World, reason: &str) -> bool {
@@ -204,8 +217,18 @@ fn mps_that_anything_interrupts_finishes_or_is_undone() {
 }
 
 #[test]
+fn an_amd_partition_that_anything_interrupts_finishes_or_is_undone() {
+    finishes_or_is_undone(&Case::amd(), AMD_SEEDS);
+}
+
+#[test]
+fn an_amd_memory_mode_that_anything_interrupts_finishes_or_is_undone() {
+    finishes_or_is_undone(&Case::amd_memory(), AMD_SEEDS);
+}
+
+#[test]
 fn a_finished_change_is_rolled_back_by_the_same_steps() {
-    for case in [Case::mig(), Case::time_slicing()] {
+    for case in [Case::mig(), Case::time_slicing(), Case::amd()] {
         rolls_back(&case);
     }
 }
@@ -233,11 +256,11 @@ fn rolls_back(case: &Case) {
         }
     };
     finish(&mut world);
-    assert_eq!(world.mig.instances(), case.to.offers());
+    assert!(world.has(&case.to));
     // It rests for half an hour, and no pod is in the way of a person who goes back.
     let again = again(&world).expect_err("rest");
     assert!(again.to_string().contains("less than 30 minutes ago"), "{again}");
-    if case.by == Component::MigManager {
+    if case.by != Component::DevicePlugin {
         world.bind(60_000);
         let in_use = revert(&world.seen(), world.now_ms).expect_err("a pod");
         assert!(in_use.to_string().contains("team/p1 use its GPUs"), "{in_use}");
@@ -246,6 +269,6 @@ fn rolls_back(case: &Case) {
     let write = revert(&world.seen(), world.now_ms).expect("a way back");
     assert!(world.take(&write, false));
     finish(&mut world);
-    assert_eq!(world.mig.instances(), case.from.offers());
+    assert!(world.has(&case.from));
     assert_eq!(world.node["metadata"]["labels"][case.by.label()], case.from.config);
 }

@@ -157,7 +157,7 @@ fn a_worse_node_goes_back_when_its_pods_have_finished_even_if_a_pod_comes_in_bet
         world.pass(120_000);
         let back = run(&mut world);
         assert_eq!(back.step, Step::Done, "{back:?}");
-        assert_eq!(world.mig.instances(), case.from.offers());
+        assert!(world.has(&case.from));
         assert!(!world.is_tainted());
         assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
         assert_eq!(give_back(&world.seen(), world.now_ms), None);
@@ -185,7 +185,7 @@ fn a_return_that_fails_is_tried_again_after_a_rest_and_three_times_at_most() {
     for failed in 1..=3 {
         let write = give_back(&world.seen(), world.now_ms).expect("a way back");
         world.take(&write, false);
-        world.mig.faults.extend([Some(Fault::Fails), Some(Fault::Fails)]);
+        world.faults().extend([Some(Fault::Fails), Some(Fault::Fails)]);
         let back = run(&mut world);
         assert_eq!(back.watch.as_ref().expect("a watch").failed_returns, failed);
         let step = if failed < 3 { Step::Undone } else { Step::Stuck };
@@ -217,7 +217,7 @@ fn a_node_that_people_roll_back_stops_the_roll_out() {
         let write = revert(&world.seen(), world.now_ms).expect("a way back");
         world.take(&write, false);
         assert_eq!(run(&mut world).step, Step::Done);
-        assert_eq!(world.mig.instances(), world.case.from.offers());
+        assert!(world.has(&world.case.from));
         let told = |event: &Value| {
             let message = event["message"].as_str().unwrap_or_default();
             message.ends_with("; rolled back on request")
@@ -249,7 +249,7 @@ fn a_return_that_waits_for_pods_can_be_called_off() {
     let kept = run(&mut world);
     assert_eq!((kept.step, world.is_tainted()), (Step::Undone, false));
     assert_eq!(kept.problem, "its rollback was canceled on request");
-    assert_eq!(world.mig.instances(), world.case.to.offers());
+    assert!(world.has(&world.case.to));
     assert_eq!(give_back(&world.seen(), world.now_ms + DAY_MS), None);
     assert!(matches!(gate_of(&world, &policy(6)), Gate::Stopped { .. }));
 }

@@ -1,12 +1,15 @@
-//! One node, its ConfigMap, a mig-manager, a device plugin, a scheduler that sees the taint late,
-//! and pods.
+//! One node, its ConfigMap, a mig-manager and a device plugin or AMD's operator, a scheduler that
+//! sees the taint late, and pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use dovetail_objects::Pod;
 use dovetail_sharing::config_map::Layouts;
-use dovetail_sharing::{Component, Method, NodeLayout, Replicas, Seen, Side, Timing, Write, names};
-use dovetail_testkit::gpu_operator::{MigNode, Offer};
+use dovetail_sharing::{
+    AmdDevices, Component, Method, NodeLayout, Partition, Replicas, Seen, Side, Timing, Write,
+    names,
+};
+use dovetail_testkit::gpu_operator::{AmdNode, Fault, MigNode, Offer};
 use serde_json::{Value, json};
 
 /// One seeded stream of choices.
@@ -85,6 +88,35 @@ impl Case {
         }
     }
 
+    /// Eight partitions of each GPU in place of whole ones.
+    pub(crate) fn amd() -> Self {
+        Self::partitioned("spx_nps1", "cpx_nps4")
+    }
+
+    /// As many devices as before, of another memory mode: only the node labeller tells them apart.
+    pub(crate) fn amd_memory() -> Self {
+        Self::partitioned("cpx_nps1", "cpx_nps4")
+    }
+
+    fn partitioned(from: &str, to: &str) -> Self {
+        let side = |name: &str| {
+            let partition = Partition::named(name).expect("a partition");
+            Side::partitioned(2, AmdDevices { partition, is_named: false })
+        };
+        Self {
+            by: Component::DeviceConfigManager,
+            from: side(from),
+            to: side(to),
+            resource: "amd.com/gpu",
+            foreign: "cpx-profile",
+        }
+    }
+
+    fn amd_node(&self) -> Option<AmdNode> {
+        let partition = self.from.amd?.partition.to_string();
+        Some(AmdNode::new(2, &partition, false, Some(&self.from.config)))
+    }
+
     fn node(&self) -> MigNode {
         let config = Some(&*self.from.config);
         match (self.by, self.from.replicas) {
@@ -111,6 +143,12 @@ impl Case {
         if self.by == Component::MigManager {
             map["data"] = json!({names::CONFIG_KEY: layouts});
         }
+        if self.by == Component::DeviceConfigManager {
+            let profile = json!({"profiles": [{"computePartition": "CPX", "memoryPartition": "NPS1",
+                "numGPUsAssigned": 2}]});
+            let config = json!({"gpu-config-profiles": {self.foreign: profile}});
+            map["data"] = json!({names::AMD_CONFIG_KEY: config.to_string()});
+        }
         map
     }
 }
@@ -127,8 +165,14 @@ pub(crate) struct World {
     mounted: Value,
     pub(crate) mount_ms: u64,
     pub(crate) mig: MigNode,
-    /// Pods bound to the node, with the time at which they end.
+    /// The node if its GPUs are AMD's.
+    amd: Option<AmdNode>,
+    /// Pods bound to the node, with the time at which they end, and whether they run on a GPU.
     pub(crate) pods: BTreeMap<String, (u64, bool)>,
+    /// Those that tolerate every taint.
+    tolerant: Vec<String>,
+    /// Others have tainted the node as dovetail would.
+    pub(crate) is_barred_by_others: bool,
     /// When a scheduler saw the node without the taint last.
     untainted_ms: u64,
     lag_ms: u64,
@@ -143,15 +187,16 @@ impl World {
             "spec": {"taints": [{"key": "other", "effect": "NoSchedule"}]},
             "status": {"allocatable": {"cpu": "8"}},
         });
-        if case.by == Component::MigManager {
-            node["metadata"]["labels"]["nvidia.com/mig.config.state"] = json!("success");
+        if let Some(state) = case.by.state_label() {
+            node["metadata"]["labels"][state] = json!("success");
         }
         let mut layouts = Layouts::read(case.by, &case.shipped()).expect("layouts");
-        if case.by == Component::DevicePlugin {
+        if case.by != Component::MigManager {
             layouts.add(&case.from, 0);
         }
         let mut world = Self {
             mig: case.node(),
+            amd: case.amd_node(),
             case,
             now_ms: 1_000_000,
             node,
@@ -162,20 +207,47 @@ impl World {
             mounted: Value::Null,
             mount_ms: 60_000,
             pods: BTreeMap::new(),
+            tolerant: Vec::new(),
+            is_barred_by_others: false,
             untainted_ms: 0,
             lag_ms,
             made: 0,
         };
         world.mounted = world.configs();
-        world.mig.delay_ms = 20_000;
+        world.set_delay(20_000);
         world.one();
         world
+    }
+
+    /// How long the component takes.
+    pub(crate) fn set_delay(&mut self, ms: u64) {
+        self.mig.delay_ms = ms;
+        self.amd.iter_mut().for_each(|amd| amd.delay_ms = ms);
+    }
+
+    /// What goes wrong with the next changes of the label.
+    pub(crate) fn faults(&mut self) -> &mut VecDeque<Option<Fault>> {
+        self.amd.as_mut().map_or(&mut self.mig.faults, |amd| &mut amd.faults)
+    }
+
+    /// What is on the GPUs, whatever the plugin offers.
+    pub(crate) fn has(&self, side: &Side) -> bool {
+        let Some((amd, devices)) = self.amd.as_ref().zip(side.amd) else {
+            return self.mig.instances() == side.offers();
+        };
+        let partition = devices.partition.to_string();
+        amd.instances() == side.offers() && amd.partitions().iter().all(|one| *one == partition)
     }
 
     fn configs(&self) -> Value {
         let object = self.layouts.object("gpu-operator", self.now_ms);
         if self.case.by == Component::DevicePlugin {
             return object["data"].clone();
+        }
+        if self.case.by == Component::DeviceConfigManager {
+            let text = object["data"][names::AMD_CONFIG_KEY].as_str().expect("a text");
+            let config: Value = serde_json::from_str(text).expect("JSON");
+            return config["gpu-config-profiles"].clone();
         }
         let text = object["data"][names::CONFIG_KEY].as_str().expect("a text");
         let config: Value = serde_saphyr::from_str(text).expect("YAML");
@@ -188,15 +260,29 @@ impl World {
     }
 
     pub(crate) fn seen(&self) -> Seen {
-        let pod = |name: &String| -> Pod {
+        let pod = |name: &String, is_on_gpu: bool| -> Pod {
+            let limits = if is_on_gpu { json!({self.case.resource: "1"}) } else { json!({}) };
+            let tolerations = match self.tolerant.contains(name) {
+                true => json!([{"operator": "Exists"}]),
+                false => json!([]),
+            };
             let object = json!({"metadata": {"name": name, "namespace": "team", "uid": name},
-                "spec": {"nodeName": "n", "containers": [{"name": "c", "resources":
-                    {"limits": {self.case.resource: "1"}}}]},
+                "spec": {"nodeName": "n", "tolerations": tolerations,
+                    "containers": [{"name": "c", "resources": {"limits": limits}}]},
                 "status": {"phase": "Running"}});
             serde_json::from_value(object).expect("a pod")
         };
-        let pods: Vec<Pod> = self.pods.keys().map(pod).collect();
+        let mut pods: Vec<Pod> =
+            self.pods.iter().map(|(name, (_, is_on_gpu))| pod(name, *is_on_gpu)).collect();
+        if self.amd.as_ref().is_some_and(AmdNode::are_operands_up) {
+            let plugin = json!({"metadata": {"name": "plugin", "namespace": "kube-amd-gpu",
+                    "ownerReferences": [{"kind": "DaemonSet", "apiVersion": "apps/v1",
+                        "name": "plugin", "uid": "d", "controller": true}]},
+                "spec": {"nodeName": "n", "containers": []}, "status": {"phase": "Running"}});
+            pods.push(serde_json::from_value(plugin).expect("a pod"));
+        }
         let read = Seen::read(&self.node, &pods, None).expect("a node that can be read");
+        let read = read.clearing(self.case.by, &pods, "kube-amd-gpu");
         read.with(&self.layouts, TIMING.mount_ms)
     }
 
@@ -233,6 +319,23 @@ impl World {
         self.changed();
     }
 
+    /// Others are about to partition the GPUs by hand, or have begun to.
+    pub(crate) fn taint_by_others(&mut self) {
+        if self.is_barred() {
+            return;
+        }
+        self.is_barred_by_others = true;
+        let taint = json!({"key": "amd-dcm", "value": "up", "effect": "NoExecute"});
+        self.node["spec"]["taints"].as_array_mut().expect("taints").push(taint);
+        self.changed();
+    }
+
+    /// Whether pods that do not tolerate it are evicted.
+    pub(crate) fn is_barred(&self) -> bool {
+        let taints = self.node["spec"]["taints"].as_array().expect("taints");
+        taints.iter().any(|taint| taint["key"] == "amd-dcm")
+    }
+
     pub(crate) fn is_tainted(&self) -> bool {
         let taints = self.node["spec"]["taints"].as_array().expect("taints");
         assert!(taints.iter().any(|taint| taint["key"] == "other"), "a taint of others is gone");
@@ -255,33 +358,73 @@ impl World {
         let over = self.pods.iter().filter(|(_, (until_ms, _))| *until_ms <= now_ms);
         let over: Vec<String> = over.map(|(name, _)| name.clone()).collect();
         for name in over {
-            self.pods.remove(&name);
-            self.mig.release(&name);
+            self.end(&name);
         }
-        for (name, (_, is_running)) in &self.pods {
-            assert!(!is_running || self.mig.has(name), "running pod {name} was ended");
+        self.evict();
+        for (name, (_, is_on_gpu)) in &self.pods {
+            let has = self.amd.as_ref().map_or_else(|| self.mig.has(name), |amd| amd.has(name));
+            assert!(!is_on_gpu || has, "running pod {name} was ended");
         }
         while self.mounts.first().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
             self.mounted = self.mounts.remove(0).1;
         }
         let label = self.node["metadata"]["labels"][self.case.by.label()].as_str();
+        let label = label.map(str::to_owned);
+        match self.case.by {
+            Component::DeviceConfigManager => self.amd_acts(label.as_deref()),
+            _ => self.nvidia_acts(label.as_deref()),
+        }
+    }
+
+    /// The taint manager: what it evicts must have tolerated that, or others ask for it.
+    fn evict(&mut self) {
+        if !self.is_barred() {
+            return;
+        }
+        let leaves = |name: &&String| !self.tolerant.contains(name);
+        let leaving: Vec<String> = self.pods.keys().filter(leaves).cloned().collect();
+        for name in leaving {
+            assert!(self.is_barred_by_others, "running pod {name} was evicted");
+            self.end(&name);
+        }
+    }
+
+    fn nvidia_acts(&mut self, label: Option<&str>) {
+        let now_ms = self.now_ms;
         let report = match self.case.by {
             Component::MigManager => self.mig.tick(now_ms, label, &self.mounted).clone(),
-            Component::DevicePlugin => self.mig.tick_plugin(now_ms, label, &self.mounted).clone(),
+            _ => self.mig.tick_plugin(now_ms, label, &self.mounted).clone(),
         };
-        let allocatable: serde_json::Map<String, Value> = report
-            .allocatable
-            .iter()
-            .map(|(name, count)| (name.clone(), json!(count.to_string())))
-            .collect();
         let before = self.node.clone();
         if let Some(state) = report.state {
             self.node["metadata"]["labels"]["nvidia.com/mig.config.state"] = json!(state);
         }
         self.node["metadata"]["labels"][dovetail_objects::labels::NVIDIA_STRATEGY] =
             json!(report.strategy);
-        self.node["status"]["allocatable"] = Value::Object(allocatable);
-        if self.node != before {
+        self.offer(&report.allocatable, &before);
+    }
+
+    fn amd_acts(&mut self, label: Option<&str>) {
+        let is_barred = self.is_barred();
+        let Some(amd) = &mut self.amd else { return };
+        let report = amd.tick(self.now_ms, label, &self.mounted, is_barred).clone();
+        let before = self.node.clone();
+        let labels = self.node["metadata"]["labels"].as_object_mut().expect("labels");
+        let mut set = |key: &str, value: Option<&str>| match value {
+            Some(value) => drop(labels.insert(key.to_owned(), json!(value))),
+            None => drop(labels.remove(key)),
+        };
+        if let Some(state) = report.state {
+            set("dcm.amd.com/gpu-config-profile-state", state);
+        }
+        set("amd.com/compute-memory-partition", report.partition.as_deref());
+        self.offer(&report.allocatable, &before);
+    }
+
+    fn offer(&mut self, allocatable: &BTreeMap<String, i64>, before: &Value) {
+        let amounts = allocatable.iter().map(|(name, count)| (name.clone(), count.to_string()));
+        self.node["status"]["allocatable"] = json!(amounts.collect::<BTreeMap<_, _>>());
+        if self.node != *before {
             self.changed();
         }
     }
@@ -291,23 +434,44 @@ impl World {
         if self.is_tainted() && self.now_ms >= self.untainted_ms + self.lag_ms {
             return;
         }
-        self.bind_whatever(runs_ms);
+        self.bound(runs_ms);
     }
 
-    /// A pod is evicted, and ends.
+    /// A pod is evicted, or is over.
     pub(crate) fn end(&mut self, name: &str) {
         self.pods.remove(name);
         self.mig.release(name);
+        self.amd.iter_mut().for_each(|amd| amd.release(name));
     }
 
-    /// A pod that tolerates every taint.
+    /// A pod that asks for no GPU is bound to the node, if a scheduler may think that it can be.
+    pub(crate) fn bind_without_gpu(&mut self, runs_ms: u64) {
+        if self.is_tainted() && self.now_ms >= self.untainted_ms + self.lag_ms {
+            return;
+        }
+        self.made += 1;
+        self.pods.insert(format!("p{}", self.made), (self.now_ms + runs_ms, false));
+    }
+
+    /// A pod is bound whatever taints the node has: it tolerates every one of AMD's node, where
+    /// that matters.
     pub(crate) fn bind_whatever(&mut self, runs_ms: u64) {
+        let name = self.bound(runs_ms);
+        self.tolerant.push(name);
+    }
+
+    fn bound(&mut self, runs_ms: u64) -> String {
         self.made += 1;
         let name = format!("p{}", self.made);
-        let is_running = self.mig.admit(&name, self.case.resource);
+        let resource = self.case.resource;
+        let is_running = match &mut self.amd {
+            Some(amd) => amd.admit(&name, resource),
+            None => self.mig.admit(&name, resource),
+        };
         // A pod that the kubelet rejects has failed: it holds nothing.
         if is_running {
-            self.pods.insert(name, (self.now_ms + runs_ms, true));
+            self.pods.insert(name.clone(), (self.now_ms + runs_ms, true));
         }
+        name
     }
 }

@@ -1,0 +1,266 @@
+//! Mode amd-partition: which nodes do not have their AMD GPUs partitioned as a policy says.
+
+use std::collections::BTreeMap;
+
+use dovetail_gpus::{node_gpus, offered};
+use dovetail_model::gpu_model;
+use dovetail_model::labels::{AMD_GPU, AMD_PRODUCT};
+use dovetail_objects::Pod;
+use dovetail_sharing::guard::foreign_taint;
+use dovetail_sharing::names::{AMD_PARTITION, RECORD};
+use dovetail_sharing::{
+    AmdDevices, Component, Partition, PolicySpec, Record, Seen, Side, gpu_amounts, is_gpu,
+};
+
+use crate::changes::NodeChange;
+use crate::eligible::holders;
+use crate::objects::{Objects, SeenNode};
+use crate::replicas::Wanted;
+use crate::stays::{is_in_use, stays_without_pods};
+
+const BY: Component = Component::DeviceConfigManager;
+
+/// Whether a node has GPUs, partitions of AMD's under any name among them.
+pub(crate) fn has_gpus(seen: &SeenNode) -> bool {
+    node_gpus(&seen.node, seen.hami()).is_some() || side(seen).is_some()
+}
+
+/// How the AMD GPUs of a node are partitioned, or why that is not known; `None` if it has none.
+pub(crate) fn side(seen: &SeenNode) -> Option<Result<Side, String>> {
+    let is_amd = |name: &str| name == AMD_GPU || Partition::of_resource(name).is_some();
+    let names = seen.node.capacity.extended.keys().filter(|name| is_amd(name));
+    let amounts = names.map(|name| (&**name, offered(&seen.node, name)));
+    let amounts: Vec<(&str, (i64, i64))> =
+        amounts.filter(|(_, (_, built_in))| *built_in > 0).collect();
+    let label = |key: &str| seen.node.meta.labels.get(key);
+    let (resource, (usable, built_in)) = match amounts[..] {
+        [] => return None,
+        [one] => one,
+        _ => return Some(Err("its GPUs are partitioned in several ways".to_owned())),
+    };
+    let model = label(AMD_PRODUCT).and_then(gpu_model);
+    let known = model.map(Partition::of_model).unwrap_or_default();
+    if known.is_empty() {
+        let model = label(AMD_PRODUCT).unwrap_or("no model");
+        let why = format!("AMD documents no partitions of its GPUs ({AMD_PRODUCT}: {model})");
+        return Some(Err(why));
+    }
+    let named = Partition::of_resource(resource);
+    let labelled = label(AMD_PARTITION);
+    let partition = match (named, labelled.map(Partition::named)) {
+        (Some(named), Some(labelled)) if labelled != Some(named) => {
+            let label = label(AMD_PARTITION).unwrap_or_default();
+            return Some(Err(format!("it offers {resource}, but {AMD_PARTITION} is `{label}`")));
+        }
+        (Some(partition), _) | (None, Some(Some(partition))) => partition,
+        (None, Some(None)) => {
+            let label = label(AMD_PARTITION).unwrap_or_default();
+            return Some(Err(format!(
+                "{AMD_PARTITION} is `{label}`, which dovetail does not know"
+            )));
+        }
+        (None, None) => {
+            return Some(Err(format!(
+                "no label {AMD_PARTITION} shows how its GPUs are partitioned: apply the output of \
+                 `dovetail partition setup`"
+            )));
+        }
+    };
+    let gpus = usize::try_from(built_in / partition.per_gpu()).unwrap_or(0);
+    let side = Side::partitioned(gpus, AmdDevices { partition, is_named: named.is_some() });
+    let is_all = usable == built_in && built_in % partition.per_gpu() == 0;
+    let others = seen.node.capacity.extended.iter();
+    let others = others.map(|(name, count)| (&**name, *count)).filter(|(name, _)| is_gpu(name));
+    let others = gpu_amounts(others, None);
+    Some(match (is_all, others.len() > 1) {
+        (_, true) => Err("it has GPUs of several vendors".to_owned()),
+        (false, _) => Err("GPUs are missing".to_owned()),
+        (true, false) => Ok(side),
+    })
+}
+
+/// The nodes whose AMD GPUs are partitioned otherwise than a policy says. `operator`: the namespace
+/// of AMD's operator.
+pub(crate) fn wanted(
+    objects: &Objects,
+    policy: &PolicySpec,
+    operator: &str,
+    now_ms: u64,
+) -> Wanted {
+    let mut wanted = Wanted::default();
+    let Some(partition) = policy.partition else { return wanted };
+    let holders = holders(objects);
+    for (name, seen) in &objects.nodes {
+        if !policy.selects(|key| seen.node.meta.labels.get(key)) {
+            continue;
+        }
+        let Some(side) = side(seen) else { continue };
+        let pods = holders.get(&**name).map_or(&[][..], Vec::as_slice);
+        let why = match side {
+            Ok(from) => {
+                let Some(amd) = from.amd.filter(|amd| amd.partition != partition) else { continue };
+                let why = stays(name, seen, pods, (objects, policy), operator, now_ms);
+                if why.is_none() {
+                    let gpus = from.layout.0.len();
+                    let to = Side::partitioned(gpus, AmdDevices { partition, ..amd });
+                    wanted.changes.push(change(name, from, to));
+                }
+                why
+            }
+            Err(why) => Some(why),
+        };
+        wanted.stays.extend(why.map(|why| (name.clone(), why)));
+    }
+    wanted
+}
+
+fn change(node: &str, from: Side, to: Side) -> NodeChange {
+    let (served, moves, held_back) = (BTreeMap::new(), Vec::new(), None);
+    NodeChange { node: node.to_owned(), by: BY, from, to, served, moves, held_back }
+}
+
+/// Why the GPUs of a node stay as they are now, whatever pods are on it.
+pub(crate) fn stays_whatever_pods(
+    name: &str,
+    seen: &SeenNode,
+    objects: &Objects,
+    policy: &PolicySpec,
+    now_ms: u64,
+) -> Option<String> {
+    let record = seen.annotations.get(RECORD).and_then(|text| Record::read(text).ok());
+    let keys = seen.node.taints.iter().map(|taint| &*taint.key);
+    stays_without_pods(name, seen, objects, policy, now_ms)
+        .or_else(|| foreign_taint(keys, record.as_ref()))
+}
+
+/// Why the GPUs of a node stay as they are now, if they do.
+fn stays(
+    name: &str,
+    seen: &SeenNode,
+    pods: &[&Pod],
+    (objects, policy): (&Objects, &PolicySpec),
+    operator: &str,
+    now_ms: u64,
+) -> Option<String> {
+    if let Some(why) = stays_whatever_pods(name, seen, objects, policy, now_ms) {
+        return Some(why);
+    }
+    if is_in_use(pods) {
+        return Some("pods use GPUs of the node, and a partition changes all of them".to_owned());
+    }
+    let evicted = Seen::default().clearing(BY, pods.iter().copied(), operator).evicted;
+    let taint = BY.clearing_taint()?;
+    (!evicted.is_empty()).then(|| {
+        format!(
+            "{} do not tolerate the taint {}={}, which {} needs, and would be evicted: add the toleration to them, \
+             or move them to another node",
+            evicted.join(", "),
+            taint.key,
+            taint.value,
+            BY.words()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A node with labels and what it offers.
+    fn node(name: &str, labels: Value, gpus: &Value) -> (String, SeenNode) {
+        let mut all = json!({"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"});
+        for (key, value) in labels.as_object().expect("labels") {
+            all[key] = value.clone();
+        }
+        let object = json!({"metadata": {"name": name, "labels": all},
+            "status": {"allocatable": gpus, "capacity": gpus}});
+        let node = serde_json::from_value(object).expect("a node");
+        (name.to_owned(), SeenNode { node, annotations: BTreeMap::new() })
+    }
+
+    fn pod(name: &str, node: &str, spec: &Value) -> ((String, String), Pod) {
+        let mut object = json!({"metadata": {"name": name, "namespace": "team"},
+            "spec": {"nodeName": node, "containers": []}, "status": {"phase": "Running"}});
+        for (key, value) in spec.as_object().expect("fields") {
+            object["spec"][key] = value.clone();
+        }
+        let pod = serde_json::from_value(object).expect("a pod");
+        (("team".to_owned(), name.to_owned()), pod)
+    }
+
+    #[test]
+    fn nodes_change_to_the_partition_of_the_policy_and_the_others_say_why_not() {
+        let mode = |name: &str| json!({AMD_PARTITION: name});
+        let single = |count: &str| json!({"amd.com/gpu": count});
+        let tainted = {
+            let (name, mut seen) = node("tainted", mode("spx_nps1"), &single("8"));
+            let object = json!({"metadata": {"name": "tainted"},
+                "spec": {"taints": [{"key": "amd-dcm", "value": "up", "effect": "NoExecute"}]}});
+            let other: dovetail_objects::Node = serde_json::from_value(object).expect("a node");
+            seen.node.taints = other.taints;
+            (name, seen)
+        };
+        let nodes = [
+            node("busy", mode("spx_nps1"), &single("8")),
+            node("done", mode("cpx_nps4"), &single("64")),
+            node("free", mode("spx_nps1"), &single("8")),
+            node("named", json!({}), &json!({"amd.com/dpx_nps2": "16", "amd.com/gpu": "0"})),
+            node("old", json!({AMD_PRODUCT: "AMD_Instinct_MI250X"}), &single("8")),
+            node("shared", mode("spx_nps1"), &single("8")),
+            node("silent", json!({}), &single("8")),
+            tainted,
+        ];
+        let gpu = json!({"containers": [{"name": "c",
+            "resources": {"limits": {"amd.com/gpu": "1"}}}]});
+        let tolerant = json!({"tolerations": [{"operator": "Exists"}]});
+        let pods = [
+            pod("job", "busy", &gpu),
+            pod("web", "shared", &json!({})),
+            pod("cni", "free", &tolerant),
+        ];
+        let objects = Objects {
+            nodes: nodes.into_iter().collect(),
+            pods: pods.into_iter().collect(),
+            ..Objects::default()
+        };
+        let policy = json!({"mode": "amd-partition", "partition": "cpx_nps4"});
+        let policy: PolicySpec = serde_json::from_value(policy).expect("a policy");
+        let wanted = wanted(&objects, &policy, "kube-amd-gpu", 0);
+        let changes = wanted.changes.iter().map(|change| {
+            format!("{}: {} → {}", change.node, change.from.words(), change.to.words())
+        });
+        let changes: Vec<String> = changes.collect();
+        assert_eq!(
+            changes,
+            ["free: 8 × spx_nps1 → 8 × cpx_nps4", "named: 8 × dpx_nps2 → 8 × cpx_nps4"]
+        );
+        assert_eq!(
+            wanted.changes[1].to.offers(),
+            BTreeMap::from([("amd.com/cpx_nps4".to_owned(), 64)])
+        );
+        let expected = [
+            ("busy", "pods use GPUs of the node"),
+            ("old", "AMD documents no partitions of its GPUs"),
+            ("shared", "team/web do not tolerate the taint amd-dcm=up"),
+            ("silent", "no label amd.com/compute-memory-partition shows"),
+            ("tainted", "another client tainted the node with amd-dcm=up"),
+        ];
+        assert_eq!(wanted.stays.len(), expected.len(), "{:?}", wanted.stays);
+        for ((node, why), (name, start)) in wanted.stays.iter().zip(expected) {
+            assert!(node == name && why.starts_with(start), "{node}: {why}");
+        }
+        assert!(has_gpus(&objects.nodes["named"]));
+    }
+
+    #[test]
+    fn a_node_that_offers_less_than_its_gpus_stays() {
+        let (_, mut seen) =
+            node("n", json!({AMD_PARTITION: "cpx_nps4"}), &json!({"amd.com/gpu": "60"}));
+        let why = |seen: &SeenNode| side(seen).expect("GPUs").expect_err("a reason");
+        assert_eq!(why(&seen), "GPUs are missing");
+        seen.node = node("n", json!({AMD_PARTITION: "cpx"}), &json!({"amd.com/gpu": "64"})).1.node;
+        assert!(why(&seen).contains("which dovetail does not know"));
+    }
+}
