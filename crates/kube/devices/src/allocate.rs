@@ -103,7 +103,7 @@ impl Reached<'_> {
             Ok(question) => question,
             Err(problem) => return Outcome::Error(problem),
         };
-        match search(&question.supply, &question.demand, steps) {
+        match search(&self.supply, &question.demand, steps) {
             Answer::Fits(choice) => self.given(&question, &choice, claims),
             Answer::Undecided => Outcome::Undecided,
             Answer::No => refusal(self, question, claims),

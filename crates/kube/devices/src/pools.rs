@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dovetail_objects::{CounterSet, OfferedDevice, Reach, ResourceSlice};
+use rustc_hash::FxHashSet;
 
 use crate::catalog::{Catalog, Place, is_reached};
 
@@ -118,7 +119,7 @@ fn pool<'c>(
 }
 
 fn has_unique_names(slices: &[&ResourceSlice]) -> bool {
-    let mut names = std::collections::BTreeSet::new();
+    let mut names = FxHashSet::default();
     slices.iter().flat_map(|slice| &slice.devices).all(|device| names.insert(&*device.name))
 }
 
@@ -135,7 +136,9 @@ fn set_counters<'c: 's, 's>(
     let draws = pool.devices().chain(pool.devices_elsewhere()).flat_map(|device| &device.draws);
     let mut is_there = draws.map(|draw| {
         let set = pool.counter_sets.get(&*draw.name);
-        set.is_some_and(|set| draw.counters.keys().all(|name| set.counters.contains_key(name)))
+        // Both are sorted.
+        let mut names = set.into_iter().flat_map(|set| set.counters.keys());
+        set.is_some() && draw.counters.keys().all(|name| names.any(|of_set| of_set == name))
     });
     is_there.all(|is_there| is_there)
 }

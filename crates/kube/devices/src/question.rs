@@ -10,7 +10,6 @@ use dovetail_objects::{
 
 use crate::candidates::{Asking, candidates};
 use crate::catalog::{Catalog, Place};
-use crate::features::Features;
 use crate::held::{DeviceKey, Held, HeldDevice};
 use crate::look::RequestLook;
 use crate::pools::{Pool, PoolState, gather};
@@ -31,6 +30,8 @@ pub struct Reached<'c> {
     pub(crate) counters: Vec<i128>,
     /// Pools of which a counter is overdrawn.
     pub(crate) overdrawn: Vec<bool>,
+    /// The same as `core/claims` reads it.
+    pub(crate) supply: Supply,
 }
 
 /// A device that a node may reach.
@@ -56,7 +57,6 @@ pub(crate) struct ReachedDevice<'c> {
 
 /// The question, and what became of each device.
 pub(crate) struct Question {
-    pub(crate) supply: Supply,
     pub(crate) demand: Demand,
     /// For each request its claim, its number there, and a look for each alternative.
     pub(crate) requests: Vec<(usize, usize, Vec<RequestLook>)>,
@@ -77,6 +77,7 @@ impl<'c> Reached<'c> {
             slices: Vec::new(),
             devices: Vec::new(),
             counters: Vec::new(),
+            supply: Supply::default(),
         };
         for number in 0..reached.pools.len() {
             if reached.pools[number].is_usable() {
@@ -84,6 +85,7 @@ impl<'c> Reached<'c> {
             }
         }
         reached.sort();
+        reached.supply = reached.as_supply();
         reached
     }
 
@@ -189,7 +191,8 @@ impl<'c> Reached<'c> {
         lost
     }
 
-    fn supply(&self, features: Features) -> Supply {
+    fn as_supply(&self) -> Supply {
+        let features = self.catalog.features();
         let is_shared =
             |one: &ReachedDevice<'_>| one.device.is_for_several && features.consumable_capacity;
         let device = |one: &ReachedDevice<'_>| Device {
@@ -237,12 +240,7 @@ pub(crate) fn question(
     claims: &[&ResourceClaim],
 ) -> Result<Question, String> {
     let catalog = reached.catalog;
-    let mut question = Question {
-        supply: reached.supply(catalog.features()),
-        demand: Demand::default(),
-        requests: Vec::new(),
-        failure: None,
-    };
+    let mut question = Question { demand: Demand::default(), requests: Vec::new(), failure: None };
     for (number, claim) in claims.iter().enumerate() {
         let first = question.demand.requests.len();
         let mut least = 0_usize;

@@ -201,7 +201,7 @@ fn a_gang_gets_the_devices_of_all_its_pods_or_none() {
 }
 
 /// A member whose claim for so many devices is made for it from a template.
-fn with_own_claim(cluster: &mut Cluster, name: &str, mut pod: Value, count: usize) {
+pub(crate) fn with_own_claim(cluster: &mut Cluster, name: &str, mut pod: Value, count: usize) {
     pod["spec"]["resourceClaims"] = json!([{"name": "c", "resourceClaimTemplateName": "t"}]);
     cluster.create(name, pod);
     let (pod, made) = ((Kind::Pod, "blue".to_owned(), name.to_owned()), format!("{name}-c"));

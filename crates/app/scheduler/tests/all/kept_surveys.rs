@@ -8,8 +8,8 @@ use dovetail_objects::Kind;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::device_claims::{run, slice};
-use crate::gangs::{Cluster, node, pod};
+use crate::device_claims::{run, slice, with_own_claim};
+use crate::gangs::{Cluster, member, node, pod};
 use crate::server::Server;
 
 const NODES: usize = 4;
@@ -19,6 +19,8 @@ const NODES: usize = 4;
 enum Step {
     /// A pod with a claim of so many devices comes.
     Comes(usize),
+    /// A gang of two pods comes, each with a claim of its own for so many devices.
+    GangComes(usize),
     /// A pod and its claim go.
     Goes(usize),
     /// A claim that another scheduler serves has a device of a node, or is gone.
@@ -36,6 +38,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (1_usize..4).prop_map(Step::Comes),
+        1 => (1_usize..3).prop_map(Step::GangComes),
         2 => (0_usize..20).prop_map(Step::Goes),
         1 => (0..NODES, any::<bool>()).prop_map(|(node, has)| Step::Foreign { node, has }),
         2 => (0..NODES, 0_usize..4).prop_map(|(node, devices)| Step::Offers { node, devices }),
@@ -46,8 +49,8 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The nodes on which each pending pod could have its devices.
-fn found(cluster: &mut Cluster) -> BTreeMap<String, Vec<String>> {
+/// The nodes on which each pending pod could have its devices, and how many like it.
+fn found(cluster: &mut Cluster) -> BTreeMap<String, (Vec<String>, String)> {
     let snapshot = cluster.scheduler.ask().snapshot(cluster.now_ms);
     let pending = snapshot.jobs.iter().filter(|job| job.start_ms.is_none());
     let found = pending.map(|job| {
@@ -56,7 +59,8 @@ fn found(cluster: &mut Cluster) -> BTreeMap<String, Vec<String>> {
             sets.all(|condition| condition.accepts(node))
         };
         let nodes = snapshot.nodes.iter().filter(accepts).map(|node| node.name.to_string());
-        (job.name.clone(), nodes.collect())
+        let rules: Vec<_> = job.pod_sets.iter().map(|set| &set.requirement.rules).collect();
+        (job.name.clone(), (nodes.collect(), format!("{rules:?}")))
     });
     found.collect()
 }
@@ -84,11 +88,19 @@ fn takes_place(cluster: &mut Cluster, step: &Step, at: usize) {
                 json!([{"name": "c", "resourceClaimName": format!("p{at}")}]);
             cluster.create(&format!("p{at}"), pod);
         }
+        Step::GangComes(count) => {
+            for at_member in 0..2 {
+                let mut pod = member(0, 2, 2);
+                pod["metadata"]["labels"]["dovetail.dev/gang"] = json!(format!("g{at}"));
+                with_own_claim(cluster, &format!("g{at}-{at_member}"), pod, *count);
+            }
+        }
         Step::Goes(number) => {
             let pods = server.keys(Kind::Pod);
             let Some((_, _, name)) = pods.get(number % pods.len().max(1)).cloned() else { return };
             cluster.delete(Kind::Pod, "blue", &name);
             cluster.delete(Kind::DeviceClaim, "blue", &name);
+            cluster.delete(Kind::DeviceClaim, "blue", &format!("{name}-c"));
         }
         Step::Foreign { node, has } => {
             let name = format!("n{node}");
