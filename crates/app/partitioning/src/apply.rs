@@ -31,7 +31,8 @@ use dovetail_sources::kubeconfig::ConnectionFlags;
 use dovetail_sources::prometheus::{ServerChoice, WayFlags};
 use serde_json::Value;
 
-use crate::amd::{self, has_gpus};
+use crate::amd;
+use crate::amd_gpus::{has_gpus, side};
 use crate::changes::{NodeChange, present};
 use crate::cluster::{Age, fleet};
 use crate::fleet::model_of;
@@ -324,7 +325,7 @@ impl<'a> Apply<'a> {
         for (node, seen) in &selected {
             let whole = match offered(seen) {
                 Some(Offered::Whole(side)) => Some(side.words()),
-                _ => amd::side(seen).and_then(Result::ok).map(|side| side.words()),
+                _ => side(seen).and_then(Result::ok).map(|side| side.words()),
             };
             if let Some(words) = whole.or_else(|| Some(present.get(*node)?.words())) {
                 *layouts.entry(words).or_default() += 1;

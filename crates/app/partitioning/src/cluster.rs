@@ -17,7 +17,7 @@ use dovetail_sharing::PolicySpec;
 use dovetail_sharing::names::NO_MIG;
 use dovetail_sources::objects::ObjectFlags;
 
-use crate::amd::has_gpus;
+use crate::amd_gpus::has_gpus;
 use crate::eligible::{Target, holders, requirement};
 use crate::fleet::{Fleet, model_of};
 use crate::layout::{placed, spread};

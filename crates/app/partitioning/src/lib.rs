@@ -12,7 +12,7 @@
 //! | `move_row` | a pod that moves, in answers |
 //! | `moves`, `movers`, `rooms` | changes for which pods move: which node, which pods, where they go |
 //! | `changes` | a plan as layouts of nodes |
-//! | `amd` | nodes whose AMD GPUs are not partitioned as a policy says |
+//! | `amd_gpus`, `amd` | how the AMD GPUs of a node are partitioned; nodes whose AMD GPUs are not partitioned as a policy says |
 //! | `replicas` | nodes that do not offer their whole GPUs as a policy says |
 //! | `stays` | why the GPUs of a node stay as they are |
 //! | `server` | the requests to the API server that a change takes |
@@ -21,6 +21,7 @@
 //! | `setup`, `setup_amd` | what lets the GPU operators of NVIDIA and AMD read the layouts |
 
 mod amd;
+mod amd_gpus;
 pub mod apply;
 mod asked;
 mod changes;

@@ -1,5 +1,6 @@
 //! What lets NVIDIA's GPU Operator read layouts of dovetail, and AMD's (`setup_amd`): the ConfigMap
-//! and a patch of the ClusterPolicy, for people to apply. dovetail never changes the ClusterPolicy itself.
+//! and a patch of the ClusterPolicy, for people to apply. dovetail never changes the ClusterPolicy
+//! itself.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use dovetail_sharing::names::{AMD_CONFIG_MAP, AMD_TAINT, AMD_TAINT_VALUE, TAINT}
 use dovetail_sharing::{AmdDevices, Component, Partition, Side};
 use serde_json::{Value, json};
 
-use crate::amd::side;
+use crate::amd_gpus::side;
 use crate::objects::Objects;
 use crate::server::Server;
 
@@ -62,7 +62,7 @@ fn tolerates(list: &Value, key: &str) -> bool {
     list.any(|one| one["key"] == key || one["key"].is_null() && one["operator"] == "Exists")
 }
 
-/// A list of tolerations with one more.
+/// A list with those that it lacks.
 fn tolerations(list: &Value, more: &[Value]) -> Value {
     let mut all = list.as_array().cloned().unwrap_or_default();
     let is_new = |one: &&Value| !tolerates(list, one["key"].as_str().unwrap_or_default());

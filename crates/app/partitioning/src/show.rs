@@ -14,6 +14,7 @@ use dovetail_sources::objects::ObjectFlags;
 use serde::Serialize;
 
 use crate::amd;
+use crate::amd_gpus::side;
 use crate::cluster::{Age, YOUNG_MS, fleet, objects};
 use crate::eligible::holders;
 use crate::fleet::Fleet;
@@ -88,7 +89,7 @@ fn document_of(objects: &Objects, tables: &[MigTable], now_ms: u64) -> Document 
     let holders = holders(objects);
     let mut nodes = Vec::new();
     for (name, seen) in &objects.nodes {
-        let (amd, why_stays) = match amd::side(seen) {
+        let (amd, why_stays) = match side(seen) {
             Some(Ok(side)) => {
                 (Some(side), amd::stays_whatever_pods(name, seen, objects, &policy, now_ms))
             }

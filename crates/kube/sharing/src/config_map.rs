@@ -8,22 +8,16 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::component::Component;
-use crate::names::{AMD_CONFIG_KEY, CONFIG_KEY, NO_MIG, WRITTEN};
+use crate::config_text::{Named, data, read};
+use crate::names::{NO_MIG, WRITTEN};
 use crate::record::Record;
 use crate::side::Side;
-use dovetail_objects::yaml;
 
 /// Kubelets have shown a ConfigMap to every pod by then.
 const OLD_MS: u64 = 3_600_000;
-
-/// Where Device Config Manager has its profiles.
-const PROFILES: &str = "gpu-config-profiles";
-
-/// Settings by name.
-type Named = Map<String, Value>;
 
 /// The layouts of a ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,7 +41,7 @@ impl Layouts {
             // A profile is for a number of GPUs.
             Component::DeviceConfigManager => return Self { of, ..Self::default() },
         };
-        let mut named = Map::new();
+        let mut named = Named::new();
         named.insert(name.to_owned(), whole.content(of));
         Self { of, named, ..Self::default() }
     }
@@ -57,12 +51,7 @@ impl Layouts {
     /// # Errors
     /// What is wrong with it.
     pub fn read(of: Component, config_map: &Value) -> Result<Self, String> {
-        let data = &config_map["data"];
-        let (named, others) = match of {
-            Component::MigManager => (mig_parted(data)?, Map::new()),
-            Component::DevicePlugin => (data.as_object().cloned().unwrap_or_default(), Map::new()),
-            Component::DeviceConfigManager => profiles(data)?,
-        };
+        let (named, others) = read(of, &config_map["data"])?;
         let metadata = &config_map["metadata"];
         let written = metadata["annotations"][WRITTEN].as_str().unwrap_or("{}");
         Ok(Self {
@@ -112,18 +101,7 @@ impl Layouts {
 
     /// The ConfigMap. A server refuses it if another one was written since this one was read.
     pub fn object(&self, namespace: &str, now_ms: u64) -> Value {
-        let data = match self.of {
-            Component::MigManager => {
-                let config = json!({"version": "v1", "mig-configs": self.named});
-                json!({CONFIG_KEY: yaml(&config)})
-            }
-            Component::DevicePlugin => Value::Object(self.named.clone()),
-            Component::DeviceConfigManager => {
-                let mut config = self.others.clone();
-                config.insert(PROFILES.to_owned(), json!(self.named));
-                json!({AMD_CONFIG_KEY: format!("{:#}\n", Value::Object(config))})
-            }
-        };
+        let data = data(self.of, &self.named, &self.others);
         let mut written = self.written.clone();
         written.retain(|_, at| now_ms < *at + OLD_MS);
         let mut object = json!({
@@ -153,33 +131,12 @@ impl Layouts {
     }
 }
 
-/// The layouts of a ConfigMap for mig-manager.
-fn mig_parted(data: &Value) -> Result<Map<String, Value>, String> {
-    let text = data[CONFIG_KEY].as_str();
-    let text = text.ok_or_else(|| format!("it has no key {CONFIG_KEY}"))?;
-    let config: Value = serde_saphyr::from_str(text)
-        .map_err(|error| format!("{CONFIG_KEY} is not YAML: {error}"))?;
-    let named = config["mig-configs"].as_object();
-    Ok(named.ok_or_else(|| format!("{CONFIG_KEY} has no mapping `mig-configs`"))?.clone())
-}
-
-/// The profiles in a ConfigMap for Device Config Manager, and what is beside them.
-fn profiles(data: &Value) -> Result<(Named, Named), String> {
-    let text = data[AMD_CONFIG_KEY].as_str();
-    let text = text.ok_or_else(|| format!("it has no key {AMD_CONFIG_KEY}"))?;
-    let mut config: Named = serde_json::from_str(text)
-        .map_err(|error| format!("{AMD_CONFIG_KEY} is not a JSON object: {error}"))?;
-    match config.remove(PROFILES) {
-        Some(Value::Object(named)) => Ok((named, config)),
-        _ => Err(format!("{AMD_CONFIG_KEY} has no object `{PROFILES}`")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::amd::Partition;
     use crate::layout::NodeLayout;
+    use crate::names::{AMD_CONFIG_KEY, CONFIG_KEY};
     use crate::record::Step;
     use crate::replicas::{Method, Replicas};
     use crate::side::AmdDevices;

@@ -10,8 +10,9 @@ use dovetail_model::MigTable;
 use dovetail_model::labels::NVIDIA_GPU;
 use dovetail_objects::Pod;
 
+use crate::gpu_amounts::{gpu_amounts, known_resource, uses_gpus};
 use crate::layout::{GpuLayout, NodeLayout, resource};
-use crate::node_state::{Seen, gpu_amounts, known_resource, uses_gpus};
+use crate::node_state::Seen;
 use crate::side::Side;
 
 /// Older samples do not count.

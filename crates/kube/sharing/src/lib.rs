@@ -9,7 +9,7 @@
 //! | `replicas` | how many pods share a whole GPU, as the device plugin reads it |
 //! | `component` | mig-manager, the device plugin, Device Config Manager: who changes a node |
 //! | `side` | a layout before or after a change |
-//! | `config_map` | the ConfigMaps that they read |
+//! | `config_map`, `config_text` | the ConfigMaps that they read |
 //! | `mixed` | pods that should not share a GPU |
 //! | `guard` | nodes whose GPUs belong to another system, and nodes that must rest |
 //! | `watch` | latency after a change: until when it is watched, what came of it |
@@ -17,7 +17,7 @@
 //! | `latency_query` | PromQL for the latency of a workload |
 //! | `workload`, `object_name` | the owners of the pods on a node; names of objects |
 //! | `movable`, `pod_move`, `moving` | pods that may be moved so that a node can change; one in a record; how they leave |
-//! | `node_state`, `gpu_use` | what is read of a node before each step; which GPU each pod uses |
+//! | `node_state`, `gpu_amounts`, `gpu_use` | what is read of a node before each step; how many GPUs are offered or asked for; which GPU each pod uses |
 //! | `record` | how far the change of a node is, in its annotation |
 //! | `step` | what to write next |
 //! | `owner`, `requests_record` | a Deployment or StatefulSet; what its pods asked for before a change, in its annotation |
@@ -31,7 +31,9 @@ mod allowed;
 mod amd;
 mod component;
 pub mod config_map;
+mod config_text;
 mod definition;
+mod gpu_amounts;
 mod gpu_use;
 pub mod guard;
 pub mod latency_query;
@@ -63,12 +65,13 @@ pub use allowed::allowed_by;
 pub use amd::Partition;
 pub use component::Component;
 pub use definition::definition;
+pub use gpu_amounts::{gpu_amounts, is_gpu, uses_gpus};
 pub use gpu_use::{DeviceReport, GpuUse, gpu_uses};
 pub use layout::{GpuLayout, NodeLayout};
 pub use mixed::mixed;
 pub use movable::{Movable, MoveFacts};
 pub use moving::{begin_moving, evicting, held_up, moved_gpu_ms, waits_for_pods};
-pub use node_state::{GpuPod, Seen, gpu_amounts, is_gpu, uses_gpus};
+pub use node_state::{GpuPod, Seen};
 pub use node_write::{Write, event_about};
 pub use object_name::ObjectName;
 pub use owner::{GpuContainer, Owner};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use dovetail_objects::Pod;
 use dovetail_objects::labels::CLASS;
 
-use crate::node_state::uses_gpus;
+use crate::gpu_amounts::uses_gpus;
 use crate::policy::PolicySpec;
 use crate::replicas::Method;
 

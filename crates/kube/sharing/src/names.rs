@@ -40,8 +40,8 @@ pub const AMD_CONFIG_KEY: &str = "config.json";
 pub const AMD_PROFILE: &str = "dcm.amd.com/gpu-config-profile";
 /// Label of a node in which Device Config Manager reports `success` or `failure`.
 pub const AMD_PROFILE_STATE: &str = "dcm.amd.com/gpu-config-profile-state";
-/// Taint, with the effect NoExecute, by which the pods of AMD's operator leave a node's GPUs. Device
-/// Config Manager tolerates it.
+/// Taint, with the effect NoExecute, by which the pods of AMD's operator leave a node's GPUs.
+/// Device Config Manager tolerates it.
 pub const AMD_TAINT: &str = "amd-dcm";
 /// Its value.
 pub const AMD_TAINT_VALUE: &str = "up";

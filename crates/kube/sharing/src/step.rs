@@ -81,7 +81,7 @@ pub enum Refused {
          finish"
     )]
     InUse { node: String, pods: String, component: &'static str },
-    /// Pods would be evicted.
+    /// Pods that use no GPUs are in the way of the clearing taint.
     #[error(
         "node {node}: {pods} do not tolerate the taint {taint}, which {component} needs, and would be evicted: add the \
          toleration to them, or move them to another node"
@@ -413,8 +413,8 @@ fn asked(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     })
 }
 
-/// Whether the pods of the operator that had to leave the GPUs are to start again: its component has
-/// done what it was asked for, or cannot do more. What they offer then shows what there is.
+/// Whether the pods of the operator that had to leave the GPUs are to start again: its component
+/// has done what it was asked for, or cannot do more. What they offer then shows what there is.
 fn is_to_start_again(seen: &Seen, record: &Record, limit_ms: u64, now_ms: u64) -> bool {
     let by = record.by;
     let is_over = match seen.state(by) {

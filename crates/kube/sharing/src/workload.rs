@@ -3,8 +3,8 @@
 use dovetail_objects::Pod;
 use serde_json::Value;
 
+use crate::gpu_amounts::uses_gpus;
 use crate::latency_query::exactly;
-use crate::node_state::uses_gpus;
 use crate::object_name::ObjectName;
 
 /// Label of pods of a ReplicaSet that a Deployment made.

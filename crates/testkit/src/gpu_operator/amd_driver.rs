@@ -94,8 +94,8 @@ impl AmdOperator {
         Api::namespaced(client.clone(), NAMESPACE).create(&create, &map).await.map(drop)
     }
 
-    /// Plays the operator of these nodes, on the runtime of the caller. Device Config Manager sees a
-    /// ConfigMap `mount` after it was written.
+    /// Plays the operator of these nodes, on the runtime of the caller. Device Config Manager sees
+    /// a ConfigMap `mount` after it was written.
     #[must_use]
     pub fn start(client: Client, nodes: BTreeMap<String, AmdNode>, mount: Duration) -> Self {
         let nodes = Arc::new(Mutex::new(nodes));

@@ -4,8 +4,8 @@
 //! By their published behavior: Device Config Manager reacts to a changed label, and to a changed
 //! ConfigMap while the node has one. It drains nothing: a GPU that a pod or a pod of the operator
 //! uses is busy. It reports `failure`, and tries again every minute for half an hour unless the
-//! profile itself is wrong; a profile that is there already is a `success`. Plugin and labeller read
-//! the GPUs when they start alone, and they start again only because a taint evicted them.
+//! profile itself is wrong; a profile that is there already is a `success`. Plugin and labeller
+//! read the GPUs when they start alone, and they start again only because a taint evicted them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -81,8 +81,9 @@ impl AmdNode {
         node
     }
 
-    /// Time passes: `label` is `dcm.amd.com/gpu-config-profile` as it is now, `profiles` the mounted
-    /// `gpu-config-profiles`, `is_barred` whether the taint `amd-dcm=up:NoExecute` is on the node.
+    /// Time passes: `label` is `dcm.amd.com/gpu-config-profile` as it is now, `profiles` the
+    /// mounted `gpu-config-profiles`, `is_barred` whether the taint `amd-dcm=up:NoExecute` is on
+    /// the node.
     pub fn tick(
         &mut self,
         now_ms: u64,
