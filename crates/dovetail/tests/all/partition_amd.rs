@@ -244,6 +244,8 @@ fn leaves_a_node_that_others_partition(setting: &Setting) {
     let label = "dcm.amd.com/gpu-config-profile=spx-profile";
     setting.kubectl(&["label", "node", "n0", "--overwrite", label]);
     setting.kubectl(&["delete", "pod", "web", "--force", "--grace-period=0"]);
+    // Its plugin has not left yet: without it, the node would show no GPUs.
+    setting.operator.with("n2", |amd| amd.delay_ms = 3_600_000);
     setting.kubectl(&["taint", "node", "n2", "amd-dcm=up:NoExecute"]);
     let applied = setting.call("apply");
     let why = |node: &str| {
