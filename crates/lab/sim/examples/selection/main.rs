@@ -24,8 +24,9 @@
 //! For comparison: `strict` (the 10th percentile of the improvements exceeds 2%), `by mean` (the
 //! largest mean improvement), `by past` (the lowest cost in the past, simulated from an empty
 //! cluster, after a warm-up of 20%), `best-fit` always, and `hindsight`, the lowest true cost,
-//! which no selector can beat. The experiment favors selectors: they know the run times of jobs
-//! that have not finished, and a change costs nothing.
+//! which no selector can beat and which includes luck. Selectors have an advantage here: they know
+//! the run times of jobs that have not finished. Their disadvantage: the past is short, and days
+//! are drawn from it independently.
 //!
 //! Criterion, written before the first result: the selector pays if the upper end of the interval
 //! of its pooled factor is below 1. If not, it is left out. The other rules decide nothing.
