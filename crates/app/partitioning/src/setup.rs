@@ -8,8 +8,9 @@ use anyhow::Result;
 use dovetail_console::app::App;
 use dovetail_console::clock::now_ms;
 use dovetail_model::MigTable;
+use dovetail_model::labels::NVIDIA_GPU;
 use dovetail_sharing::config_map::Layouts;
-use dovetail_sharing::names::{MIG_CONFIG_MAP, SHARING_CONFIG_MAP};
+use dovetail_sharing::names::{MIG_CONFIG_MAP, SHARING_CONFIG_MAP, TAINT};
 use dovetail_sharing::{Component, GpuLayout, NodeLayout, PolicySpec, Side};
 use dovetail_sources::kubeconfig::ConnectionFlags;
 use serde_json::{Value, json};
@@ -36,14 +37,43 @@ pub(crate) fn missing(cluster_policy: &Value, by: Component) -> Option<String> {
         Component::DeviceConfigManager => Vec::new(),
     };
     let is_wrong = |(_, value, wanted): &(&str, &Value, &str)| value.as_str() != Some(*wanted);
-    let (field, value, wanted) = wants.into_iter().find(is_wrong)?;
-    let value = value.as_str().unwrap_or("not set");
-    Some(format!("spec.{field} is {value}, not {wanted}"))
+    if let Some((field, value, wanted)) = wants.into_iter().find(is_wrong) {
+        let value = value.as_str().unwrap_or("not set");
+        return Some(format!("spec.{field} is {value}, not {wanted}"));
+    }
+    let of_all = &spec["daemonsets"]["tolerations"];
+    let is_kept_away = by == Component::MigManager && !tolerates(of_all, TAINT);
+    is_kept_away.then(|| format!("spec.daemonsets.tolerations does not tolerate the taint {TAINT}"))
 }
 
-/// The patch of the ClusterPolicy. `default`: the settings of nodes without a label.
-pub(crate) fn patch(default: &str) -> Value {
+/// Whether a list of tolerations accepts a taint.
+pub(crate) fn tolerates(list: &Value, key: &str) -> bool {
+    let mut list = list.as_array().into_iter().flatten();
+    list.any(|one| one["key"] == key || one["key"].is_null() && one["operator"] == "Exists")
+}
+
+/// A list with those that it lacks.
+pub(crate) fn tolerations(list: &Value, more: &[Value]) -> Value {
+    let mut all = list.as_array().cloned().unwrap_or_default();
+    let is_new = |one: &&Value| !tolerates(list, one["key"].as_str().unwrap_or_default());
+    all.extend(more.iter().filter(is_new).cloned());
+    json!(all)
+}
+
+/// The toleration of any value of a taint that keeps pods from a node.
+pub(crate) fn toleration(key: &str) -> Value {
+    json!({"key": key, "operator": "Exists", "effect": "NoSchedule"})
+}
+
+/// The patch of the ClusterPolicy. `default`: the settings of nodes without a label. mig-manager
+/// removes the pods of the device plugin, which must come back while the node is still tainted; a
+/// list in the ClusterPolicy replaces the one toleration that the DaemonSets have without it.
+pub(crate) fn patch(default: &str, cluster_policy: Option<&Value>) -> Value {
+    let known = cluster_policy.map(|policy| policy["spec"]["daemonsets"]["tolerations"].clone());
+    let known = known.filter(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+    let known = known.unwrap_or_else(|| json!([toleration(NVIDIA_GPU)]));
     json!({"spec": {
+        "daemonsets": {"tolerations": tolerations(&known, &[toleration(TAINT)])},
         "mig": {"strategy": "mixed"},
         "migManager": {"config": {"name": MIG_CONFIG_MAP}},
         "devicePlugin": {"config": {"name": SHARING_CONFIG_MAP, "default": default}},
@@ -129,7 +159,7 @@ pub async fn document(
     Ok(Document {
         config_maps,
         name: name.map(str::to_owned),
-        patch: (!is_amd_alone).then(|| patch(&default)),
+        patch: (!is_amd_alone).then(|| patch(&default, cluster_policy.as_ref())),
         device_patches,
     })
 }

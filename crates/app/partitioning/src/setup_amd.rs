@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::amd_gpus::side;
 use crate::objects::Objects;
 use crate::server::Server;
+use crate::setup::{tolerates, toleration, tolerations};
 
 const BY: Component = Component::DeviceConfigManager;
 
@@ -57,24 +58,11 @@ fn missing(config: &Value) -> Option<String> {
     Some(format!("DeviceConfig {name}: {what}"))
 }
 
-fn tolerates(list: &Value, key: &str) -> bool {
-    let mut list = list.as_array().into_iter().flatten();
-    list.any(|one| one["key"] == key || one["key"].is_null() && one["operator"] == "Exists")
-}
-
-/// A list with those that it lacks.
-fn tolerations(list: &Value, more: &[Value]) -> Value {
-    let mut all = list.as_array().cloned().unwrap_or_default();
-    let is_new = |one: &&Value| !tolerates(list, one["key"].as_str().unwrap_or_default());
-    all.extend(more.iter().filter(is_new).cloned());
-    json!(all)
-}
-
 /// The patch of a DeviceConfig. The pods of the operator start again while the node is still
 /// tainted; only Device Config Manager may stay while the others leave.
 fn patch(config: &Value) -> Value {
     let (manager, plugin) = (&config["spec"]["configManager"], &config["spec"]["devicePlugin"]);
-    let ours = json!({"key": TAINT, "operator": "Exists", "effect": "NoSchedule"});
+    let ours = toleration(TAINT);
     let clearing = json!({"key": AMD_TAINT, "operator": "Equal", "value": AMD_TAINT_VALUE,
         "effect": "NoExecute"});
     let known = plugin["nodeLabellerArguments"].as_array();

@@ -262,6 +262,19 @@ fn points_the_operator_at_our_layouts(setting: &Setting) {
     );
     assert!(manifest.contains("all-balanced"), "a standard name is missing: {manifest}");
     setting.set_up();
+    // Pods of the plugin that do not tolerate the taint of a change would not come back in it.
+    let object = ["patch", "clusterpolicies.nvidia.com/cluster-policy", "--type=merge", "-p"];
+    let tolerations = setting.setup()["patch"]["spec"]["daemonsets"]["tolerations"].clone();
+    let keys = |list: &Value| -> Vec<Value> {
+        list.as_array().into_iter().flatten().map(|one| one["key"].clone()).collect()
+    };
+    assert_eq!(keys(&tolerations), ["nvidia.com/gpu", "dovetail.dev/repartition"]);
+    let theirs = json!({"spec": {"daemonsets": {"tolerations": [tolerations[0]]}}});
+    setting.kubectl(&[&object[..], &[&theirs.to_string()]].concat());
+    let refused = setting.folder.call(&format!("partition apply --kubeconfig {kubeconfig}"));
+    let says = "spec.daemonsets.tolerations does not tolerate the taint dovetail.dev/repartition";
+    assert!(refused.code == Some(1) && refused.err.contains(says), "{refused:?}");
+    setting.set_up();
 }
 
 /// Without `apply: true` it only reports.

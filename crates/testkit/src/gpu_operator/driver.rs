@@ -68,14 +68,13 @@ impl GpuOperator {
             },
         }));
         Api::all(client.clone()).create(&create, &definition).await?;
-        let kind =
-            ApiResource::from_gvk(&GroupVersionKind::gvk("nvidia.com", "v1", "ClusterPolicy"));
-        let kind = ApiResource { plural: "clusterpolicies".to_owned(), ..kind };
-        let policies: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+        let policies = policies(client);
         let policy: DynamicObject = from(json!({
             "apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy",
             "metadata": {"name": "cluster-policy"},
             "spec": {"mig": {"strategy": "single"},
+                "daemonsets": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists",
+                    "effect": "NoSchedule"}]},
                 "migManager": {"config": {"name": "default-mig-parted-config"}}},
         }));
         // A definition is served a little after it is created.
@@ -147,8 +146,11 @@ impl Driver {
         self.mount().await?;
         self.admit().await?;
         let names: Vec<String> = lock(&self.nodes).keys().cloned().collect();
+        let policy = policies(&self.client).get_opt("cluster-policy").await?;
+        let policy = policy.map(|policy| policy.data).unwrap_or_default();
+        let tolerated = policy["spec"]["daemonsets"]["tolerations"].clone();
         for name in names {
-            self.node(&name).await?;
+            self.node(&name, &tolerated).await?;
         }
         Ok(())
     }
@@ -167,8 +169,8 @@ impl Driver {
         Ok(())
     }
 
-    /// What mig-manager and the plugin do to a node.
-    async fn node(&mut self, name: &str) -> Result<(), kube::Error> {
+    /// What mig-manager and the plugin do to a node; `tolerated` is what the plugin tolerates.
+    async fn node(&mut self, name: &str, tolerated: &Value) -> Result<(), kube::Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         let Some(node) = api.get_opt(name).await? else { return Ok(()) };
         let labels = node.metadata.labels.unwrap_or_default();
@@ -177,6 +179,11 @@ impl Driver {
             let mut nodes = lock(&self.nodes);
             let Some(mig) = nodes.get_mut(name) else { return Ok(()) };
             let label = |key: &str| labels.get(key).map(String::as_str);
+            let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+            mig.takes_plugin = taints.iter().all(|taint| {
+                let mut list = tolerated.as_array().into_iter().flatten();
+                taint.effect != "NoSchedule" || list.any(|one| one["key"] == *taint.key)
+            });
             mig.tick(now_ms, label(LABEL), self.layouts.seen());
             mig.tick_plugin(now_ms, label(PLUGIN_CONFIG), self.settings.seen()).clone()
         };
@@ -250,6 +257,12 @@ fn asked(spec: &PodSpec) -> Option<String> {
     let limits = spec.containers.iter().filter_map(|one| one.resources.as_ref()?.limits.as_ref());
     let mut asked = limits.flatten().filter(|(_, amount)| amount.0 != "0");
     asked.find(|(name, _)| name.starts_with("nvidia.com/")).map(|(name, _)| name.clone())
+}
+
+fn policies(client: &Client) -> Api<DynamicObject> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("nvidia.com", "v1", "ClusterPolicy"));
+    let kind = ApiResource { plural: "clusterpolicies".to_owned(), ..kind };
+    Api::all_with(client.clone(), &kind)
 }
 
 /// What is gone is deleted.

@@ -3,7 +3,8 @@
 //! By their published behavior: mig-manager reacts to a changed label alone, pauses the plugin
 //! (nothing is allocatable then), clears every GPU whose layout differs as a whole and creates the
 //! instances anew. It drains no pods: an instance in use is not destroyed, the free ones beside it
-//! are, and the state becomes `failed`. The plugin comes back after the state is set.
+//! are, and the state becomes `failed`. The plugin comes back after the state is set, in a new pod,
+//! which a taint that it does not tolerate keeps from the node.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -74,6 +75,8 @@ pub struct MigNode {
     pub faults: VecDeque<Option<Fault>>,
     /// Between two stages, in milliseconds.
     pub delay_ms: u64,
+    /// Whether pods of the plugin may start on the node: it has no taint that they do not tolerate.
+    pub takes_plugin: bool,
     plugin: Plugin,
     report: Report,
 }
@@ -99,6 +102,7 @@ impl MigNode {
             fault: None,
             faults: VecDeque::new(),
             delay_ms: 0,
+            takes_plugin: true,
             plugin: Plugin::new(WHOLE, None),
             report: Report { strategy: WHOLE.strategy, replicas: 1, ..Report::default() },
         };
@@ -172,6 +176,9 @@ impl MigNode {
                     let is_done = self.fault != Some(Fault::Fails) && self.change(configs);
                     self.report.state = Some(if is_done { "success" } else { "failed" });
                     Some((Stage::Starting, at_ms))
+                }
+                Stage::Starting if !self.takes_plugin => {
+                    Some((Stage::Starting, now_ms + self.delay_ms.max(1)))
                 }
                 Stage::Starting => {
                     self.report.is_paused = false;

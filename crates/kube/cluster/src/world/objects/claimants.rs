@@ -16,7 +16,6 @@ pub(crate) struct Claimants {
 }
 
 impl Claimants {
-    /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = Slot> {
         self.unplaced.iter().copied()
     }

@@ -209,8 +209,8 @@ impl Surveys {
     }
 
     /// Asks the nodes again whose answers were forgotten, one after the other; `all` are those that
-    /// are there. Whether any pod that asked has to ask again: why claims fit nowhere it does each time that the node
-    /// which says so was asked.
+    /// are there. Whether any pod that asked has to ask again: why claims fit nowhere, it does each
+    /// time that the node which says so was asked.
     pub(crate) fn renew(
         &self,
         all: impl FnOnce() -> BTreeSet<Box<str>>,
