@@ -25,7 +25,7 @@ Exit codes:
   0  done
   1  any other failure, such as a file that cannot be read or a server that does not answer
   2  invalid usage: an unknown flag, an invalid value, an invalid setting
-  3  invalid input data; the message names the file, and the line where there is one
+  3  invalid input data; the message names the file and, if known, the line
   4  an internal check failed (a bug; report it), or a replay of a recording diverged
   5  an audit found something at or above the severity of --fail-on
 130  interrupted with Ctrl-C; no partial file remains";

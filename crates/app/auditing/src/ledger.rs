@@ -32,8 +32,8 @@ pub struct LedgerFlags {
     /// fixes made since --baseline: compares the waste of each object before and after
     #[arg(long, value_name = "LEDGER", requires = "baseline")]
     store: Option<String>,
-    /// Cluster in the ledger [default: from dovetail.toml, else that of the objects, else the only
-    /// one]
+    /// Cluster in the ledger [default: from dovetail.toml, else the name of the audited cluster,
+    /// else the only cluster in the ledger]
     #[arg(long, value_name = "NAME", requires = "store")]
     cluster: Option<String>,
 }

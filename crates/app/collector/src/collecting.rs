@@ -64,7 +64,7 @@ pub struct CollectFlags {
     /// repeatable
     #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporter: Vec<String>,
-    /// Namespace whose GPU exporters to scrape, through the API server of the cluster; repeatable
+    /// Namespace of the GPU exporters to scrape through the API server; repeatable
     #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append, conflicts_with = "prometheus")]
     exporters_in: Vec<String>,
     /// How far back to fill gaps in the ledger, for example after downtime or in a new ledger

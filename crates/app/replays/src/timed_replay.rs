@@ -45,7 +45,8 @@ pub enum OrderName {
     /// Queue with the smallest dominant share first, as `dovetail scheduler` does by default; all
     /// queues have equal weight
     DominantShare,
-    /// The order of --preset, with expected run times learned from jobs submitted together
+    /// The order of --preset, with expected run times learned from jobs that were submitted at
+    /// about the same time
     Dovetail,
     /// Shortest job first by its true run time; jobs that do not fit are skipped
     Sjf,
@@ -55,8 +56,8 @@ pub enum OrderName {
     Srsf,
     /// Least attained service in three queues, one pool of GPUs; preemptive, as published
     Las,
-    /// Least attained service on real nodes; running jobs keep their nodes, and preemption has a
-    /// cost
+    /// Least attained service on individual nodes; running jobs keep their nodes, and preemption
+    /// has a cost
     LasPlaced,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Output {
-    /// For people, at most 100 columns wide
+    /// Human-readable table, at most 100 columns wide
     #[default]
     #[value(alias = "terminal")]
     Table,

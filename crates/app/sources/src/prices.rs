@@ -22,11 +22,11 @@ pub type Prices = BTreeMap<Option<String>, Priced>;
 pub struct PriceFlags {
     #[command(flatten)]
     own: OwnPriceFlags,
-    /// Provider whose prices to use, such as aws, gcp or azure [default: the first of these three
-    /// that has a price, else the cheapest other provider]
+    /// Use the prices of this provider, such as aws, gcp or azure [default: the first of these
+    /// three that has a price, else the cheapest other provider]
     #[arg(long, value_name = "NAME", help_heading = "Prices")]
     provider: Option<String>,
-    /// Region whose prices to use, such as us-east-1
+    /// Use the prices of this region, such as us-east-1
     #[arg(long, value_name = "NAME", requires = "provider", help_heading = "Prices")]
     region: Option<String>,
     /// Purchase option of the GPUs

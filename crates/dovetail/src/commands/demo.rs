@@ -41,7 +41,7 @@ pub(crate) struct DemoFlags {
     /// Length of the trace, in days
     #[arg(long, value_name = "N", default_value_t = 30)]
     days: u32,
-    /// GPU time that the jobs can use within --days, as a ratio to the cluster's GPU time
+    /// GPU time that the jobs can use within --days, as a fraction of the cluster's GPU time
     #[arg(long, value_name = "RATIO", default_value_t = 0.9)]
     load: f64,
     /// Folder of real traces to replay instead of a synthetic one

@@ -200,7 +200,7 @@ fn hostile_traces_end_as_bad_input() {
         ("openb/default/plain", 3, "openb_pod_list_default.csv:2: no pod from here on requests"),
         ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv: its jobs of the 10 days"),
         ("openb-timed/20-nodes/load-0.9", 2, "has 1 of the 20 nodes that it needs"),
-        ("openb/default/only-p100", 2, "has GPUs of P100"),
+        ("openb/default/only-p100", 2, "has P100 GPUs"),
     ] {
         let done = folder.call(&format!("{run} {regime}"));
         assert_eq!(done.code, Some(code), "{regime}: {}", done.err);
@@ -210,7 +210,7 @@ fn hostile_traces_end_as_bad_input() {
     folder.write("t/jobs/philly_pass_82k.csv", "job_id,submit_s,duration_s,num_gpu\n0,0,1e400,1\n");
     for (regime, code, told) in [
         ("philly/uniform/load-0.9", 3, "t/jobs/philly_pass_82k.csv:2: column `duration_s`"),
-        ("openb/default/only-p100", 2, "has GPUs of P100"),
+        ("openb/default/only-p100", 2, "has P100 GPUs"),
         ("philly,nope", 2, "no regime or family is named nope"),
     ] {
         let done = folder.call(&format!("{run} {regime}"));

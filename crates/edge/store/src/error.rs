@@ -13,7 +13,7 @@ pub enum StoreError {
         why: String,
     },
     /// What stands there is something else.
-    #[error("ledger {address} is not a ledger of dovetail: {why}; name another file or database")]
+    #[error("ledger {address} is not a dovetail ledger: {why}; name another file or database")]
     Foreign {
         address: String,
         /// What was found.

@@ -47,7 +47,7 @@ pub struct ExporterFlags {
     /// URL of a GPU exporter to read instead of Prometheus: http://HOST:PORT; repeatable
     #[arg(long, value_name = "URL", action = ArgAction::Append, conflicts_with = "usage")]
     exporter: Vec<String>,
-    /// Namespace whose GPU exporters to read through the API server, instead of Prometheus;
+    /// Namespace of the GPU exporters to read through the API server, instead of Prometheus;
     /// repeatable
     #[arg(long, value_name = "NAMESPACE", action = ArgAction::Append)]
     #[arg(conflicts_with_all = ["usage", "from", "example"])]

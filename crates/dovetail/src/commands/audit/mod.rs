@@ -48,7 +48,7 @@ pub(crate) struct AuditFlags {
     /// cost-center, owner, ...]
     #[arg(long, value_name = "LABEL", action = ArgAction::Append)]
     team_label: Vec<String>,
-    /// List every finding with its evidence and fix, instead of the most valuable ones
+    /// List every finding with its evidence and fix, instead of only the most expensive ones
     #[arg(long)]
     all_findings: bool,
     /// File of findings to ignore, each with a reason (docs/find-waste.md)

@@ -29,7 +29,7 @@ pub(crate) enum Command {
     Compare(Box<compare::CompareFlags>),
     /// Replay every combination of policies, traces and seeds, one row each.
     Sweep(Box<sweep::SweepFlags>),
-    /// Compare policies in many kinds of clusters, each against the best simple policy.
+    /// Compare each policy with the best simple policy in many kinds of clusters.
     Arena(arena::ArenaFlags),
     /// Compute bounds that no policy can beat.
     Bounds(Box<bounds::BoundsFlags>),

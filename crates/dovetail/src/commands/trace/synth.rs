@@ -39,7 +39,7 @@ pub(crate) struct SynthFlags {
     /// Length of the stream, in days
     #[arg(long, value_name = "N", default_value_t = SynthConfig::default().days)]
     days: u32,
-    /// GPU time that the jobs can use within --days, as a ratio to the cluster's GPU time
+    /// GPU time that the jobs can use within --days, as a fraction of the cluster's GPU time
     #[arg(long, value_name = "RATIO", default_value_t = SynthConfig::default().load)]
     load: f64,
     /// Kind of cluster and work: mixed (CPU jobs, GPU shares, training), training (whole GPUs,

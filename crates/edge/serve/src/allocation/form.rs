@@ -37,7 +37,7 @@ pub struct Answer {
 /// More entries than are answered at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "more than 5000 entries: use a coarser aggregate, such as namespace, a shorter window or a longer step"
+    "more than 5000 entries: use a shorter window, a longer step or a coarser aggregate, such as namespace"
 )]
 pub struct TooLong;
 

@@ -38,8 +38,8 @@ pub(super) fn safe_order(patch: &Patch, harmed: &[Harmed]) -> String {
             )
         }
         Some(change) if change.drained => format!(
-            "1. add nodes that {named} can use, or change what they require of nodes; 2. run the audit again to get the \
-             patch that drains the nodes"
+            "1. add nodes that {named} can use, or relax the node selectors and affinity of these pods; 2. run the \
+             audit again to get the patch that drains the nodes"
         ),
         _ => format!(
             "1. add nodes that {named} can use after the change; 2. run the audit again to get the patch"

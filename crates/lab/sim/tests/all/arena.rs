@@ -237,7 +237,7 @@ fn hostile_traces_are_refused_by_name() {
     for (name, lacked) in [
         (OPENB, "openb/openb_node_list_gpu_node.csv has 1 of the 20 nodes that it needs"),
         ("openb/default/5-nodes", "has 1 of the 5 nodes that it needs"),
-        ("openb/default/only-p100", "openb_node_list_gpu_node.csv has GPUs of P100"),
+        ("openb/default/only-p100", "openb_node_list_gpu_node.csv has P100 GPUs"),
         ("openb/cpu050/plain", "openb/openb_pod_list_cpu050.csv does not exist"),
         ("itp/uniform/load-0.9", "jobs/itp_cluster04.csv does not exist"),
         ("openb/default/plain", ""),
