@@ -92,9 +92,9 @@ pub(super) fn feature_label(name: &str) -> String {
     format!("dovetail.dev/feature:{name}")
 }
 
-/// The label of a node that has devices for claims; `asked` is a hash of what they ask for.
-pub fn devices_label(asked: u64) -> String {
-    format!("dovetail.dev/devices:{asked:016x}")
+/// The label of a node that has devices for claims; `asked` is a digest of what they ask for.
+pub fn devices_label(asked: &str) -> String {
+    format!("dovetail.dev/devices:{asked}")
 }
 
 /// The label of a CSI driver that runs on a node.

@@ -230,6 +230,30 @@ fn a_gang_puts_as_many_pods_on_a_node_as_get_devices_there() {
     assert_eq!(given.len(), 10, "each device is given once: {given:?}");
 }
 
+/// Devices of two nodes draw from one counter: who takes one leaves nothing on the other node.
+#[test]
+fn a_device_that_another_nodes_device_used_up_is_not_waited_for_in_a_circle() {
+    let mut cluster = cluster(&[0, 0]);
+    let draws = json!([{"counterSet": "s", "counters": {"c": {"value": "1"}}}]);
+    let device = |name: &str| json!({"devices": [{"name": name, "consumesCounters": draws}]});
+    let counters = json!([{"name": "s", "counters": {"c": {"value": "1"}}}]);
+    for (name, node, rest) in [
+        ("counters", "n0", json!({"sharedCounters": counters})),
+        ("first", "n0", device("d0")),
+        ("second", "n1", device("d1")),
+    ] {
+        let pool = json!({"name": "shared", "generation": 1, "resourceSliceCount": 3});
+        let mut spec = json!({"driver": "gpu.example.com", "nodeName": node, "pool": pool});
+        merge(&mut spec, &rest);
+        cluster.server.apply(Kind::ResourceSlice, "", name, json!({"spec": spec}));
+    }
+    for at in 0..2 {
+        claim(&mut cluster, &format!("c{at}"), 1);
+        cluster.create(&format!("p{at}"), with_claim(pod(0), &format!("c{at}")));
+    }
+    assert_eq!(run(&mut cluster).len(), 1, "{:?}", cluster.reports());
+}
+
 /// They are decided one after the other: none is refused what the one before it took.
 #[test]
 fn gangs_that_come_together_get_devices_without_a_pause() {

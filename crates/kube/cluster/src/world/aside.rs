@@ -30,18 +30,21 @@ impl<'w> DevicesAside<'w> {
     /// devices within reach keep them.
     pub fn set(self, decided: &[(PodId, NodeName)]) -> Option<Vec<Event>> {
         let objects = &mut self.index.objects;
-        let nodes = decided.iter().map(|(_, node)| node.clone());
         for (at, (pod, node)) in decided.iter().enumerate() {
             let Some(given) = given(objects, *pod, node) else {
                 let before: Vec<PodId> = decided[..at].iter().map(|(pod, _)| *pod).collect();
                 objects.device_claims.give_back(&before);
+                let nodes = decided.iter().map(|(_, node)| node.clone());
+                DeviceChanges::of(objects).refused(nodes);
                 return None;
             };
             for (key, allotment) in given {
                 objects.device_claims.set_aside(&key, (*pod, node), allotment);
             }
         }
-        DeviceChanges::of(objects).set_aside(nodes);
+        let pods: Vec<PodId> = decided.iter().map(|(pod, _)| *pod).collect();
+        let changes = objects.device_claims.set_aside_for(&pods);
+        DeviceChanges::of(objects).set_aside(&changes);
         // How many more of a gang a node takes follows from those that have devices there.
         let slots = decided.iter().filter_map(|(pod, _)| objects.pods.by_id(*pod));
         let gangs = slots.filter_map(|slot| objects.pods.get(slot).gang.as_ref());
@@ -51,11 +54,11 @@ impl<'w> DevicesAside<'w> {
 
     /// Gives back what was set aside for the claims of pods that go nowhere.
     pub fn give_back(self, pods: &[PodId]) -> Vec<Event> {
-        let nodes = self.index.objects.device_claims.give_back(pods);
-        if nodes.is_empty() {
+        let changes = self.index.objects.device_claims.give_back(pods);
+        if changes.claims.is_empty() {
             return Vec::new();
         }
-        DeviceChanges::of(&mut self.index.objects).set_aside(nodes.into_iter());
+        DeviceChanges::of(&mut self.index.objects).set_aside(&changes);
         self.index.settle()
     }
 }

@@ -217,8 +217,8 @@ impl Dispatch {
         }
     }
 
-    /// Sets devices aside for all pods of a job on their nodes, or undoes what was decided of it. A
-    /// pod alone is decided again at once: where it can go is known anew.
+    /// Sets devices aside for all pods of a job on their nodes, or undoes what was decided of it,
+    /// and leaves it alone for a while: what the engine knew of the node was wrong.
     fn set_aside(&mut self, known: &mut Known, numbers: &[u64]) -> bool {
         let decisions = known.world.decisions();
         let view = DeviceClaimView::of(&known.world);
@@ -226,17 +226,12 @@ impl Dispatch {
         let decided = decided.filter(|decision| view.has_any(decision.pod, &decision.bind.node));
         let decided: Vec<(PodId, NodeName)> =
             decided.map(|decision| (decision.pod, decision.bind.node.clone())).collect();
-        let has_extended = decided.iter().any(|(pod, node)| view.gets_claim(*pod, node));
         if let Some(events) = DevicesAside::of(&mut known.world).set(&decided) {
             known.apply(events);
             return true;
         }
         let node = decided.first().map(|(_, node)| node.to_string()).unwrap_or_default();
-        // A node can seem to have devices for extended resources that it has not, and is asked
-        // again after a pause.
-        let may_pause = numbers.len() > 1 || has_extended;
-        let first = numbers.first().filter(|_| may_pause);
-        let why = first.map(|first| (*first, NotYet::DevicesTaken { node }));
+        let why = numbers.first().map(|first| (*first, NotYet::DevicesTaken { node }));
         self.undo(known, numbers, why);
         false
     }

@@ -190,7 +190,12 @@ impl Scheduler {
             self.settle();
             match self.known.has_more() {
                 false => rounds += 1,
-                true if self.dispatch.claiming.pods() >= MOST_CLAIMING => break,
+                // Nothing is written for questions, and nobody asks a second time.
+                true if self.dispatch.claiming.pods() >= MOST_CLAIMING
+                    && !self.explained.only_asks =>
+                {
+                    break;
+                }
                 true => {
                     self.dispatch.set_new_aside(&mut self.known);
                     self.settle();

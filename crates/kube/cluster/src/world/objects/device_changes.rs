@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use dovetail_devices::DeviceKey;
 use dovetail_model::NodeName;
 use dovetail_objects::{Kind, Object, Pod};
 
-use super::device_claims::DeviceClaims;
+use super::device_claims::{DeviceClaims, SetAside};
 use super::nodes::Nodes;
 use super::pods::Pods;
 use super::{Dirty, Objects};
@@ -47,16 +48,38 @@ impl<'o> DeviceChanges<'o> {
         self.change(about, |claims| claims.note_gone(kind, namespace, name));
     }
 
-    /// Devices were set aside on nodes, or given back: what follows from it may differ.
-    pub(crate) fn set_aside(self, nodes: impl Iterator<Item = NodeName>) {
-        let nodes: BTreeSet<NodeName> = nodes.collect();
-        match self.claims.catalog.has_slices_of_several() {
-            true => self.claims.surveys.forget(None),
-            false => self.claims.surveys.forget(Some(&mut nodes.iter().map(|node| &**node))),
+    /// Devices were set aside, or given back: what follows from it for nodes that reach devices of
+    /// their pools, and for other pods with the claims, may differ.
+    pub(crate) fn set_aside(self, changes: &SetAside) {
+        let of_pods = changes.nodes.iter().map(|node| Box::from(&**node));
+        let mut nodes: BTreeSet<Box<str>> = of_pods.collect();
+        let is_known = self.reaching(&changes.devices, &mut nodes);
+        match is_known && !self.claims.catalog.has_slices_of_several() {
+            true => self.claims.surveys.forget(Some(&mut nodes.iter().map(|node| &**node))),
+            false => self.claims.surveys.forget(None),
+        }
+        for (namespace, claim) in &changes.claims {
+            self.dirty.pods.extend(self.pods.claimants.of(namespace, claim));
         }
         if self.serves_extended() {
-            self.dirty.nodes.extend(nodes.iter().map(|node| Box::from(&**node)));
+            self.dirty.nodes.extend(nodes);
         }
+    }
+
+    /// Devices that seemed to be free on nodes were not: they are asked again.
+    pub(crate) fn refused(self, nodes: impl Iterator<Item = NodeName>) {
+        let nodes: BTreeSet<NodeName> = nodes.collect();
+        self.claims.surveys.forget(Some(&mut nodes.iter().map(|node| &**node)));
+    }
+
+    /// Adds the nodes that reach pools of devices; whether all of them are known.
+    fn reaching(&self, devices: &[DeviceKey], nodes: &mut BTreeSet<Box<str>>) -> bool {
+        let catalog = &self.claims.catalog;
+        devices.iter().all(|device| {
+            let of_pool = catalog.nodes_of_pool(&device.driver, &device.pool);
+            let of_pool = of_pool.map(|of_pool| nodes.extend(of_pool.map(Box::from)));
+            of_pool.is_some()
+        })
     }
 
     /// A pod came or went, or got a node: what the node has for others follows from its claim.
@@ -143,10 +166,11 @@ impl<'o> DeviceChanges<'o> {
                 nodes.extend(node);
                 let claim = claims.get(namespace, name);
                 let has = claim.and_then(|claim| claim.allocation.as_ref());
-                for device in has.iter().flat_map(|has| &has.devices) {
-                    let of_pool = claims.catalog.nodes_of_pool(&device.driver, &device.pool);
-                    let Some(of_pool) = of_pool else { return Concerned::All };
-                    nodes.extend(of_pool.map(Box::from));
+                let has = has.iter().flat_map(|has| &has.devices).map(DeviceKey::of);
+                let devices: Vec<DeviceKey> =
+                    has.chain(claims.pledged_devices(namespace, name)).collect();
+                if !self.reaching(&devices, &mut nodes) {
+                    return Concerned::All;
                 }
             }
             _ => {}

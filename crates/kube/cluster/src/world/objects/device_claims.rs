@@ -1,7 +1,7 @@
 //! Claims of devices, what drivers offer, and the devices that are set aside for pods that are
 //! decided until the watch shows that their claims have them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dovetail_devices::{Allotment, Catalog, DeviceKey, Held};
 use dovetail_model::{NodeName, PodId};
@@ -40,7 +40,7 @@ struct Leaving {
 }
 
 /// Namespace and name.
-type Key = (Box<str>, Box<str>);
+pub(crate) type Key = (Box<str>, Box<str>);
 
 /// Devices that are set aside for a claim.
 #[derive(Clone, Debug)]
@@ -52,6 +52,22 @@ pub(crate) struct Pledge {
     /// Where its pod is to go.
     pub(crate) node: NodeName,
     pub(crate) allotment: Allotment,
+}
+
+/// Devices that were set aside, or given back.
+#[derive(Debug, Default)]
+pub(crate) struct SetAside {
+    /// Claims, by namespace and name.
+    pub(crate) claims: Vec<Key>,
+    /// Nodes of their pods.
+    pub(crate) nodes: BTreeSet<NodeName>,
+    pub(crate) devices: Vec<DeviceKey>,
+}
+
+impl Pledge {
+    fn devices(&self) -> impl Iterator<Item = DeviceKey> {
+        self.allotment.devices.iter().filter_map(|given| given.device.clone())
+    }
 }
 
 /// How a claim stands to a pod that has no node yet.
@@ -253,13 +269,29 @@ impl DeviceClaims {
         self.pledges.insert((key.namespace.clone(), key.name.clone()), pledge);
     }
 
-    /// Gives back what is set aside for pods; the nodes on which it was.
-    pub(crate) fn give_back(&mut self, pods: &[PodId]) -> Vec<NodeName> {
+    /// Gives back what is set aside for pods: what changes by that.
+    pub(crate) fn give_back(&mut self, pods: &[PodId]) -> SetAside {
+        let changes = self.set_aside_for(pods);
+        changes.claims.iter().for_each(|key| self.unpledge(key));
+        changes
+    }
+
+    /// What is set aside for pods.
+    pub(crate) fn set_aside_for(&self, pods: &[PodId]) -> SetAside {
+        let mut all = SetAside::default();
         let of_them = self.pledges.iter().filter(|(_, pledge)| pods.contains(&pledge.pod));
-        let given: Vec<(Key, NodeName)> =
-            of_them.map(|(key, pledge)| (key.clone(), pledge.node.clone())).collect();
-        given.iter().for_each(|(key, _)| self.unpledge(key));
-        given.into_iter().map(|(_, node)| node).collect()
+        for (key, pledge) in of_them {
+            all.claims.push(key.clone());
+            all.nodes.insert(pledge.node.clone());
+            all.devices.extend(pledge.devices());
+        }
+        all
+    }
+
+    /// Devices that are set aside for a claim.
+    pub(crate) fn pledged_devices(&self, namespace: &str, name: &str) -> Vec<DeviceKey> {
+        let pledge = self.pledges.get(&(namespace.into(), name.into()));
+        pledge.into_iter().flat_map(Pledge::devices).collect()
     }
 
     fn unpledge(&mut self, key: &Key) {

@@ -5,12 +5,11 @@
 //! devices are taken is one node that changes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dovetail_objects::ResourceClaim;
 use dovetail_translate::devices_label;
-use rustc_hash::FxHasher;
+use sha2::{Digest, Sha256};
 
 /// More different claims than are asked about at a time: then nothing is kept.
 const MOST_KEPT: usize = 256;
@@ -155,6 +154,10 @@ impl Default for Forgotten {
     }
 }
 
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Asked {
     /// The same for claims that ask for the same.
     fn key(claims: &[&ResourceClaim], own: &[&ResourceClaim]) -> String {
@@ -188,9 +191,8 @@ impl Surveys {
         }
         let survey = Arc::new(make());
         kept.to_label.extend(survey.fitting_nodes());
-        let mut hasher = FxHasher::default();
-        key.hash(&mut hasher);
-        let label: Arc<str> = devices_label(hasher.finish()).into();
+        // Whoever may create claims must not be able to make two that share a label.
+        let label: Arc<str> = devices_label(&hex(&Sha256::digest(key.as_bytes()))).into();
         let cloned = |of: &[&ResourceClaim]| of.iter().map(|&one| one.clone()).collect();
         let asked = Asked { claims: cloned(claims), own: cloned(own) };
         let found = Found { survey: Arc::clone(&survey), label: Some(Arc::clone(&label)) };
@@ -224,6 +226,7 @@ impl Surveys {
         let Kept { by_asked, has_others, to_label, .. } = &mut *kept;
         let mut differs = std::mem::take(has_others);
         if by_asked.len() >= MOST_KEPT {
+            differs = true;
             let gone = std::mem::take(by_asked).into_values();
             gone.for_each(|gone| to_label.extend(gone.survey.fitting_nodes()));
         }
@@ -269,5 +272,35 @@ impl Surveys {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fitting = kept.by_asked.values().filter(|one| one.survey.is_fitting(node));
         fitting.map(|one| one.label.to_string()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dovetail_objects::{Asked as ClaimAsked, ClaimRequest};
+
+    use super::*;
+
+    #[test]
+    fn pods_ask_again_and_labels_go_when_all_surveys_are_dropped() {
+        let mut surveys = Surveys::default();
+        let survey = || {
+            let mut survey = Survey::default();
+            survey.note("n0", Some(Answer::Fits(1)));
+            survey
+        };
+        for number in 0..MOST_KEPT {
+            let name = format!("r{number}").into();
+            let request = ClaimRequest { name, ..ClaimRequest::default() };
+            let asked = ClaimAsked { requests: vec![request], ..ClaimAsked::default() };
+            let claim = ResourceClaim { asked, ..ResourceClaim::default() };
+            assert!(surveys.get((&[&claim], &[]), survey).label.is_some());
+        }
+        assert_eq!(surveys.labels_of("n0").len(), MOST_KEPT);
+        surveys.take_to_label();
+        surveys.forget(Some(&mut ["n1"].into_iter()));
+        assert!(surveys.renew(BTreeSet::new, |_, _| None), "pods ask again");
+        assert_eq!(surveys.take_to_label(), BTreeSet::from(["n0".into()]));
+        assert!(surveys.labels_of("n0").is_empty());
     }
 }
