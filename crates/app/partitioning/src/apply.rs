@@ -114,6 +114,19 @@ impl<'a> Apply<'a> {
         Ok(())
     }
 
+    /// The same before a change begins.
+    async fn check_new(&self, by: Component) -> Result<()> {
+        self.check(by).await?;
+        let policy = self.cluster_policy.as_ref().filter(|_| !self.options.is_dry_run);
+        if let Some(why) = policy.and_then(|policy| setup::kept_away(policy, by)) {
+            bail!(
+                "the pods of the GPU Operator could not start again during a change ({why}): apply the output of \
+                 `dovetail partition setup`"
+            );
+        }
+        Ok(())
+    }
+
     fn sender(&self) -> Sender<'_> {
         Sender { app: self.app, server: &self.server }
     }
@@ -204,7 +217,7 @@ impl<'a> Apply<'a> {
         let mut has_changed = false;
         let wanted = match policy.spec.mode {
             Mode::Mig => {
-                self.check(Component::MigManager).await?;
+                self.check_new(Component::MigManager).await?;
                 let planned = Planned::of_objects(objects, &policy.spec, self.tables, self.age())?;
                 Wanted { changes: planned.changes(), stays: Vec::new() }
             }
@@ -271,7 +284,7 @@ impl<'a> Apply<'a> {
         table: Option<&MigTable>,
     ) -> Result<NodeRow> {
         let (node, by) = (&change.node, change.by);
-        self.check(by).await?;
+        self.check_new(by).await?;
         let (layouts, _) = self.server.layouts(by).await?;
         let (seen, pods) = self.server.seen(node, table, &self.options.timing, Some(by)).await?;
         let seen = self.gpu_users().besides(seen, &pods, (&change.from, &change.to), table).await;

@@ -37,12 +37,16 @@ pub(crate) fn missing(cluster_policy: &Value, by: Component) -> Option<String> {
         Component::DeviceConfigManager => Vec::new(),
     };
     let is_wrong = |(_, value, wanted): &(&str, &Value, &str)| value.as_str() != Some(*wanted);
-    if let Some((field, value, wanted)) = wants.into_iter().find(is_wrong) {
-        let value = value.as_str().unwrap_or("not set");
-        return Some(format!("spec.{field} is {value}, not {wanted}"));
-    }
-    let of_all = &spec["daemonsets"]["tolerations"];
-    let is_kept_away = by == Component::MigManager && !tolerates(of_all, TAINT);
+    let (field, value, wanted) = wants.into_iter().find(is_wrong)?;
+    let value = value.as_str().unwrap_or("not set");
+    Some(format!("spec.{field} is {value}, not {wanted}"))
+}
+
+/// What keeps the pods of the operator from coming back during a change, in words. A change that
+/// has begun goes on all the same.
+pub(crate) fn kept_away(cluster_policy: &Value, by: Component) -> Option<String> {
+    let list = &cluster_policy["spec"]["daemonsets"]["tolerations"];
+    let is_kept_away = by == Component::MigManager && !tolerates(list, TAINT);
     is_kept_away.then(|| format!("spec.daemonsets.tolerations does not tolerate the taint {TAINT}"))
 }
 
@@ -199,9 +203,12 @@ impl Document {
         if let Some(patch) = &self.patch {
             let name = self.name.as_deref().unwrap_or("cluster-policy");
             text += &format!(
-                "# After `kubectl apply -f` of the above, let the GPU Operator read it:\n# (this \
-                 restarts its device plugins and mig-managers; pods keep their GPUs)\n# kubectl patch \
-                 clusterpolicies.nvidia.com {name} --type merge -p '{patch}'\n"
+                "# After `kubectl apply -f` of the above, let the GPU Operator read it. This restarts \
+                 the\n# pods of its DaemonSets. If the operator installs the driver and upgrades it \
+                 automatically\n# (spec.driver.upgradePolicy.autoUpgrade), new tolerations can start such \
+                 an upgrade, which\n# deletes GPU pods: set autoUpgrade to false first, or run this in a \
+                 maintenance window.\n# kubectl patch clusterpolicies.nvidia.com {name} --type merge -p \
+                 '{patch}'\n"
             );
         }
         for one in &self.device_patches {

@@ -1,6 +1,8 @@
 //! What lets AMD's GPU Operator read partition profiles of dovetail: the ConfigMap and a patch of
 //! each DeviceConfig, for people to apply. dovetail never changes a DeviceConfig itself.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, bail};
 use dovetail_console::clock::now_ms;
 use dovetail_model::gpu_model;
@@ -123,6 +125,19 @@ pub(crate) async fn parts(
     let configs = server.device_configs().await?;
     if configs.is_empty() {
         return Ok((Vec::new(), Vec::new()));
+    }
+    let read = configs.iter().filter_map(|one| {
+        let name = one["spec"]["configManager"]["config"]["name"].as_str()?;
+        (name != AMD_CONFIG_MAP).then_some(name)
+    });
+    let read: BTreeSet<&str> = read.collect();
+    if read.len() > 1 {
+        let names: Vec<&str> = read.into_iter().collect();
+        bail!(
+            "the DeviceConfigs of AMD's GPU Operator read several ConfigMaps ({}), and dovetail copies the profiles \
+             of one: copy all profiles to one ConfigMap, and let all DeviceConfigs read it",
+            names.join(", ")
+        );
     }
     let now_ms = now_ms();
     let (mut layouts, is_there) = server.layouts(BY).await?;

@@ -302,11 +302,28 @@ pub fn next(seen: &Seen, timing: &Timing, now_ms: u64) -> Next {
     }
 }
 
+/// Pods that started on a node after somebody had removed its taint, in words.
+fn started(seen: &Seen) -> String {
+    let pods = match seen.gpu_pods.is_empty() {
+        false => seen.pod_names(),
+        true => seen.evicted.join(", "),
+    };
+    format!("{pods} started after a taint of the change was removed")
+}
+
 /// The pods of the operator leave the GPUs of the node; then a layout is asked for.
 fn clearing(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next {
     let write = |write: Write| Next::Write(Box::new(write));
     let is_first = record.attempt == 0;
-    if !seen.is_cleared(record.by) {
+    let is_cleared = seen.is_cleared(record.by);
+    // Somebody has removed the taint, and pods may have started since: they are not evicted.
+    if !is_cleared && !(seen.gpu_pods.is_empty() && seen.evicted.is_empty()) {
+        return match is_first {
+            true => write(end(seen, record, Step::Undone, &started(seen), now_ms)),
+            false => in_the_way(seen, record, "the taint was removed", timing, now_ms),
+        };
+    }
+    if !is_cleared {
         let changed = Changed { is_tainted: true, clears: Some(true), asked: None, event: None };
         return write(Write::new(seen, record.clone(), changed, now_ms));
     }
