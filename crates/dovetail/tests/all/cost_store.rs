@@ -322,5 +322,5 @@ fn a_ledger_that_cannot_answer_says_why() {
     std::fs::write(folder.path("notes.txt"), "no ledger at all\n".repeat(100)).expect("a file");
     let done = folder.call("cost --store notes.txt");
     assert_eq!(done.code, Some(2), "{}", done.err);
-    assert!(done.err.contains("notes.txt is not a ledger of dovetail"), "{}", done.err);
+    assert!(done.err.contains("notes.txt is not a dovetail ledger"), "{}", done.err);
 }

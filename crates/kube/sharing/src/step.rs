@@ -317,7 +317,8 @@ fn clearing(seen: &Seen, record: &Record, timing: &Timing, now_ms: u64) -> Next 
     let is_first = record.attempt == 0;
     let is_cleared = seen.is_cleared(record.by);
     // Somebody has removed the taint, and pods may have started since: they are not evicted.
-    if !is_cleared && !(seen.gpu_pods.is_empty() && seen.evicted.is_empty()) {
+    let is_used = !seen.gpu_pods.is_empty() || !seen.evicted.is_empty();
+    if !is_cleared && is_used {
         return match is_first {
             true => write(end(seen, record, Step::Undone, &started(seen), now_ms)),
             false => in_the_way(seen, record, "the taint was removed", timing, now_ms),

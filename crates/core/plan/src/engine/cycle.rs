@@ -47,7 +47,7 @@ impl Engine {
         });
         self.books.survey.clear();
         self.wake();
-        self.is_cut = false;
+        self.has_more = false;
         let mut after: Option<OrderKey> = None;
         loop {
             let next = self.books.next_job(after);
@@ -66,7 +66,7 @@ impl Engine {
                     self.wake();
                     after = None;
                     if needs_devices && self.config.ends_at_claims {
-                        self.is_cut = true;
+                        self.has_more = true;
                         break;
                     }
                 }

@@ -78,8 +78,9 @@ pub struct Engine {
     reserve: Reservations,
     drains: Drains,
     decisions: Vec<crate::explain::DecisionRecord>,
-    /// Whether the last decision ended before everything was tried.
-    is_cut: bool,
+    /// Whether the last step that decided has left something undecided
+    /// ([`EngineConfig::ends_at_claims`]).
+    pub has_more: bool,
     config: EngineConfig,
 }
 
@@ -105,12 +106,6 @@ impl Engine {
             self.cycle(&mut plan);
         }
         Ok(plan)
-    }
-
-    /// Whether the last step that decided has left something undecided
-    /// ([`EngineConfig::ends_at_claims`]).
-    pub fn has_more(&self) -> bool {
-        self.is_cut
     }
 
     /// Builds the indices that the next decisions rest on, off the decision path; changes no

@@ -72,7 +72,15 @@ pub(super) fn adopt(config: EngineConfig, snapshot: &Snapshot) -> Result<Engine,
     }
     empty.kept.bookings.count_spared();
     let books = with_jobs(empty, &config, snapshot)?;
-    Ok(Engine { books, preemption, reserve, drains, decisions: Vec::new(), is_cut: false, config })
+    Ok(Engine {
+        books,
+        preemption,
+        reserve,
+        drains,
+        decisions: Vec::new(),
+        has_more: false,
+        config,
+    })
 }
 
 /// Whether it is counted what queues have used.

@@ -186,17 +186,12 @@ impl Known {
                 return false;
             }
         };
-        self.is_changed = engine.has_more();
+        self.is_changed = engine.has_more;
         if let Some(engines) = &mut self.engines {
             engines.push(step_of(self.now_ms, None, &plan, true));
         }
         self.follow(plan);
         true
-    }
-
-    /// Whether the engine is to be told which devices are set aside before it decides further.
-    pub(super) fn has_more(&self) -> bool {
-        self.engine.as_ref().is_some_and(Engine::has_more)
     }
 
     /// World and engine disagree, which is a bug. The world is right: an engine built from it is,

@@ -188,7 +188,7 @@ impl Scheduler {
         let mut rounds = 0;
         while rounds < ROUNDS && self.known.decide() {
             self.settle();
-            match self.known.has_more() {
+            match self.known.engine().is_some_and(|engine| engine.has_more) {
                 false => rounds += 1,
                 // Nothing is written for questions, and nobody asks a second time.
                 true if self.dispatch.claiming.pods() >= MOST_CLAIMING

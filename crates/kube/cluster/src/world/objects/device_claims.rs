@@ -276,7 +276,6 @@ impl DeviceClaims {
         changes
     }
 
-    /// What is set aside for pods.
     pub(crate) fn set_aside_for(&self, pods: &[PodId]) -> SetAside {
         let mut all = SetAside::default();
         let of_them = self.pledges.iter().filter(|(_, pledge)| pods.contains(&pledge.pod));
