@@ -266,7 +266,7 @@ fn what_cannot_be_served_is_said_before_anything_begins() {
         (format!("--cluster west {url} --step 2h"), "--step"),
         (format!("--cluster west {url} --back 5m"), "--back"),
         (format!("--cluster west {url} --store mysql://a:secret@b/c"), "mysql://a@b/c"),
-        (format!("--cluster west {url} --store short"), "not a ledger"),
+        (format!("--cluster west {url} --store short"), "not a dovetail ledger"),
         (url.to_owned(), "--cluster NAME"),
         ("--cluster west".to_owned(), "--kubeconfig"),
         ("--cluster west --prometheus none".to_owned(), "select the cluster with --kubeconfig"),
