@@ -85,18 +85,7 @@ fn stays(
     if is_in_use(pods) {
         return Some("pods use GPUs of the node, and a partition changes all of them".to_owned());
     }
-    let evicted = Seen::default().clearing(BY, pods.iter().copied(), operator).evicted;
-    let taint = BY.clearing_taint()?;
-    (!evicted.is_empty()).then(|| {
-        format!(
-            "{} do not tolerate the taint {}={}, which {} needs, and would be evicted: add the toleration to them, \
-             or move them to another node",
-            evicted.join(", "),
-            taint.key,
-            taint.value,
-            BY.words()
-        )
-    })
+    Seen::default().clearing(BY, pods.iter().copied(), operator).would_evict(BY)
 }
 
 #[cfg(test)]
@@ -108,16 +97,9 @@ mod tests {
     use super::*;
     use crate::amd_gpus::has_gpus;
 
-    /// A node with labels and what it offers.
     fn node(name: &str, labels: Value, gpus: &Value) -> (String, SeenNode) {
-        let mut all = json!({"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"});
-        for (key, value) in labels.as_object().expect("labels") {
-            all[key] = value.clone();
-        }
-        let object = json!({"metadata": {"name": name, "labels": all},
-            "status": {"allocatable": gpus, "capacity": gpus}});
-        let node = serde_json::from_value(object).expect("a node");
-        (name.to_owned(), SeenNode { node, annotations: BTreeMap::new() })
+        let of_model = json!({"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"});
+        (name.to_owned(), SeenNode::example(name, &[of_model, labels], gpus))
     }
 
     fn pod(name: &str, node: &str, spec: &Value) -> ((String, String), Pod) {

@@ -51,6 +51,21 @@ pub(crate) struct SeenNode {
 }
 
 impl SeenNode {
+    /// A node with labels, the later ones replacing the earlier, and what it offers.
+    #[cfg(test)]
+    pub(crate) fn example(
+        name: &str,
+        labels: &[serde_json::Value],
+        gpus: &serde_json::Value,
+    ) -> Self {
+        let each = labels.iter().flat_map(|some| some.as_object().expect("labels"));
+        let labels: BTreeMap<&String, &serde_json::Value> = each.collect();
+        let object = serde_json::json!({"metadata": {"name": name, "labels": labels},
+            "status": {"allocatable": gpus, "capacity": gpus}});
+        let node = serde_json::from_value(object).expect("a node");
+        Self { node, annotations: BTreeMap::new() }
+    }
+
     /// HAMi's annotation.
     pub(crate) fn hami(&self) -> Option<&str> {
         self.annotations.get(labels::HAMI_REGISTER).map(String::as_str)

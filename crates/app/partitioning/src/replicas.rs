@@ -277,15 +277,9 @@ mod tests {
 
     /// A node with labels and GPUs that it offers.
     fn node(name: &str, labels: Value, gpus: &Value) -> (String, SeenNode) {
-        let mut all = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+        let of_model = json!({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
             "nvidia.com/gpu.count": "2", "nvidia.com/gpu.memory": "81920"});
-        for (key, value) in labels.as_object().expect("labels") {
-            all[key] = value.clone();
-        }
-        let object = json!({"metadata": {"name": name, "labels": all},
-            "status": {"allocatable": gpus, "capacity": gpus}});
-        let node = serde_json::from_value(object).expect("a node");
-        (name.to_owned(), SeenNode { node, annotations: BTreeMap::new() })
+        (name.to_owned(), SeenNode::example(name, &[of_model, labels], gpus))
     }
 
     fn told(objects: &Objects, spec: Value) -> Vec<String> {

@@ -136,6 +136,19 @@ impl Seen {
         self
     }
 
+    /// Why a change would evict pods that use no GPUs, if it would.
+    pub fn would_evict(&self, by: Component) -> Option<String> {
+        let taint = by.clearing_taint().filter(|_| !self.evicted.is_empty())?;
+        Some(format!(
+            "{} do not tolerate the taint {}={}, which {} needs, and would be evicted: add the toleration to them, \
+             or move them to another node",
+            self.evicted.join(", "),
+            taint.key,
+            taint.value,
+            by.words()
+        ))
+    }
+
     /// The settings that it is to have, by name.
     pub fn asked(&self, by: Component) -> Option<&str> {
         self.asked.get(&by).map(String::as_str)

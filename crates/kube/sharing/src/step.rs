@@ -82,11 +82,8 @@ pub enum Refused {
     )]
     InUse { node: String, pods: String, component: &'static str },
     /// Pods that use no GPUs are in the way of the clearing taint.
-    #[error(
-        "node {node}: {pods} do not tolerate the taint {taint}, which {component} needs, and would be evicted: add the \
-         toleration to them, or move them to another node"
-    )]
-    WouldEvict { node: String, pods: String, taint: String, component: &'static str },
+    #[error("node {node}: {why}")]
+    WouldEvict { node: String, why: String },
     /// It changed too short a time ago.
     #[error("node {node}: {why}")]
     Rests { node: String, why: String },
@@ -182,15 +179,11 @@ const CALLED_OFF: &str = "its rollback was canceled on request";
 /// # Errors
 /// The pods that use the GPUs of a node, or that its change would evict.
 fn in_use(seen: &Seen, by: Component) -> Result<(), Refused> {
-    let (node, pods, component) = (seen.node.clone(), seen.pod_names(), by.words());
-    match by.clearing_taint() {
-        _ if !seen.gpu_pods.is_empty() => Err(Refused::InUse { node, pods, component }),
-        Some(taint) if !seen.evicted.is_empty() => {
-            let (pods, taint) = (seen.evicted.join(", "), format!("{}={}", taint.key, taint.value));
-            Err(Refused::WouldEvict { node, pods, taint, component })
-        }
-        _ => Ok(()),
+    let node = seen.node.clone();
+    if !seen.gpu_pods.is_empty() {
+        return Err(Refused::InUse { node, pods: seen.pod_names(), component: by.words() });
     }
+    seen.would_evict(by).map_or(Ok(()), |why| Err(Refused::WouldEvict { node, why }))
 }
 
 /// Goes back to the layout before a change that made latency worse, by the same steps. Pods on the
