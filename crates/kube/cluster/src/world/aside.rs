@@ -9,7 +9,7 @@ use super::index::Index;
 use super::key::ClaimKey;
 use super::objects::Objects;
 use super::objects::device_changes::DeviceChanges;
-use super::objects::device_claims::Standing;
+use super::objects::device_claims::{SetAside, Standing};
 use super::readings::device_claims::{on_node, without};
 use super::readings::extended::extended_claim;
 
@@ -30,6 +30,7 @@ impl<'w> DevicesAside<'w> {
     /// devices within reach keep them.
     pub fn set(self, decided: &[(PodId, NodeName)]) -> Option<Vec<Event>> {
         let objects = &mut self.index.objects;
+        let mut changes = SetAside::default();
         for (at, (pod, node)) in decided.iter().enumerate() {
             let Some(given) = given(objects, *pod, node) else {
                 let before: Vec<PodId> = decided[..at].iter().map(|(pod, _)| *pod).collect();
@@ -39,11 +40,10 @@ impl<'w> DevicesAside<'w> {
                 return None;
             };
             for (key, allotment) in given {
-                objects.device_claims.set_aside(&key, (*pod, node), allotment);
+                let at = (*pod, node);
+                objects.device_claims.set_aside(&key, at, allotment, &mut changes);
             }
         }
-        let pods: Vec<PodId> = decided.iter().map(|(pod, _)| *pod).collect();
-        let changes = objects.device_claims.set_aside_for(&pods);
         DeviceChanges::of(objects).set_aside(&changes);
         // How many more of a gang a node takes follows from those that have devices there.
         let slots = decided.iter().filter_map(|(pod, _)| objects.pods.by_id(*pod));

@@ -64,6 +64,14 @@ pub(crate) struct SetAside {
     pub(crate) devices: Vec<DeviceKey>,
 }
 
+impl SetAside {
+    fn note(&mut self, key: &Key, pledge: &Pledge) {
+        self.claims.push(key.clone());
+        self.nodes.insert(pledge.node.clone());
+        self.devices.extend(pledge.devices());
+    }
+}
+
 impl Pledge {
     fn devices(&self) -> impl Iterator<Item = DeviceKey> {
         self.allotment.devices.iter().filter_map(|given| given.device.clone())
@@ -257,34 +265,28 @@ impl DeviceClaims {
         self.pledges.get(&key).filter(|pledge| pledge.uid == claim.meta.uid)
     }
 
-    /// A claim is to get these devices, on the node of its pod.
+    /// A claim is to get these devices, on the node of its pod. Adds to what changes.
     pub(crate) fn set_aside(
         &mut self,
         key: &ClaimKey,
         (pod, node): (PodId, &NodeName),
         allotment: Allotment,
+        changes: &mut SetAside,
     ) {
         self.held.add(&allotment.allocation());
         let pledge = Pledge { uid: key.uid.clone(), pod, node: node.clone(), allotment };
-        self.pledges.insert((key.namespace.clone(), key.name.clone()), pledge);
+        let key = (key.namespace.clone(), key.name.clone());
+        changes.note(&key, &pledge);
+        self.pledges.insert(key, pledge);
     }
 
     /// Gives back what is set aside for pods: what changes by that.
     pub(crate) fn give_back(&mut self, pods: &[PodId]) -> SetAside {
-        let changes = self.set_aside_for(pods);
+        let mut changes = SetAside::default();
+        let of_them = self.pledges.iter().filter(|(_, pledge)| pods.contains(&pledge.pod));
+        of_them.for_each(|(key, pledge)| changes.note(key, pledge));
         changes.claims.iter().for_each(|key| self.unpledge(key));
         changes
-    }
-
-    pub(crate) fn set_aside_for(&self, pods: &[PodId]) -> SetAside {
-        let mut all = SetAside::default();
-        let of_them = self.pledges.iter().filter(|(_, pledge)| pods.contains(&pledge.pod));
-        for (key, pledge) in of_them {
-            all.claims.push(key.clone());
-            all.nodes.insert(pledge.node.clone());
-            all.devices.extend(pledge.devices());
-        }
-        all
     }
 
     /// Devices that are set aside for a claim.
