@@ -16,6 +16,10 @@ pub struct InterruptionCost {
     pub checkpoint_cost_ms: Option<u64>,
     /// Time to come back.
     pub restart_cost_ms: Option<u64>,
+    /// What that time counts as when it is decided whom to preempt, as far as what the user stated
+    /// before was true; `None` as declared. It changes nothing of how long a restart takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weighed_restart_ms: Option<u64>,
     /// When the last one was written.
     pub last_checkpoint_ms: Option<u64>,
 }
@@ -35,6 +39,11 @@ impl InterruptionCost {
     /// Time to come back, for an attempt that is not the first.
     pub fn restart_ms(&self, is_first: bool) -> u64 {
         if is_first { 0 } else { self.restart_cost_ms.unwrap_or(0) }
+    }
+
+    /// What coming back counts as when it is decided whom to preempt.
+    pub fn restart_weighs_ms(&self) -> u64 {
+        self.weighed_restart_ms.unwrap_or_else(|| self.restart_ms(false))
     }
 
     /// How long an attempt takes that does so much work to the end of its job. Absurd times stop at
@@ -132,7 +141,7 @@ mod tests {
                 checkpoint_interval_ms: interval,
                 checkpoint_cost_ms: cost,
                 restart_cost_ms: restart,
-                last_checkpoint_ms: None,
+                ..InterruptionCost::default()
             };
             for (ran_ms, is_first) in (0..40).flat_map(|ms| [(ms, true), (ms, false)]) {
                 let did = step_by_step(&of, ran_ms, is_first);

@@ -198,7 +198,7 @@ impl TurnBook {
         let Some(running) = self.running.get(&from.id).filter(|running| running.is_open) else {
             return false;
         };
-        let lost_ms = from.attempt_at(now_ms).unsaved_ms + from.interruption.restart_ms(false);
+        let lost_ms = from.attempt_at(now_ms).unsaved_ms + from.interruption.restart_weighs_ms();
         let gpu_milli = from.min_gpu_milli().unsigned_abs();
         let lost = lost_ms.saturating_mul(gpu_milli) / 1_000;
         running.standing > self.turns.may_be_taken_from(standing, submit_ms)

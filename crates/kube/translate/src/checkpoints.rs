@@ -70,6 +70,7 @@ mod tests {
             checkpoint_cost_ms: Some(20_000),
             restart_cost_ms: Some(120_000),
             last_checkpoint_ms: Some(3_600_000),
+            ..InterruptionCost::default()
         };
         assert_eq!(said_interruption(&pods), expected);
         assert!(pods.iter().all(|pod| unreadable_run_time(pod).is_none()));

@@ -121,7 +121,7 @@ impl JobFactory {
             checkpoint_interval_ms: costs.checkpoint_interval_ms,
             checkpoint_cost_ms: costs.checkpoint_cost_ms,
             restart_cost_ms: costs.restart_cost_ms,
-            last_checkpoint_ms: None,
+            ..InterruptionCost::default()
         }
     }
 

@@ -143,6 +143,21 @@ impl RunTimes {
         })
     }
 
+    /// Sets what is expected of a job from now on, and what its declared costs weigh.
+    pub fn assess(&self, job: &mut Job, before: Option<&Job>) {
+        job.estimate = self.expected(job, before);
+        job.interruption.weighed_restart_ms = self.weighed_restart_ms(job);
+    }
+
+    /// A declared restart cost, times how many times as long as stated the median job of its user
+    /// runs. It never counts for more than was declared: whoever understates run times is not
+    /// rewarded. `None` where nothing is declared or learned.
+    fn weighed_restart_ms(&self, job: &Job) -> Option<u64> {
+        let declared_ms = job.interruption.restart_cost_ms.filter(|_| self.learns())?;
+        let weighed_ms = self.ratios(job).corrected(declared_ms).p50_ms;
+        (weighed_ms < declared_ms).then_some(weighed_ms)
+    }
+
     /// What is expected of a job from now on: what it brings; corrected, if it states a run time;
     /// learned, if it brings nothing; never more than its time limit. A job that is described again
     /// keeps what was expected `before`, unless it states something else.

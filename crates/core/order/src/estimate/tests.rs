@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dovetail_model::job::EstimateSource;
-use dovetail_model::{Estimate, Job, JobId, RunProfile};
+use dovetail_model::{Estimate, InterruptionCost, Job, JobId, RunProfile};
 
 use super::{EstimatesConfig, RunTimes, raised_ms};
 
@@ -80,8 +80,19 @@ fn stated_run_times_are_believed_as_far_as_those_of_their_owner_came_true() {
     let padded = padded.map(|(job, seconds)| (job, seconds * SECOND_MS, true));
     let both: Vec<_> = exact.chain(padded).collect();
     assert_eq!(expected(both.clone(), "b"), [900, 7_200]);
-    let of_a = expected(both, "a");
+    let of_a = expected(both.clone(), "a");
     assert_eq!(of_a[0], 3_600, "{of_a:?}");
+    let weighed = |owner: &str, declared_s: Option<u64>| {
+        let restart_cost_ms = declared_s.map(|seconds| seconds * SECOND_MS);
+        let interruption = InterruptionCost { restart_cost_ms, ..InterruptionCost::default() };
+        let mut of = Job { interruption, ..stated(owner, 99) };
+        learned(both.clone()).assess(&mut of, None);
+        of.interruption.restart_weighs_ms() / SECOND_MS
+    };
+    assert_eq!(
+        [weighed("a", Some(600)), weighed("b", Some(600)), weighed("b", None)],
+        [600, 150, 0]
+    );
     // Runs that were stopped shorten nothing.
     let stopped = (0..50).map(|number| (stated("a", number), SECOND_MS, false));
     assert_eq!(expected(stopped.collect(), "a"), [3_600, 3_600]);

@@ -11,7 +11,7 @@ use dovetail_policy::named::UnknownPolicy;
 pub enum EngineError {
     /// The time of the event lies before that of an earlier one.
     #[error(
-        "an event at {now_ms} ms came after one at {last_ms} ms: events must be in order of time"
+        "an event at {now_ms} ms came after one at {last_ms} ms: pass events in chronological order"
     )]
     TimeWentBack {
         /// Time of the event.
@@ -26,7 +26,7 @@ pub enum EngineError {
     #[error("job {job} is not known: it was never submitted or has already ended")]
     UnknownJob { job: JobId },
     /// Who is spoken of holds nothing.
-    #[error("{owner} holds nothing that could be counted: report what it holds first")]
+    #[error("{owner} has no allocation: report its allocation first")]
     NothingHeld {
         /// Of whom the event speaks.
         owner: Owner,
@@ -38,7 +38,7 @@ pub enum EngineError {
     #[error("job {} has no pod {pod}", .pod.job)]
     UnknownPod { pod: PodId },
     /// The identity is taken.
-    #[error("job {name} has the identity {job}, which another job still has")]
+    #[error("job {name} has the ID {job}, which another job still uses")]
     DuplicateJob { job: JobId, name: String },
     /// The job has no pods.
     #[error("job {name} has no pod set with at least one pod: there is nothing to place")]

@@ -34,7 +34,7 @@ impl Books {
             // succeed.
             state.helped |= Help::HELD;
         }
-        job.estimate = self.run_times.expected(&job, None);
+        self.run_times.assess(&mut job, None);
         if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&job.queue);
         }
@@ -51,7 +51,7 @@ impl Books {
     pub(super) fn change_job(&mut self, mut job: Job, plan: &mut Plan) -> Result<(), EngineError> {
         let id = job.id;
         let record = self.jobs.records.get(&id).ok_or(EngineError::UnknownJob { job: id })?;
-        job.estimate = self.run_times.expected(&job, Some(&record.job));
+        self.run_times.assess(&mut job, Some(&record.job));
         record.place.ok_or(EngineError::NotWaiting { job: id })?;
         if !job.pod_sets.iter().any(|set| set.min > 0) {
             return Err(EngineError::EmptyJob { name: job.name });
@@ -96,7 +96,7 @@ impl Books {
         unplaced.pod_sets.iter_mut().for_each(|set| set.present = 0);
         let gang = Arc::new(Gang::of(state, &unplaced)?);
         job.start_ms.get_or_insert(self.placement.now_ms);
-        job.estimate = self.run_times.expected(&job, None);
+        self.run_times.assess(&mut job, None);
         let (job_id, queue) = (job.id, job.queue.clone());
         if counts_all_queues(&self.quota, self.usage.as_ref()) {
             self.quota.meet(&queue);

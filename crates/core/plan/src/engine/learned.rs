@@ -37,7 +37,7 @@ impl Learned {
     fn expect(&self, config: &EngineConfig, world: &mut Snapshot) {
         let run_times = RunTimes::new(config.estimates, self.run_times.as_ref());
         for job in &mut world.jobs {
-            job.estimate = run_times.expected(job, None);
+            run_times.assess(job, None);
         }
         let jobs: BTreeMap<JobId, &Job> = world.jobs.iter().map(|job| (job.id, job)).collect();
         for holding in &mut world.holdings {

@@ -1,14 +1,15 @@
 //! With order `dovetail` the victims are those that lose the least work: every set is tried on
-//! small worlds.
+//! small worlds. What a restart is declared to cost counts as far as its user is right about run
+//! times.
 
 use std::sync::Arc;
 
 use dovetail_model::{
-    Action, DeviceRequest, Event, InterruptionCost, Job, JobId, Node, Requirement, Resources,
-    Snapshot,
+    Action, DeviceRequest, Event, HowEnded, InterruptionCost, Job, JobId, Node, Requirement,
+    Resources, RunProfile, Snapshot,
 };
 use dovetail_plan::engine::EngineConfig;
-use dovetail_plan::{Engine, Order, PolicySpec, PreemptionConfig};
+use dovetail_plan::{Engine, EstimatesConfig, Order, PolicySpec, PreemptionConfig};
 use proptest::prelude::*;
 
 const NODE_GPUS: u16 = 6;
@@ -23,20 +24,20 @@ fn job(id: u64, gpus: u16, priority: i32, interval_ms: Option<u64>) -> Job {
         priority,
         interruption: InterruptionCost {
             checkpoint_interval_ms: interval_ms,
-            checkpoint_cost_ms: None,
             restart_cost_ms: Some(7),
-            last_checkpoint_ms: None,
+            ..InterruptionCost::default()
         },
         ..Job::single(JobId(id), "job", 0, Arc::new(requirement))
     }
 }
 
-fn engine(nodes: usize) -> Engine {
+fn engine(nodes: usize, estimates: EstimatesConfig) -> Engine {
     let node = |at: usize| Node::plain(&format!("n{at}"), 64_000, 1000, usize::from(NODE_GPUS), "");
     let snapshot = Snapshot { nodes: (0..nodes).map(node).collect(), ..Snapshot::default() };
     let config = EngineConfig {
         policy: PolicySpec::named("first-fit"),
         order: Order::Dovetail,
+        estimates,
         preemption: PreemptionConfig { enabled: true, ..PreemptionConfig::default() },
         ..EngineConfig::default()
     };
@@ -75,7 +76,7 @@ proptest! {
         ),
         gpus in 1..=NODE_GPUS,
     ) {
-        let mut engine = engine(nodes);
+        let mut engine = engine(nodes, EstimatesConfig::default());
         let (mut running, mut now_ms) = (Vec::new(), 0);
         let mut placed = Vec::new();
         for (id, (gpus, after_ms, interval_ms)) in (1..).zip(&jobs) {
@@ -103,4 +104,50 @@ proptest! {
         });
         prop_assert_eq!(found, least_loss(&running, nodes, gpus), "{:?}", plan);
     }
+}
+
+/// A job that states an hour and declares that a restart takes ten minutes.
+fn stated(id: u64, owner: &str) -> Job {
+    let mut job = job(id, NODE_GPUS, 0, None);
+    job.interruption.restart_cost_ms = Some(600_000);
+    let (owner, stated_ms) = (owner.to_owned(), Some(3_600_000));
+    Job { profile: RunProfile { owner, stated_ms, ..RunProfile::default() }, ..job }
+}
+
+#[test]
+fn declared_restart_costs_count_as_far_as_their_user_is_right_about_run_times() {
+    // Each of two jobs has a node. The first has run for a minute longer, so it loses more.
+    let victim_after = |runs: &[(&str, u64)]| {
+        let estimates = EstimatesConfig { learn: true, ..EstimatesConfig::default() };
+        let mut engine = engine(2, estimates);
+        let mut now_ms = 0;
+        for (id, (owner, ran_ms)) in (100..).zip(runs) {
+            engine.step(Event::Submitted(Box::new(stated(id, owner))), now_ms).expect("a new job");
+            now_ms += ran_ms;
+            let ended = Event::Ended { job: JobId(id), how: HowEnded::Completed };
+            engine.step(ended, now_ms).expect("it runs");
+        }
+        for (id, owner) in [(1, "padder"), (2, "exact")] {
+            let job = Box::new(stated(id, owner));
+            engine.step(Event::Submitted(job), now_ms).expect("a new job");
+            now_ms += 60_000;
+        }
+        let urgent = Box::new(job(3, NODE_GPUS, 1, None));
+        let plan = engine.step(Event::Submitted(urgent), now_ms).expect("a new job");
+        plan.actions.iter().find_map(|action| match action {
+            Action::Preempt { victims, .. } => victims.first().map(|pod| pod.job.0),
+            _ => None,
+        })
+    };
+    assert_eq!(victim_after(&[]), Some(2));
+    // Its jobs took a quarter of the time that they stated.
+    let runs: Vec<_> = (0..40)
+        .map(|n| if n % 2 == 0 { ("padder", 900_000) } else { ("exact", 3_600_000) })
+        .collect();
+    assert_eq!(victim_after(&runs), Some(1));
+    // Too short a statement makes no declared cost larger.
+    let runs: Vec<_> = (0..40)
+        .map(|n| if n % 2 == 0 { ("padder", 7_200_000) } else { ("exact", 3_600_000) })
+        .collect();
+    assert_eq!(victim_after(&runs), Some(2));
 }

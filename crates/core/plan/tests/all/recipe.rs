@@ -574,7 +574,7 @@ pub(crate) fn job(
         checkpoint_interval_ms: choose.among(&[None, Some(1), Some(2), Some(10)]),
         checkpoint_cost_ms: choose.among(&[None, Some(1)]),
         restart_cost_ms: choose.among(&[None, Some(2)]),
-        last_checkpoint_ms: None,
+        ..InterruptionCost::default()
     };
     job
 }

@@ -20,7 +20,7 @@ fn job(id: u64) -> Job {
             checkpoint_interval_ms: Some(100),
             checkpoint_cost_ms: Some(10),
             restart_cost_ms: Some(30),
-            last_checkpoint_ms: None,
+            ..InterruptionCost::default()
         },
         preemption: PreemptionRules::default(),
         ..Job::single(JobId(id), "train", 5, Arc::new(requirement))

@@ -143,6 +143,6 @@ fn in_microseconds(costs: StopCosts) -> InterruptionCost {
         checkpoint_interval_ms: us(costs.checkpoint_interval_ms),
         checkpoint_cost_ms: us(costs.checkpoint_cost_ms),
         restart_cost_ms: us(costs.restart_cost_ms),
-        last_checkpoint_ms: None,
+        ..InterruptionCost::default()
     }
 }
