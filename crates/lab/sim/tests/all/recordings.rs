@@ -95,6 +95,24 @@ fn a_recording_replays_and_a_changed_one_is_caught() {
 }
 
 #[test]
+fn older_forms_replay_and_unknown_ones_are_refused() {
+    let text = String::from_utf8(run("dovetail").1).unwrap();
+    let of_form = |form: u32| {
+        let header = |form: u32| format!("{{\"dovetail_recording\":{form},");
+        assert!(text.starts_with(&header(3)));
+        replay("log", text.replacen(&header(3), &header(form), 1).as_bytes())
+    };
+    // In form 2 every step decided, and none said so. Nothing else differs.
+    assert!(!text.contains("\"decides\""));
+    let (of_2, of_3) = (of_form(2).unwrap(), of_form(3).unwrap());
+    assert_eq!((of_2.divergence, of_2.event_log_hash), (None, of_3.event_log_hash));
+    for form in [1, 99] {
+        let refused = of_form(form).unwrap_err().to_string();
+        assert!(refused.contains(&format!("unsupported recording format {form} ")), "{refused}");
+    }
+}
+
+#[test]
 fn a_recording_that_was_cut_off_is_told_from_a_whole_one_wherever_it_was_cut() {
     let text = String::from_utf8(run("dovetail").1).unwrap();
     let lines = text.lines().count();
