@@ -106,7 +106,7 @@ impl LedgerOut {
         let (Some(before), Some(after), Some(confirmed)) =
             (waste(&self.before), waste(&self.after), &self.confirmed)
         else {
-            let why = self.why_unknown.as_deref().unwrap_or("it has no data of that time");
+            let why = self.why_unknown.as_deref().unwrap_or("it has no data for that time");
             return format!("The ledger ({source}) cannot confirm any fix: {why}.");
         };
         let method = self.method.as_deref().unwrap_or("unknown");

@@ -162,7 +162,7 @@ pub struct RungOut {
 impl RungOut {
     /// Columns of the ladder for people.
     pub const HEADER: [&'static str; 5] =
-        ["layer of fixes", "findings", "they explain", "waste left", "allocated of paid GPUs"];
+        ["layer of fixes", "findings", "explained waste", "waste left", "paid GPUs allocated"];
 
     /// Its cells.
     pub fn cells(&self) -> Vec<String> {
@@ -370,8 +370,8 @@ impl Document {
         }
         let left_out = all - self.findings.len();
         self.notes.push(format!(
-            "shows only the findings of namespace {} and omits {left_out} of other namespaces; \
-             capacity and states cover the whole cluster",
+            "this report shows only the findings of namespace {} and omits {left_out} of other \
+             namespaces; capacity and states cover the whole cluster",
             plain(namespace)
         ));
     }

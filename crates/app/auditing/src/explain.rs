@@ -52,7 +52,7 @@ fn confirms(reach: Reach) -> String {
                 .to_owned();
         }
     };
-    format!("confirms the fix by less GPU time {whose} in state {}", states.join(" or "))
+    format!("confirms the fix if less GPU time {whose} is in state {}", states.join(" or "))
 }
 
 fn one(check: &Check) -> String {

@@ -79,7 +79,7 @@ pub fn without_effect(policy: &SuppressionPolicy, report: &AuditReport) -> Vec<S
         let Suppression { check, object, by, .. } = entry;
         if policy.never.contains(check) {
             let text = format!(
-                "{by}: the same file lists under `never` {check}: remove one of the two entries"
+                "{by}: the file also lists {check} under `never`: remove one of the two entries"
             );
             return Some(plain_sentence(&text));
         }

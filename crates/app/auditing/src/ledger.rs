@@ -153,7 +153,7 @@ fn answered(
         let whole_ms = asked.before.to_ms - asked.before.from_ms;
         if read_ms * 100 < whole_ms * LEAST_READ_PERCENT {
             return Ok(Some(format!(
-                "it has {} of the {} hours from {} until {}",
+                "it has data for {} of the {} hours from {} until {}",
                 tenths(period.hours_read),
                 tenths(period.hours),
                 period.from,
@@ -267,12 +267,14 @@ fn said(found: &Confirmed, words: &[String]) -> ConfirmedOut {
         Verdict::Confirmed => ("confirmed", "its objects waste less, and so does the cluster"),
         Verdict::Unchanged => ("not_confirmed", "its objects waste as much as before"),
         Verdict::Moved => {
-            ("not_confirmed", "its objects waste less, but others waste as much more")
+            ("not_confirmed", "its objects waste less, but other objects waste that much more")
         }
         Verdict::NoneBefore => {
-            ("not_confirmed", "the ledger has no waste of its objects before the fix")
+            ("not_confirmed", "the ledger records no waste of its objects before the fix")
         }
-        Verdict::NotInLedger => ("unknown", "the ledger has no data of its objects before the fix"),
+        Verdict::NotInLedger => {
+            ("unknown", "the ledger has no data for its objects before the fix")
+        }
         Verdict::Blind => ("unknown", "GPU use was not measured before or after the fix"),
         Verdict::CountedWith(_) => ("counted_elsewhere", "its waste is counted with"),
         Verdict::OfRisk => ("nothing_to_confirm", "it reduced a risk, not wasted time"),

@@ -30,7 +30,7 @@ pub(crate) fn brings_words(brought: &Brought, claimed: PricedTime) -> String {
         Some(micros) => usd(Some(micros)),
         None => format!("{} GPU-hours", tenths(hours(returned.gpu_milli_ms))),
     };
-    format!("{words} ({part} of it a month); the rest {}", worth_words(Worth::Capacity))
+    format!("{words} ({part} a month); the rest {}", worth_words(Worth::Capacity))
 }
 
 /// What fixing brings.

@@ -152,7 +152,7 @@ impl Document {
             return String::new();
         };
         let amount = |method: &MethodOut| rounded_usd(method.waste_usd_micros_per_month);
-        format!("; {} to {} by split method", amount(low), amount(high))
+        format!("; {} to {} depending on the split method", amount(low), amount(high))
     }
 
     fn unpriced_sentence(&self) -> String {
@@ -278,7 +278,9 @@ impl FindingOut {
     pub fn fix_words(&self) -> String {
         let edits = self.fix.edits;
         match (self.patches.len(), self.patched_with) {
-            (0, Some(check)) => format!("fix: the patch of {check} for this object fixes it too"),
+            (0, Some(check)) => {
+                format!("fix: the patch of {check} for this object also fixes this finding")
+            }
             (0, None) => match is_command(&self.fix.example) {
                 true => format!("fix: run, for example: {}", self.fix.example),
                 false => format!("fix: edit the {edits}, for example: {}", self.fix.example),

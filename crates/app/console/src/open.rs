@@ -15,7 +15,7 @@ pub fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let what = || format!("{}: cannot be read", path.display());
     let file = File::open(path).with_context(what)?;
     if file.metadata().with_context(what)?.is_dir() {
-        bail!("{}: is a directory; name a file", path.display());
+        bail!("{}: is a directory; pass a file", path.display());
     }
     let mut file = BufReader::new(file);
     let is_gzip = file.fill_buf().with_context(what)?.starts_with(&GZIP);

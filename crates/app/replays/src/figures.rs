@@ -165,7 +165,7 @@ pub const FGD_METRICS: [Metric; 5] = [
     },
     Metric {
         key: "first_rejection_percent",
-        title: "rejects from %",
+        title: "first reject %",
         scale: 1.0,
         of: |row| fgd(row)?.first_rejection_percent,
     },
@@ -241,7 +241,7 @@ pub const TIMED_METRICS: [Metric; 10] = [
     },
     Metric {
         key: "makespan_s",
-        title: "last end h",
+        title: "makespan h",
         scale: 3600.0,
         of: |row| timed(row)?.metrics.makespan_s,
     },

@@ -292,8 +292,8 @@ impl Metrics {
         self.add(name, &["quantile"], help, self.expected_start_s.clone());
         let help = "Actual wait in seconds of the same jobs, from the forecast to the start";
         self.add("dovetail_forecast_actual_wait_seconds", &[], help, self.actual_start_s.clone());
-        let help = "Difference in seconds between the expected and the actual start, earlier or \
-                    later, by `quantile`";
+        let help = "Absolute difference in seconds between the expected and the actual start, by \
+                    `quantile`";
         let name = "dovetail_forecast_error_seconds";
         self.add(name, &["quantile"], help, self.forecast_error_s.clone());
     }

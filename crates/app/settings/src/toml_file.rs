@@ -28,7 +28,7 @@ impl TomlFile {
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
         if path.is_dir() {
-            bail!("{name}: is a directory; name a file");
+            bail!("{name}: is a directory; pass a file");
         }
         let read = || format!("{name}: the file cannot be read");
         let text = std::fs::read_to_string(path).with_context(read)?;
@@ -187,7 +187,7 @@ mod tests {
     fn directories_and_files_without_line_feeds_are_refused_in_words() {
         let folder = tempfile::tempdir().expect("a folder");
         let told = |path: &Path| TomlFile::read(path).expect_err("no file").to_string();
-        assert!(told(folder.path()).ends_with(": is a directory; name a file"));
+        assert!(told(folder.path()).ends_with(": is a directory; pass a file"));
         let file = folder.path().join("queues.toml");
         std::fs::write(&file, "a = 1\rb = 2\r").expect("a file");
         let told = told(&file);

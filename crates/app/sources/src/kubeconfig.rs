@@ -206,8 +206,8 @@ fn check_context(file: &Kubeconfig, wanted: Option<&str>, name: &str) -> Result<
         return Ok(());
     }
     let text = format!(
-        "{name}: context \"{current}\" names user \"{user}\", which the file does not have; add the user, or pass another \
-         --context NAME"
+        "{name}: context \"{current}\" names user \"{user}\", which the file does not contain; add \
+         the user, or pass another --context NAME"
     );
     Err(UsageError(text).into())
 }

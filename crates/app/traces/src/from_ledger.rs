@@ -299,7 +299,7 @@ impl LedgerExport {
 
     fn text(&self) -> String {
         let number = |number: usize| whole(number as u64);
-        let of = |part: usize, all: usize| format!("of {} of {}", number(part), number(all));
+        let of = |part: usize, all: usize| format!("{} of {}", number(part), number(all));
         let mut rows = vec![
             ("cluster", self.cluster.clone()),
             ("from", self.from.clone()),
@@ -318,7 +318,7 @@ impl LedgerExport {
             ("nodes", format!("{}, with {} GPUs", number(self.nodes), whole(self.gpus))),
             (
                 "CPU and memory unknown",
-                format!("{}: ample", of(self.nodes_without_cpu_and_memory, self.nodes)),
+                format!("{} (treated as ample)", of(self.nodes_without_cpu_and_memory, self.nodes)),
             ),
             ("written", self.written.clone()),
         ];

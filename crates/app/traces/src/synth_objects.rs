@@ -60,7 +60,8 @@ pub fn run(app: &App, nodes: u32, folder: &Path, usage: Option<&Path>) -> Result
 /// Makes a folder, or takes one without other objects: a dump is all files of its folder.
 fn empty(folder: &Path) -> Result<()> {
     let name = folder.display();
-    fs::create_dir_all(folder).with_context(|| format!("--dump {name}: cannot make the folder"))?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("--dump {name}: cannot create the folder"))?;
     let Ok(files) = dump_files(folder) else { return Ok(()) };
     let is_ours =
         |file: &PathBuf| ObjectKind::ALL.iter().any(|kind| file.ends_with(kind.file_name()));
@@ -69,7 +70,8 @@ fn empty(folder: &Path) -> Result<()> {
         Some(file) => {
             let file = file.file_name().unwrap_or_default().to_string_lossy();
             let text = format!(
-                "--dump {name}: the folder contains `{file}`: name a new or an empty folder"
+                "--dump {name}: the folder contains `{file}`: pass the path of a new or empty \
+                 folder"
             );
             Err(UsageError(plain(&text)).into())
         }

@@ -86,7 +86,7 @@ macro_rules! thresholds {
 }
 
 thresholds! {
-    /// A workload that was measured for less time is not judged.
+    /// The checks ignore a workload that was measured for less time.
     least_measured_hours = 12, 1 to 720, &["REQ-04", "REQ-05", "REQ-06", "GOV-03"];
     /// Work fits a MIG instance if it keeps the instance at most this busy in 95 of 100 samples.
     slice_busy_percent = 80, 1 to 100, &["REQ-06"];
@@ -94,24 +94,26 @@ thresholds! {
     over_request_percent = 200, 100 to 10_000, &["REQ-07"];
     /// Headroom that the patch adds to nearly the highest use.
     request_headroom_percent = 20, 0 to 1_000, &["REQ-07"];
-    /// A GPU that computes for less of the time waits for CPU if its container is throttled.
+    /// A GPU that computes for a smaller share of the time waits for CPU if its container is
+    /// throttled.
     starved_active_percent = 30, 1 to 100, &["REQ-09"];
     /// Out-of-memory kills in seven days that are still normal.
     tolerated_memory_kills = 2, 0 to 1_000, &["REQ-10"];
     /// Memory that the patch adds to the current limit.
     memory_raise_percent = 10, 1 to 1_000, &["REQ-10"];
-    /// Training with this much memory at `/dev/shm` or less has too little; container runtimes give
-    /// 64.
+    /// Training with at most this much memory at `/dev/shm` has too little; the default of
+    /// container runtimes is 64.
     small_shared_memory_mib = 64, 64 to 1_048_576, &["REQ-12"];
     /// A GPU with at least this much memory is too large for one notebook.
     large_gpu_mib = 40_000, 1 to 10_000_000, &["SHR-02"];
-    /// Pods that share a GPU and together use more of its memory leave no room for a peak.
+    /// Pods that share a GPU and together use more than this percentage of its memory leave no room
+    /// for a peak.
     full_memory_percent = 85, 1 to 100, &["SHR-05"];
     /// MIG instances that no pod has used for this time can become instances of another profile.
     unused_profile_hours = 168, 1 to 8_760, &["SHR-11"];
-    /// A notebook without GPU activity for longer is idle.
+    /// A notebook without GPU activity for longer than this time is idle.
     idle_notebook_minutes = 60, 5 to 43_200, &["IDL-01"];
-    /// A server without GPU activity on any replica for longer gets no requests.
+    /// A server without GPU activity on any replica for longer than this time gets no requests.
     idle_server_minutes = 60, 5 to 43_200, &["IDL-02"];
     /// Time that a large image and its weights may take to load.
     starting_minutes = 10, 1 to 43_200, &["IDL-05"];
@@ -119,27 +121,28 @@ thresholds! {
     overdue_minutes = 5, 1 to 43_200, &["IDL-06"];
     /// A collective operation that waits this long hangs; shorter waits may be due to slow members.
     hung_minutes = 10, 10 to 43_200, &["IDL-08"];
-    /// A team whose idle share is larger could lend GPUs; the amount covers only what exceeds this
-    /// share.
+    /// A team whose idle share is larger than this could lend GPUs; the amount covers only what
+    /// exceeds this share.
     lent_idle_percent = 10, 0 to 99, &["GOV-03"];
-    /// A node with a smaller share of its GPUs requested is half empty.
+    /// A node is half empty if a smaller share of its GPUs is requested.
     half_empty_percent = 50, 1 to 100, &["AUT-01"];
     /// An autoscaler removes a node without GPU pods within this time.
     empty_node_minutes = 10, 1 to 43_200, &["AUT-03"];
     /// Time that a repair or an upgrade takes; after that a cordoned node was probably forgotten.
     cordoned_minutes = 240, 1 to 43_200, &["AUT-06"];
-    /// Training on spot capacity that runs for longer without checkpoints has work to lose.
+    /// Training on spot capacity that runs for longer than this time without checkpoints has work
+    /// to lose.
     spot_unsaved_minutes = 60, 0 to 43_200, &["SPT-01"];
-    /// A region that is cheaper by less is not worth moving to.
+    /// A region that is cheaper by less than this percentage is not worth moving to.
     cheaper_region_percent = 10, 1 to 99, &["SPT-04"];
-    /// Days within which a move should pay back.
+    /// Number of days within which a move must pay for itself.
     transfer_payback_days = 30, 1 to 3_650, &["SPT-04"];
     /// Assumed cost of moving data to another region, in US cents per GB.
     transfer_cents_per_gb = 10, 1 to 10_000, &["SPT-04"];
-    /// Signals that contradict each other, or the places of pods, for longer are wrong rather than
-    /// late.
+    /// Signals that contradict each other, or the nodes of pods, for longer than this time are
+    /// wrong rather than late.
     contradicted_minutes = 10, 1 to 43_200, &["VIS-02", "VIS-05"];
-    /// With more requests, serving the model with fewer bits is worth a test.
+    /// If a model gets more requests than this number, serving it with fewer bits is worth a test.
     many_requests_per_day = 100_000, 0 to 1_000_000_000_000, &["MOD-01"];
     /// A model whose weights fill at most this share of GPU memory is small for its GPUs.
     small_model_percent = 25, 1 to 100, &["MOD-02"];

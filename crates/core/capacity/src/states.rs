@@ -30,7 +30,7 @@ pub struct States<N> {
 
 /// The parts are not the whole: a bug of this crate or of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{part} is {have} but its parts add up to {sum}: report this as a bug of dovetail")]
+#[error("{part} is {have} but its parts add up to {sum}; this is a bug: report it")]
 pub struct Imbalance {
     /// What does not add up.
     pub part: &'static str,

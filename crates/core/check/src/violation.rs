@@ -24,7 +24,8 @@ pub enum Violation {
     MustNotPreempt { job: JobId },
     /// Room that is kept for others is taken by a job that must not.
     #[error(
-        "job {job} gets the room {name}, which is not reserved for a lower priority, or must not take any"
+        "job {job} takes the reservation {name}, which is not for a lower priority, or the job may \
+         not take reservations"
     )]
     RoomTaken {
         job: JobId,
@@ -33,7 +34,7 @@ pub enum Violation {
     },
     /// Room that is kept for others is given up for a job that starts without it as well, at the
     /// same places.
-    #[error("job {job} gets the room {name} but does not need it")]
+    #[error("job {job} takes the reservation {name} but does not need it")]
     RoomNotNeeded {
         job: JobId,
         /// Under which name the room was held.

@@ -125,13 +125,13 @@ pub struct Judgement {
 impl fmt::Display for Unknown {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSeries => write!(out, "no series of a latency histogram"),
+            Self::NoSeries => write!(out, "no series of a latency histogram was found"),
             Self::OtherBuckets => write!(out, "the buckets of the histogram changed"),
             Self::OtherLoad { change } => {
                 let most = rounded_percent(MOST_LOAD_CHANGE);
                 let word = if *change > 0.0 { "grew" } else { "fell" };
                 let change = rounded_percent(change.abs());
-                write!(out, "the request rate {word} by {change}, more than {most}")
+                write!(out, "the request rate {word} by {change}, more than the allowed {most}")
             }
             Self::TooFewRequests { requests } => write!(out, "too few requests ({requests:.0})"),
             Self::LoadGrew { load } => write!(
@@ -141,15 +141,16 @@ impl fmt::Display for Unknown {
             ),
             Self::TooUncertain { quantile, within } => write!(
                 out,
-                "with these requests p{:.0} is known to within {} only, and {} is needed",
+                "with this number of requests, p{:.0} is known only to within {}, and {} is \
+                 required",
                 quantile * 100.0,
                 rounded_percent(*within),
                 rounded_percent(WIDEST)
             ),
             Self::TooFewBlocks { blocks } => write!(
                 out,
-                "only {blocks} blocks of time have requests before and after, and {LEAST_BLOCKS} \
-                 are needed"
+                "only {blocks} blocks of time have requests both before and after the change, and \
+                 {LEAST_BLOCKS} are required"
             ),
             Self::TooCoarse => write!(out, "the buckets of the histogram are too coarse"),
         }

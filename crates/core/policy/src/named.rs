@@ -25,7 +25,7 @@ pub const POLICIES: [(&str, &str); 11] = [
     (
         "dovetail",
         "Least expected waste for the pods seen so far: GPUs that are too fragmented, lack CPU or \
-         memory, or are a scarce model",
+         memory, or belong to a scarce model",
     ),
     ("fgd", "Smallest growth of fragmentation for a given pod mix (USENIX ATC 2023)"),
     ("fgd-learnt", "FGD with the pod mix that dovetail learns"),

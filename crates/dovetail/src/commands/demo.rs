@@ -191,7 +191,7 @@ impl Observer for Eyes<'_> {
 fn prepare_place(path: &Path) -> Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder)
-            .with_context(|| format!("{}: cannot make this folder", folder.display()))?;
+            .with_context(|| format!("{}: cannot create the folder", folder.display()))?;
     }
     check_place(path)
 }

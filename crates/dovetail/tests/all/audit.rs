@@ -438,10 +438,10 @@ fn what_cannot_be_audited_is_told() {
         let explained = folder.call(&format!("audit --explain {id}")).out;
         assert!(explained.contains(&format!("ledger    {less}\n")), "{explained}");
     };
-    confirms("IDL-02", "confirms the fix by less GPU time of its pods in state idle");
+    confirms("IDL-02", "confirms the fix if less GPU time of its pods is in state idle");
     confirms(
         "AUT-06",
-        "confirms the fix by less GPU time on its nodes in state free draining or cordoned",
+        "confirms the fix if less GPU time on its nodes is in state free draining or cordoned",
     );
     confirms(
         "VIS-01",

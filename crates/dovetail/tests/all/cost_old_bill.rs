@@ -17,8 +17,8 @@ fn the_rate_of_an_old_bill_is_told_with_its_time() {
     let found = document(&folder, "--by node --bill bill.csv");
     assert_eq!(of(&found, &json!({"node": "g1"})), 40_000_000 * HOURS);
     let notes = found["notes"].to_string();
-    let told = "bill.csv: 1 node billed for another time than the snapshot (first: g1, from 2026-10-01T00:00:00Z to \
-                2026-10-02T00:00:00Z";
+    let told = "bill.csv: 1 node billed for a different time than the snapshot (first: g1, from \
+                2026-10-01T00:00:00Z to 2026-10-02T00:00:00Z";
     assert!(notes.contains(told), "{notes}");
     // Machines outside the cluster come with their time; hours that two lines have count once.
     assert!(

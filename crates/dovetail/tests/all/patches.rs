@@ -310,7 +310,7 @@ fn patches_are_files_with_their_commands_and_nothing_in_them_acts() {
     }
     let again = folder.call(&format!("{call} --patches json"));
     assert_eq!(again.code, Some(2), "{}", again.err);
-    assert!(again.err.contains("name a new or an empty folder"), "{}", again.err);
+    assert!(again.err.contains("pass the path of a new or empty folder"), "{}", again.err);
 }
 
 #[test]

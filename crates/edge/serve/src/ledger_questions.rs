@@ -40,7 +40,7 @@ pub enum BooksError {
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// Others are asking, or the answer takes too long.
-    #[error("too many or too large requests at once: request less data, or retry later")]
+    #[error("too many requests at once, or too large ones: request less data, or retry later")]
     Busy,
 }
 

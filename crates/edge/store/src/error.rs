@@ -124,7 +124,7 @@ pub enum StoreError {
         floor: String,
     },
     /// Nobody wrote anything of it.
-    #[error("ledger {address} has no data of cluster `{cluster}`; it has {known}")]
+    #[error("ledger {address} has no data for cluster `{cluster}`; it has {known}")]
     UnknownCluster { address: String, cluster: String, known: String },
 }
 

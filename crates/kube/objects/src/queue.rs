@@ -89,9 +89,9 @@ struct SpecJson {
     #[serde(deserialize_with = "nullable")]
     #[schemars(extend("default" = "Never"))]
     borrowing: Borrowing,
-    /// Time after which past usage of the queue and its descendants counts half in order
-    /// `dovetail`, such as `12h` or `7d`. Default: that of the parent queue, else that of the
-    /// preset, a week.
+    /// Time after which past usage of the queue and its descendants counts half with the
+    /// scheduling order `dovetail`, such as `12h` or `7d`. Default: the value of the parent queue,
+    /// else the value of the preset, which is a week.
     #[serde(deserialize_with = "nullable")]
     #[schemars(length(min = 2, max = 20), regex(pattern = HALF_LIFE))]
     half_life: Box<str>,

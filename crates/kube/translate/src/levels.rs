@@ -265,9 +265,10 @@ impl KnownLevels<'_> {
             Some(number) => match self.rivals.get(label) {
                 None => self.carried(number),
                 Some(rival) => Err(format!(
-                    "its topology key {label} is one of topology level `{}`, for which label {rival} of the nodes comes \
-                     first, and the two group the nodes differently: request {rival}, or give {label} a level of its \
-                     own in dovetail.toml",
+                    "its topology key {label} belongs to topology level `{}`, but the nodes also \
+                     have label {rival}, which takes precedence at this level and groups the nodes \
+                     differently: request {rival}, or give {label} a level of its own in \
+                     dovetail.toml",
                     self.levels.0[number].name
                 )),
             },

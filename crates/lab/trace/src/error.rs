@@ -22,7 +22,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// The path is a folder.
-    #[error("{file}: is a directory; name a file")]
+    #[error("{file}: is a directory; pass a file")]
     Directory {
         /// Path as given.
         file: String,

@@ -326,7 +326,7 @@ impl TraceJob {
         Err(Violation::new(
             "gpu_milli",
             self.gpu_milli,
-            "does not go with the number of GPUs",
+            "does not match the number of GPUs",
             expected,
         ))
     }

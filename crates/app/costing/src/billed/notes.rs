@@ -82,8 +82,8 @@ fn beyond_in_words(account: &Account, name: &str, replaced: &Replaced) -> Option
     let is_told = beyond * 6.0 >= replaced.beyond.len() as f64;
     is_told.then(|| {
         format!(
-            "{name}: {} node-hours of {}, {cost}, are in parts of the period without data of these \
-             nodes (first: {}) and are not included in any amount",
+            "{name}: {} node-hours of {}, {cost}, are in parts of the period without data for \
+             these nodes (first: {}) and are not included in any amount",
             tenths(beyond),
             counted(replaced.beyond.len(), "node"),
             plain(&account.nodes[*first].name)
@@ -121,7 +121,7 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
             "{name}: {} billed for {} time than the snapshot (first: {}, from {} to {}): dovetail uses \
              the mean rate of the billed time",
             counted(elsewhen.len(), "node"),
-            if from_ms > account.span.from_ms { "a later" } else { "another" },
+            if from_ms > account.span.from_ms { "a later" } else { "a different" },
             named(first),
             time(from_ms),
             time(to_ms)
@@ -132,8 +132,8 @@ fn times_in_words(account: &Account, bill: &Bill, name: &str, replaced: &Replace
             [sum[0].saturating_add(of[0]), sum[1].saturating_add(of[1])]
         });
         notes.push(format!(
-            "{name}: {} billed for a part of the period: {} of {} node-hours are not in the bill and count \
-             at list prices where known (first: {}, {} of {}); --output json lists them",
+            "{name}: {} billed for a part of the period: {} of {} node-hours are not in the bill \
+             and count at list prices, if known (first: {}, {} of {}); --output json lists them",
             counted(in_part.len(), "node"),
             tenths(hours(gap_ms)),
             tenths(hours(all_ms)),

@@ -194,7 +194,7 @@ i-whole,2026-11-20T00:00:00Z,2026-11-22T00:00:00Z,480,Usage
     assert_eq!((out.billed_usd_micros, out.list_usd_micros), (300_000_000, 60_000_000));
     assert_eq!((out.hours_not_seen, out.not_seen_usd_micros), (18.0, 180_000_000));
     let told = "bill.csv: 18.0 node-hours of 1 node, $180.00, are in parts of the period without \
-                data of these nodes (first: whole) and are not included in any amount";
+                data for these nodes (first: whole) and are not included in any amount";
     assert!(account.notes.iter().any(|note| note == told), "{:?}", account.notes);
     assert_eq!(out.hours_not_billed, 0.0);
 }

@@ -253,7 +253,8 @@ fn blind_notes(signals: &[&str], basis: Basis, samples: &Samples) -> Vec<String>
     }
     if signals.is_empty() {
         notes.push(
-            "its GPUs were not measured: the parts are derived only from the states of its pods"
+            "GPU use of this job was not measured: the parts are derived only from the states of \
+             its pods"
                 .to_owned(),
         );
         return notes;

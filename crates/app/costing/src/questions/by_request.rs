@@ -48,7 +48,7 @@ pub fn answer(asked: &Asked) -> Answer {
                 0 => String::new(),
                 some => format!(
                     "; requests of {} are not counted",
-                    plural(some, "workload that serves", "workloads that serve")
+                    plural(some, "serving workload", "serving workloads")
                 ),
             },
             match more {
@@ -68,7 +68,7 @@ pub fn answer(asked: &Asked) -> Answer {
             _ => None,
         },
         none_because: (found.is_empty() && !served.is_empty())
-            .then(|| format!("no workload that serves had a GPU {}", asked.when())),
+            .then(|| format!("no serving workload had a GPU {}", asked.when())),
         rows: found.iter().take(MOST_NAMED).map(|(job, sum)| row(job, sum, served)).collect(),
     }
 }

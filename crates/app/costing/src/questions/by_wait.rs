@@ -48,9 +48,10 @@ pub fn answer(asked: &Asked) -> Answer {
     Answer {
         name: Name::Wait.text(),
         question: Name::Wait.words(),
-        how: "pods of one owner created within a minute of each other start together; they wait from the creation \
-              of their Job, or of the first pod, until the first and the last pod got a node; half or nine of ten \
-              starts waited no longer (nearest rank); this is not a run rate"
+        how: "pods of one owner created within a minute of each other start together; they wait \
+              from the creation of their Job, or of the first pod, until the first and the last \
+              pod got a node; half, or nine in ten, of the starts waited at most this long \
+              (nearest rank); this is not a run rate"
             .to_owned(),
         uncertainty: format!(
             "starts that are still waiting are counted separately and in no percentile, so true waits are longer; \

@@ -106,7 +106,7 @@ fn of_dollars(name: Name) -> Option<&'static str> {
         Name::Beside => "CPU and memory of such pods",
         Name::Spot => "GPU time of training",
         Name::Runs => "all runs",
-        Name::Requests => "workloads that serve",
+        Name::Requests => "serving workloads",
         Name::Teams | Name::Low | Name::Wait => return None,
     })
 }

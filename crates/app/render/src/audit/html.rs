@@ -31,7 +31,7 @@ pub fn html(document: &Document) -> String {
     page += &html_findings::findings(document);
     page += &ignored(document);
     page += &since_baseline(document);
-    page += "<h2>Waste a month after each layer of fixes</h2>\n";
+    page += "<h2>Waste per month after each layer of fixes</h2>\n";
     page += &table(&RungOut::HEADER, 1, document.ladder.iter().map(RungOut::cells));
     page += &missing(document);
     page += &prices_and_methods(document);
@@ -50,14 +50,22 @@ fn tiles(document: &Document) -> String {
             tiles.push((rounded(gpus), "GPUs are allocated to no pod", cost));
         }
         Some(waste) => {
-            tiles.push((rounded_usd(waste), "wasted a month", format!("{share} of the GPU time")));
+            tiles.push((
+                rounded_usd(waste),
+                "wasted per month",
+                format!("{share} of the GPU time"),
+            ));
         }
         None => tiles.push((share, "of the GPU time is wasted", "no price is known".to_owned())),
     }
     let returned = head.returned.usd_micros_per_month;
     tiles.push((
         returned.map_or_else(|| rounded(head.returned.gpu_hours_per_month), rounded_usd),
-        if returned.is_some() { "a month returned by fixes" } else { "GPU-hours a month returned" },
+        if returned.is_some() {
+            "per month recovered by fixes"
+        } else {
+            "GPU-hours per month recovered"
+        },
         match (head.removed_usd_micros_per_month.unwrap_or(0), returned) {
             (0, Some(1..)) => "GPUs that you pay for anyway, for pending pods".to_owned(),
             (removed, Some(all)) if 0 < removed && removed < all => {
@@ -68,7 +76,7 @@ fn tiles(document: &Document) -> String {
     ));
     tiles.push((
         rounded(head.freed.gpu_hours_per_month),
-        "GPU-hours a month for other work",
+        "GPU-hours per month for other work",
         "they save money only if other work uses them".to_owned(),
     ));
     let unmeasured = percent(head.blind_share);
@@ -128,7 +136,7 @@ fn ignored(document: &Document) -> String {
     match ignored.is_empty() {
         true => String::new(),
         false => {
-            "<h2>Ignored, still part of the waste</h2>\n".to_owned()
+            "<h2>Ignored findings, still part of the waste</h2>\n".to_owned()
                 + &table(&["finding", "object", "by", "why"], 4, ignored.into_iter())
         }
     }
@@ -143,7 +151,7 @@ fn since_baseline(document: &Document) -> String {
         cells.extend(fixed.ledger.as_ref().map(ConfirmedOut::words));
         cells
     });
-    let header = ["finding", "object", "by the earlier audit", "by the ledger"];
+    let header = ["finding", "object", "according to the earlier audit", "according to the ledger"];
     let columns = if document.ledger.is_some() { 4 } else { 3 };
     text += &table(&header[..columns], 4, fixed);
     if let Some(ledger) = &document.ledger {

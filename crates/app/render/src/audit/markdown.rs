@@ -17,10 +17,10 @@ pub fn markdown(document: &Document) -> String {
         text += &format!("{}\n\n", safe(&outlook));
     }
     text += &format!("{}\n\n", safe(&document.second_line()));
-    text += "Waste a month after each layer of fixes:\n\n";
+    text += "Waste per month after each layer of fixes:\n\n";
     text += &format!("| {} |\n|---|--:|--:|--:|--:|\n", RungOut::HEADER.join(" | "));
     document.ladder.iter().for_each(|rung| text += &row(&rung.cells()));
-    text += "\n| state | waste | GPUs | a month |\n|---|---|--:|--:|\n";
+    text += "\n| state | waste | GPUs | cost per month |\n|---|---|--:|--:|\n";
     for state in &document.states {
         text += &row(&[
             state_name(document, state).as_str(),
@@ -48,7 +48,8 @@ pub fn markdown(document: &Document) -> String {
     }
     let ignored: Vec<_> = document.findings.iter().filter(|f| f.suppressed.is_some()).collect();
     if !ignored.is_empty() {
-        text += "\n## Ignored, still part of the waste\n\n| finding | object | by | why |\n|---|---|---|---|\n";
+        text += "\n## Ignored findings, still part of the waste\n\n| finding | object | by | why \
+                 |\n|---|---|---|---|\n";
         for finding in ignored {
             let Some(by) = &finding.suppressed else { continue };
             text += &row(&[finding.check.id, finding.object_words().as_str(), &by.by, &by.why]);
@@ -57,9 +58,10 @@ pub fn markdown(document: &Document) -> String {
     if let Some(fixed) = &document.fixed {
         text += "\n## Fixed\n\n";
         text += match &document.ledger {
-            None => "| finding | object | by the earlier audit |\n|---|---|--:|\n",
+            None => "| finding | object | according to the earlier audit |\n|---|---|--:|\n",
             Some(_) => {
-                "| finding | object | by the earlier audit | by the ledger |\n|---|---|--:|---|\n"
+                "| finding | object | according to the earlier audit | according to the ledger \
+                 |\n|---|---|--:|---|\n"
             }
         };
         for fixed in fixed {

@@ -37,7 +37,8 @@ pub fn check(folder: &Path) -> Result<()> {
             let file = file.map(|file| file.file_name()).unwrap_or_default();
             let file = file.to_string_lossy();
             let text = format!(
-                "--patches {name}: the folder contains `{file}`: name a new or an empty folder"
+                "--patches {name}: the folder contains `{file}`: pass the path of a new or empty \
+                 folder"
             );
             Err(UsageError(plain(&text)).into())
         }
@@ -93,7 +94,7 @@ fn withheld(document: &Document) -> String {
     };
     match all.map(line).collect::<String>() {
         lines if lines.is_empty() => lines,
-        lines => format!("\n## Not written\n\n{lines}"),
+        lines => format!("\n## Patches not written\n\n{lines}"),
     }
 }
 

@@ -92,7 +92,7 @@ fn states(document: &Document, room: usize) -> Vec<String> {
     let shown = if is_cut { rows - 1 } else { rows };
     let (shown, rest) = order.split_at(shown.min(order.len()));
     let mut lines =
-        vec![format!("{:65}{:>9}{:>10}{:>16}", "GPUs by state", "GPUs", "share", "a month")];
+        vec![format!("{:65}{:>9}{:>10}{:>16}", "GPUs by state", "GPUs", "share", "cost per month")];
     lines.extend(shown.iter().map(|state| {
         let what = cut(&state_label(document, state), 62);
         row(what, state.gpus, money_of(state))
@@ -120,7 +120,7 @@ fn fixes(document: &Document, style: Style) -> Vec<String> {
         false => "Fixes".to_owned(),
     };
     let heading = format!("{heading} ({})", plural(count, "finding", "findings"));
-    let mut lines = vec![format!("{heading:84}{:>16}", "waste a month")];
+    let mut lines = vec![format!("{heading:84}{:>16}", "waste per month")];
     lines.extend(groups.iter().take(FIXES).map(|group| fix(group, style)));
     lines
 }

@@ -158,7 +158,7 @@ fn states(document: &Document) -> String {
             money_of(state),
         ]
     };
-    let header = ["state", "waste", "GPUs", "share", "a month"];
+    let header = ["state", "waste", "GPUs", "share", "cost per month"];
     match document.states.is_empty() {
         true => String::new(),
         false => "\n".to_owned() + &table(&header, document.states.iter().map(row).collect()),
@@ -169,7 +169,7 @@ fn ladder(document: &Document) -> String {
     match document.headline.installed_gpus > 0.0 {
         false => String::new(),
         true => {
-            "\nWaste a month after each layer of fixes\n".to_owned()
+            "\nWaste per month after each layer of fixes\n".to_owned()
                 + &table(&RungOut::HEADER, document.ladder.iter().map(RungOut::cells).collect())
         }
     }

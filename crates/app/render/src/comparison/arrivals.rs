@@ -38,7 +38,7 @@ pub(crate) const MEASURES: [Measure; 7] = [
         unit: fine_percent,
     },
     Measure {
-        name: "first rejection at requested",
+        name: "GPUs requested at the first rejection",
         short: "% first reject",
         of: |_, run| run.first_rejection_percent,
         unit: fine_percent,
@@ -151,9 +151,9 @@ fn notes(comparison: &ArrivalComparison) -> Vec<String> {
             .to_owned(),
     };
     let mut notes = vec![
-        "Allocation is the GPU share of placed pods; fragmentation is the free GPU share that is expected to be \
-         unusable for the pod mix of the whole trace. Both are sampled after every arrival and averaged per \
-         percent requested."
+        "Allocation is the GPU share of placed pods; fragmentation is the share of the cluster's \
+         GPUs that is free but unusable, on average over the pod mix of the whole trace. Both are \
+         sampled after every arrival and averaged per percent requested."
             .to_owned(),
         spread,
         limit,
@@ -250,7 +250,7 @@ fn allocation(id: &str, comparison: &ArrivalComparison, close_up: bool) -> Figur
     };
     let mut legend = legend(comparison);
     let value = String::new();
-    let label = "limit: all that was requested, at most the cluster".to_owned();
+    let label = "limit: everything that was requested, at most the whole cluster".to_owned();
     legend.push(Legend { class: "limit".to_owned(), is_line: true, label, value });
     let table =
         (!close_up).then(|| curve_table(comparison, "Allocated, %", |run| &run.allocation_percent));
@@ -291,7 +291,8 @@ fn fragmentation(id: &str, comparison: &ArrivalComparison) -> Figure {
         title: title.to_owned(),
         svg: plot.svg(),
         legend: legend(comparison),
-        note: "Free GPU share that is expected to be unusable for the pod mix of the whole trace."
+        note: "Share of the cluster's GPUs that is free but unusable, on average over the pod mix \
+               of the whole trace."
             .to_owned(),
         table: Some(table),
     }

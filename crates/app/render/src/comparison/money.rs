@@ -82,11 +82,10 @@ fn states(comparison: &TimedComparison) -> Table {
     };
     let header = policies.iter().flat_map(|policy| {
         let name = printable(&policy.policy);
-        [format!("{name}: GPU-hours"), format!("{name}: dollars a month")]
+        [format!("{name}: GPU-hours"), format!("{name}: dollars per month")]
     });
     Table {
-        caption: "Where the GPU-hours of the period and the money of a month go (estimate)"
-            .to_owned(),
+        caption: "GPU-hours of the period and estimated cost per month, by state".to_owned(),
         header: std::iter::once(String::new()).chain(header).collect(),
         rows: rows.into_iter().map(row).collect(),
     }

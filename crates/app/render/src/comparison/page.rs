@@ -25,7 +25,7 @@ pub enum ReportError {
         expected: usize,
     },
     /// The template is wrong: a bug.
-    #[error("the page could not be laid out: report this as a bug of dovetail")]
+    #[error("the page could not be laid out; this is a bug: report it")]
     Template(#[from] minijinja::Error),
 }
 

@@ -285,7 +285,7 @@ fn runs_without_an_account_are_compared_all_the_same() {
     assert!(page.contains("stack-t") && tables.contains("5 min"));
     data.timed[0].policies[1].runs[0].account = None;
     let page = html(&data).expect("complete");
-    assert!(!page.contains("stack-t") && !page.contains("Dollars a month"));
+    assert!(!page.contains("stack-t") && !page.contains("Dollars per month"));
     assert!(page.contains("time in queue, mean"));
 }
 

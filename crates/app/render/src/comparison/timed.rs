@@ -95,7 +95,7 @@ pub(crate) fn groups(comparison: &TimedComparison) -> Vec<Group> {
     if runs.any(|run| run.account.is_some()) {
         let name = "GPUs, on average over the period";
         groups.push(Group { name, measures: of_gpus(comparison) });
-        groups.push(Group { name: "Dollars a month, estimated", measures: of_money() });
+        groups.push(Group { name: "Dollars per month, estimated", measures: of_money() });
     }
     groups
 }
@@ -132,7 +132,7 @@ fn of_jobs(comparison: &TimedComparison) -> Vec<Measure> {
         );
     }
     let used = |run: &TimedRun| Some(run.metrics.gpu_occupancy? * 100.0);
-    measures.push(Measure::percent("GPU time of finished work, to the last end", used));
+    measures.push(Measure::percent("GPU time of finished work, until the last job ended", used));
     measures.push(count("restarts", |run| run.metrics.restarts));
     let redone = |run: &TimedRun| Some(run.metrics.repeated_gpu_hours);
     measures.push(Measure::new("GPU-hours of lost work", brief, redone).part());
@@ -160,7 +160,7 @@ fn of_gpus(comparison: &TimedComparison) -> Vec<Measure> {
             move |run: &TimedRun| mean_gpus(run, run.usage()?.total.free_by_cause.get(&cause)?);
         Measure::new(money::cause_label(cause), brief, of).part()
     }));
-    measures.push(gpus("free while work waited", UsageReport::free_while_work_waited));
+    measures.push(gpus("free while jobs are pending", UsageReport::free_while_work_waited));
     measures
 }
 
@@ -179,7 +179,7 @@ fn of_money() -> Vec<Measure> {
     let totals: [(&str, OfUsage); 3] = [
         ("the cluster", |usage| usage.total.installed),
         ("free GPUs", |usage| usage.total.free),
-        ("free while work waited", UsageReport::free_while_work_waited),
+        ("free while jobs are pending", UsageReport::free_while_work_waited),
     ];
     totals.into_iter().flat_map(|(name, of)| [usd(name, of), priced(of)]).collect()
 }
@@ -265,10 +265,15 @@ fn tiles(comparison: &TimedComparison) -> Vec<Tile> {
     };
     [
         tile(1, "allocated, share of installed", "of the GPU time is allocated", more),
-        tile(1, "free while work waited", "GPUs free while jobs are pending, on average", less),
+        tile(
+            1,
+            "free while jobs are pending",
+            "GPUs free while jobs are pending, on average",
+            less,
+        ),
         tile(
             MONEY,
-            "free while work waited",
+            "free while jobs are pending",
             "a month for GPUs free while jobs are pending (estimate)",
             less,
         ),
@@ -350,8 +355,9 @@ fn note_on_unfinished(comparison: &TimedComparison) -> Option<String> {
     if !runs.any(|run| run.metrics.unfinished_jobs > 0) {
         return None;
     }
-    let mut note = "Some jobs did not finish. Times in queue are of the jobs that started, times to the end of \
-                    those that finished: policies that differ in this number are compared on different jobs."
+    let mut note = "Some jobs did not finish. Times in queue cover the jobs that started, and \
+                    times to the end cover the jobs that finished: policies with different numbers \
+                    of unfinished jobs are compared on different jobs."
         .to_owned();
     if comparison.impossible_jobs > 0 {
         let jobs = comparison.first_impossible_jobs.iter();
@@ -381,8 +387,9 @@ fn notes_on_accounts(comparison: &TimedComparison) -> Vec<String> {
         );
     }
     notes.push(
-        "Free while work waited: GPUs that are free for any cause except lack of demand, starting nodes, and \
-         nodes out of service. At any time, at most as many GPUs count as pending jobs requested."
+        "Free while jobs are pending: GPUs that are free for any cause except lack of demand, \
+         starting nodes, and nodes out of service. At any time, at most as many GPUs count as \
+         pending jobs requested."
             .to_owned(),
     );
     let without = comparison.policies.iter().filter(|policy| policy.shown().is_none());

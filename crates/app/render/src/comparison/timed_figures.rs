@@ -36,15 +36,16 @@ pub(crate) fn blocks(id: &str, comparison: &TimedComparison) -> Vec<Block> {
     vec![
         Block::Figures {
             heading: "GPUs free by cause".to_owned(),
-            text: "Each bar is one policy: how many GPUs were free on average, by the first cause that kept pending \
-                   jobs from them. Shorter is better, except for GPUs that no job needed."
+            text: "Each bar is one policy: how many GPUs were free on average, by the first cause \
+                   that kept pending jobs from using them. Shorter is better, except for GPUs that \
+                   no job needed."
                 .to_owned(),
             figures: vec![bars(id, comparison, &shown)],
         },
         Block::Figures {
             heading: "GPUs over time".to_owned(),
-            text: "Where the GPUs went hour by hour: allocated at the bottom, free by cause above it, unavailable on \
-                   top. Each step is the mean over its bin."
+            text: "State of the GPUs over time: allocated at the bottom, free by cause above it, \
+                   unavailable on top. Each step is the mean over its bin."
                 .to_owned(),
             figures: stacks.collect(),
         },
@@ -281,8 +282,13 @@ fn series_table(series: &Series, shown: &Shown) -> Table {
             ],
         }
     };
-    let titles =
-        ["GPUs allocated", "GPUs free", "GPUs unavailable", "jobs waiting", "GPUs waited for"];
+    let titles = [
+        "GPUs allocated",
+        "GPUs free",
+        "GPUs unavailable",
+        "pending jobs",
+        "GPUs that pending jobs request",
+    ];
     let header = std::iter::once(shown.unit.1).chain(titles);
     Table {
         caption: "Means over parts of the period".to_owned(),

@@ -141,10 +141,7 @@ fn amounts(week: &TeamWeek) -> Vec<Vec<String>> {
         ("idle GPU-hours", Box::new(|week| tenths(week.idle_gpu_hours))),
         ("unmeasured GPU-hours", Box::new(|week| tenths(week.unknown_gpu_hours))),
         ("cost", Box::new(|week| cost(week.cost_usd_micros, week.is_partly_unpriced))),
-        (
-            "of it for idle GPUs",
-            Box::new(|week| cost(week.idle_usd_micros, week.is_partly_unpriced)),
-        ),
+        ("cost of idle GPUs", Box::new(|week| cost(week.idle_usd_micros, week.is_partly_unpriced))),
     ];
     let mut rows = vec![["", "this week", "the week before"].map(str::to_owned).to_vec()];
     rows.extend(lines.iter().map(|(name, cell)| {

@@ -34,7 +34,7 @@ fn first_line(document: &Document) -> String {
     let per = if document.basis == "run-rate" { " a month" } else { "" };
     let other = match document.other_usd_micros {
         Some(micros) if micros > 0 => {
-            format!(" (of it {} for CPU and memory)", usd(Some(micros)))
+            format!(" (including {} for CPU and memory)", usd(Some(micros)))
         }
         _ => String::new(),
     };

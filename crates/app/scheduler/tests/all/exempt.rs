@@ -69,9 +69,10 @@ fn sixteen_are_tried_in_a_row_for_one_pod_which_says_so() {
     // Time is 17:46:40.
     let says = format!(
         "0/20 nodes are available: 20 Insufficient nvidia.com/gpu. It would start if pods of lower \
-         priority were evicted, which the API server refuses: blue/{}, blue/{}, blue/{} and 13 more; \
-         dovetail does not retry them until 2030-03-17T17:56:40Z. The API server refused several \
-         evictions for this pod in a row: dovetail tries other pods from 2030-03-17T17:47:40Z on.",
+         priority were evicted, which the API server refuses: blue/{}, blue/{}, blue/{} and 13 \
+         more; dovetail does not retry them until 2030-03-17T17:56:40Z. The API server refused \
+         several evictions for this pod in a row: dovetail waits until 2030-03-17T17:47:40Z before \
+         it tries to evict other pods.",
         first[0], first[1], first[2]
     );
     assert_eq!(cluster.says("high"), says);

@@ -212,9 +212,9 @@ fn a_queue_that_is_deleted_counts_above_it_as_long_as_pods_run_in_it() {
     assert_eq!(cluster.run(), names(&["v1"]));
     delete_queue(&mut cluster, "vision");
     assert_eq!(cluster.run(), names(&[]));
-    let told = "queue vision does not exist, and 2 pods run in it or below it, with 8 nvidia.com/gpu: they count \
-                for it and for queue org above it until they end; create it again, or name another queue in label \
-                dovetail.dev/queue";
+    let told = "queue vision does not exist, and 2 pods run in it or below it, with 8 \
+                nvidia.com/gpu: they count toward its usage and that of its parent org until \
+                they finish; create it again, or name another queue in label dovetail.dev/queue";
     assert_eq!(cluster.reports(), [told]);
     cluster.end("v0", "Succeeded");
     assert_eq!(cluster.run(), names(&["t0"]));
@@ -257,9 +257,9 @@ fn who_begins_after_a_queue_was_deleted_counts_what_runs_under_its_name_alone() 
     delete_queue(&mut cluster, "vision");
     let mut anew = Cluster::over(cluster.server);
     assert_eq!(anew.run(), names(&[]));
-    let told = "queue vision does not exist, and 1 pod runs in it or below it, with 8 nvidia.com/gpu: it counts \
-                under its name, and for no queue above it; create it again, or name another queue in label \
-                dovetail.dev/queue";
+    let told = "queue vision does not exist, and 1 pod runs in it or below it, with 8 \
+                nvidia.com/gpu: it counts under its name, but toward no parent queue; create it \
+                again, or name another queue in label dovetail.dev/queue";
     assert_eq!(anew.reports(), [told]);
     assert_eq!(["vision", "org"].map(|queue| gpus_in(&mut anew, queue)), [8, 0]);
     anew.end("v0", "Succeeded");

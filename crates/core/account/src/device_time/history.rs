@@ -101,7 +101,7 @@ pub enum HistoryError {
         what: &'static str,
     },
     /// A part of nothing.
-    #[error("{device}: holder {holder} has a share of a device that is cut into no parts")]
+    #[error("{device}: holder {holder} has a share of a device that is not divided")]
     Share {
         /// Name of the device.
         device: String,
@@ -125,7 +125,7 @@ impl DeviceHistory {
         };
         order("its time", &mut std::iter::once(self.installed))?;
         order("unavailable time", &mut self.unavailable.iter().copied())?;
-        order("unseen time", &mut self.unseen.iter().copied())?;
+        order("unmeasured time", &mut self.unseen.iter().copied())?;
         order("a cause", &mut self.free_causes.iter().map(|cause| cause.span))?;
         for holding in &self.holdings {
             order("a holding", &mut std::iter::once(holding.held))?;

@@ -7,7 +7,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "AUT-01",
         severity: Severity::Warning,
-        title: "pods that must not be evicted block removal of half-empty GPU nodes",
+        title: "pods that must not be evicted block the removal of half-empty GPU nodes",
         explanation: "The annotation prevents the autoscaler from draining a node with less than \
                       `half_empty_percent` of its GPUs requested. Set it only while the work cannot be \
                       moved.",

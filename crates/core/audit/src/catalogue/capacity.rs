@@ -40,7 +40,8 @@ pub(super) const CHECKS: &[Check] = &[
                       detect them or marked them unhealthy. You pay for them, but no pod can request them.",
         evidence: "GPUs in the label that no plugin reports",
         fix: FixKind::NodePool,
-        fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; else replace it",
+        fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; if \
+                      this does not help, replace the node",
         layer: Layer::Guard,
         worth: Worth::Capacity,
         is_inferred: false,

@@ -50,7 +50,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "GOV-04",
         severity: Severity::Info,
         title: "no admission policy checks GPU requests",
-        explanation: "Findings come back: nothing prevents the next workload from repeating them.",
+        explanation: "Fixed problems come back: nothing prevents the next workload from causing \
+                      them again.",
         evidence: "policies about GPU resources",
         fix: FixKind::ClusterPolicy,
         fix_example: "a ValidatingAdmissionPolicy with validationActions: [Warn, Audit] first",

@@ -8,8 +8,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-01",
         severity: Severity::Warning,
         title: "notebook is idle but still has a GPU",
-        explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. Nights and weekends \
-                      are 128 hours of a week. A culler stops idle notebooks and keeps the files on their volumes.",
+        explanation: "Nothing has run on the GPU for longer than `idle_notebook_minutes`. Nights \
+                      and weekends make up 128 of the 168 hours of a week. A culler stops idle \
+                      notebooks and keeps the files on their volumes.",
         evidence: "pods and hours without GPU activity",
         fix: FixKind::OwnerTemplate,
         fix_example: "env: [{name: CULL_IDLE_TIME, value: \"60\"}]  # of the notebook controller",
@@ -36,9 +37,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "IDL-03",
         severity: Severity::Warning,
         title: "GPU workload is scaled by CPU or memory",
-        explanation: "CPU and memory use do not show how busy a server is that works on the GPU. Scale it by the length \
-                      of its request queue or by GPU utilization instead.",
-        evidence: "metrics that it is scaled by",
+        explanation: "CPU and memory use do not show how busy a GPU server is. Scale it by the \
+                      length of its request queue or by GPU utilization instead.",
+        evidence: "metrics by which it is scaled",
         fix: FixKind::Autoscaler,
         fix_example: "triggers: [{type: prometheus, metadata: {query: sum(vllm:num_requests_waiting), threshold: \"5\"}}]",
         layer: Layer::ScaleToZero,
@@ -65,10 +66,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "IDL-05",
         severity: Severity::Warning,
-        title: "pod has had GPUs for a long time but was never ready",
-        explanation: "It was assigned to its node longer than `starting_minutes` ago. Large images, weights from slow \
-                      storage and long init containers delay every start while GPUs are allocated. A cache on the node, \
-                      a volume with the weights or a smaller image shortens the start.",
+        title: "pod has had GPUs for a long time but has never been ready",
+        explanation: "It was assigned to its node more than `starting_minutes` ago. Large images, \
+                      weights from slow storage and long init containers delay every start while \
+                      GPUs are allocated. A cache on the node, a volume with the weights or a \
+                      smaller image shortens the start.",
         evidence: "pods and minutes since they were assigned to their node",
         fix: FixKind::OwnerTemplate,
         fix_example: "volumes: [{name: weights, persistentVolumeClaim: {claimName: weights, readOnly: true}}]",

@@ -14,7 +14,8 @@ pub(super) const CHECKS: &[Check] = &[
                       load.",
         evidence: "requests per day, bits per weight, number of weights if the name shows it",
         fix: FixKind::OwnerTemplate,
-        fix_example: "args: [--quantization=fp8]  # on a copy with a part of the requests first",
+        fix_example: "args: [--quantization=fp8]  # first on a copy that gets a part of the \
+                      requests",
         layer: Layer::RightSize,
         worth: Worth::Risk,
         is_inferred: true,

@@ -33,7 +33,7 @@ const EXAMPLES: [(&str, &str, &str); 22] = [
         "kubectl delete pod -n kube-system -l k8s-app=nvidia-gpu-device-plugin  # on that node",
     ),
     ("CAP-06", OWN, "a queue of preemptible work for these nodes"),
-    ("SCH-13", OWN, "more nodes; or a lower minMember of the gang"),
+    ("SCH-13", OWN, "add nodes, or lower minMember of the gang"),
     (
         "SCH-02",
         GKE,
@@ -44,7 +44,8 @@ const EXAMPLES: [(&str, &str, &str); 22] = [
     (
         "SCH-14",
         GKE,
-        "nodeSelector: {}  # without cloud.google.com/gke-accelerator, where the program runs on other models too",
+        "nodeSelector: {}  # without cloud.google.com/gke-accelerator, if the program also runs on \
+         other models",
     ),
     ("MOD-02", GKE, "nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4}"),
     (
@@ -81,10 +82,11 @@ const EXAMPLES: [(&str, &str, &str); 22] = [
     (
         "SHR-03",
         GKE,
-        "nodeSelector: {cloud.google.com/gke-gpu-sharing-strategy: time-sharing}  # of pods meant to share; a taint for others",
+        "nodeSelector: {cloud.google.com/gke-gpu-sharing-strategy: time-sharing}  # of the pods \
+         that may share a GPU; a taint keeps other pods away",
     ),
     ("SHR-05", GKE, "max-shared-clients-per-gpu=2  # of a new node pool: fewer"),
-    ("SHR-04", GKE, "gcloud container node-pools create  # with the gpu-partition-size meant"),
+    ("SHR-04", GKE, "gcloud container node-pools create  # with the intended gpu-partition-size"),
     ("SHR-07", GKE, "gpu-partition-size=1g.10gb  # of a new node pool"),
 ];
 

@@ -50,8 +50,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-04",
         severity: Severity::Warning,
         title: "pod uses fewer GPUs than it requests",
-        explanation: "Some of the GPUs of each pod were never active while they were measured. A program that cannot use several \
-                      GPUs gets no faster with them; pending pods could use them.",
+        explanation: "Some of the GPUs of each pod were never active while they were measured. A \
+                      program that cannot use several GPUs does not run faster with more of them; \
+                      pending pods could use the idle ones.",
         evidence: "GPUs of one pod, GPUs that were ever active, period",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 4}}  # as many as it uses",
@@ -93,7 +94,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "REQ-07",
         severity: Severity::Warning,
-        title: "CPU or memory request is a round number, far above the need",
+        title: "CPU or memory request is a round number far above the need",
         explanation: "Requests such as 4 cores or 16Gi are guesses. The container requests more than \
                       `over_request_percent` of what it needs according to a VerticalPodAutoscaler, and the unused part \
                       keeps other pods from the GPUs of its node.",
@@ -151,11 +152,12 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-11",
         severity: Severity::Info,
         title: "sidecar or init container requests GPUs too",
-        explanation: "A sidecar's GPUs are allocated in addition to those of the main container for the lifetime of the \
-                      pod; an init container that requests more than the main container raises the pod's allocation for \
-                      its lifetime. The amount is the idle time of the pod's least active GPUs, as many as the \
-                      container adds, if they were measured.",
-        evidence: "container, its GPUs, GPUs of the pod without it",
+        explanation: "A sidecar's GPUs are allocated in addition to those of the main container \
+                      for the lifetime of the pod; an init container that requests more than the \
+                      main container raises the pod's allocation for its lifetime. If GPU use was \
+                      measured, the amount is the idle time of the pod's least active GPUs, as \
+                      many as the container adds.",
+        evidence: "container, GPUs of the container, GPUs of the pod without the container",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {}  # of the sidecar",
         layer: Layer::Guard,
@@ -167,8 +169,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "REQ-12",
         severity: Severity::Info,
         title: "training with little shared memory",
-        explanation: "Data loaders pass batches through /dev/shm. With the container runtime's 64 MiB they fall back to \
-                      copying, or crash, and the GPU waits for data.",
+        explanation: "Data loaders pass batches through /dev/shm. With the container runtime's \
+                      default of 64 MiB, they fall back to copying, or crash, and the GPU waits \
+                      for data.",
         evidence: "size of /dev/shm",
         fix: FixKind::OwnerTemplate,
         fix_example: "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 16Gi}}]  # at /dev/shm",

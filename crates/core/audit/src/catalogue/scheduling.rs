@@ -8,8 +8,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-01",
         severity: Severity::Error,
         title: "GPU nodes without a taint",
-        explanation: "Without a NoSchedule taint any pod may land on a GPU node, take the CPU and memory that its GPUs \
-                      need, and prevent removal of the node.",
+        explanation: "Without a NoSchedule taint, any pod can be scheduled on a GPU node, use the \
+                      CPU and memory that pods with GPUs need, and prevent the removal of the \
+                      node.",
         evidence: "nodes without a taint that keeps pods away",
         fix: FixKind::NodePool,
         fix_example: "taints: [{key: nvidia.com/gpu, value: \"true\", effect: NoSchedule}]",
@@ -37,7 +38,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-03",
         severity: Severity::Warning,
         title: "workload without GPUs tolerates the taint of GPU nodes",
-        explanation: "The taint does not keep its pods away. Tolerations without a key accept every taint.",
+        explanation: "The taint does not keep its pods away. A toleration without a key tolerates \
+                      every taint.",
         evidence: "toleration and taint",
         fix: FixKind::OwnerTemplate,
         fix_example: "tolerations: []  # without the one for GPU nodes",
@@ -123,11 +125,11 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-09",
         severity: Severity::Warning,
         title: "training with several pods is not scheduled as a gang",
-        explanation: "Pods start one by one. If not all fit, those that do have GPUs and wait for the rest. Two such \
-                      jobs can wait for each other forever.",
+        explanation: "Pods start one by one. If not all pods fit, the pods that fit get GPUs and \
+                      wait for the rest. Two such jobs can wait for each other forever.",
         evidence: "pods wanted, pods placed",
         fix: FixKind::OwnerTemplate,
-        fix_example: "labels: {dovetail.dev/gang: my-run}  # or a Kueue queue, a PodGroup",
+        fix_example: "labels: {dovetail.dev/gang: my-run}  # or a Kueue queue, or a PodGroup",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
         is_inferred: true,
@@ -180,12 +182,13 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-13",
         severity: Severity::Warning,
         title: "gang is pending: free GPUs stay unused until nodes are added",
-        explanation: "Some pods of the gang would fit on free GPUs, but not the whole gang, so those GPUs stay free \
-                      until it starts. It would start if the nodes listed as evidence were added. A gang that can run \
-                      with fewer pods can lower its minimum instead.",
-        evidence: "number and kind of nodes that would let it start",
+        explanation: "Some pods of the gang would fit on free GPUs, but not the whole gang, so \
+                      those GPUs stay free until it starts. The gang would start if you added the \
+                      nodes that the evidence lists. A gang that can run with fewer pods can lower \
+                      its minimum instead.",
+        evidence: "number and kind of nodes with which the gang would start",
         fix: FixKind::NodePool,
-        fix_example: "more nodes in the pool; or a lower minMember of the gang",
+        fix_example: "add nodes to the pool, or lower minMember of the gang",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
         is_inferred: false,
@@ -200,7 +203,8 @@ pub(super) const CHECKS: &[Check] = &[
                       speed differ between models.",
         evidence: "GPU models that the pods accept",
         fix: FixKind::OwnerTemplate,
-        fix_example: "nodeSelector: {}  # without nvidia.com/gpu.product, where the program runs on other models too",
+        fix_example: "nodeSelector: {}  # without nvidia.com/gpu.product, if the program also runs \
+                      on other models",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
         is_inferred: true,
@@ -215,7 +219,7 @@ pub(super) const CHECKS: &[Check] = &[
                       fit. If the program runs with fewer pods, lower minMember.",
         evidence: "pods with a node, pods that the gang needs, pending pods",
         fix: FixKind::OwnerTemplate,
-        fix_example: "minMember: 2  # of the PodGroup, where the program runs with fewer pods",
+        fix_example: "minMember: 2  # of the PodGroup, if the program can run with fewer pods",
         layer: Layer::Schedule,
         worth: Worth::Capacity,
         is_inferred: false,

@@ -8,8 +8,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-01",
         severity: Severity::Error,
         title: "inference shares a GPU by time-slicing",
-        explanation: "Time-slicing isolates neither memory nor time: a long kernel of one pod delays every response, \
-                      and its memory use can crash the server. MIG slices are isolated.",
+        explanation: "Time-slicing isolates neither memory nor time: a long kernel of another pod \
+                      delays every response, and the memory use of that pod can crash the server. \
+                      MIG slices are isolated.",
         evidence: "node and replicas of each GPU",
         fix: FixKind::NodePool,
         fix_example: "labels: {nvidia.com/mig.config: all-1g.10gb}  # GPUs with MIG; on others MPS, or whole GPUs",
@@ -22,8 +23,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-02",
         severity: Severity::Warning,
         title: "notebook uses a whole large GPU",
-        explanation: "Interactive work is active for a small part of the time. Several notebooks on slices or replicas \
-                      of one GPU, or on a small one, cost a fraction.",
+        explanation: "Interactive work uses a GPU only for a small part of the time. A slice, a \
+                      replica or a small GPU costs a fraction of a whole large GPU.",
         evidence: "model",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu.shared: 1}}  # SharingPolicy: {mode: time-slicing, replicas: 4}",
@@ -36,9 +37,10 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-03",
         severity: Severity::Warning,
         title: "replicas of a GPU are advertised as whole GPUs",
-        explanation: "Time-slicing advertises several nvidia.com/gpu for each GPU. A pod that requests one gets a part \
-                      of a GPU, and tools that count or price GPUs see more than exist. With renameByDefault, the \
-                      replicas are nvidia.com/gpu.shared.",
+        explanation: "Time-slicing advertises several nvidia.com/gpu for each GPU. A pod that \
+                      requests one gets a part of a GPU, and tools that count or price GPUs find \
+                      more GPUs than exist. With renameByDefault, the replicas are \
+                      nvidia.com/gpu.shared.",
         evidence: "node, GPUs offered, replicas of each",
         fix: FixKind::NodePool,
         fix_example: "sharing: {timeSlicing: {renameByDefault: true}}",
@@ -79,8 +81,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-06",
         severity: Severity::Info,
         title: "training with several GPUs runs on parts of GPUs",
-        explanation: "Slices and replicas have no direct path to each other: collectives go through the host, and the \
-                      pods wait for the slowest neighbor.",
+        explanation: "Slices and replicas have no direct path to each other: collective operations \
+                      go through the host, and the pods wait for the slowest of them.",
         evidence: "resource and amount that one pod requests",
         fix: FixKind::OwnerTemplate,
         fix_example: "resources: {limits: {nvidia.com/gpu: 1}}  # whole GPUs, on nodes without sharing",
@@ -153,8 +155,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SHR-11",
         severity: Severity::Info,
         title: "MIG instances of a profile are not used",
-        explanation: "Other pods use the GPUs of the node, and according to the listed pods, none has used an instance \
-                      of this profile for `unused_profile_hours`. Other profiles could serve other pods.",
+        explanation: "Other pods use the GPUs of the node, but none of the pods that the API \
+                      server lists has used an instance of this profile for \
+                      `unused_profile_hours`. Other profiles could serve other pods.",
         evidence: "profile, its instances and their node",
         fix: FixKind::NodePool,
         fix_example: "dovetail partition plan  # once pods request other profiles; or the label nvidia.com/mig.config",

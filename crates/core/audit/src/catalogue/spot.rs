@@ -51,11 +51,13 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SPT-04",
         severity: Severity::Info,
         title: "the same GPUs cost less in another region of their provider",
-        explanation: "At list prices the same model with the same purchase option is cheaper there by \
-                      `cheaper_region_percent` or more. Moving the workload means moving its data: the evidence shows \
-                      how much data may be moved so that the difference pays for the transfer within \
-                      `transfer_payback_days`. Data that must stay in its region, users nearby, and missing capacity \
-                      are reasons to stay. The finding has no amount, because the amount of data is unknown.",
+        explanation: "At list prices, the same model with the same purchase option costs less in \
+                      another region, by `cheaper_region_percent` or more. Moving the workload \
+                      means moving its data: the evidence shows how much data you can move at most \
+                      if the savings are to pay for the transfer within `transfer_payback_days`. \
+                      Data that must stay in its region, users nearby, and missing capacity are \
+                      reasons to stay. The finding has no amount, because the amount of data is \
+                      unknown.",
         evidence: "price here and where it is cheapest, day of the prices, data that may move",
         fix: FixKind::NodePool,
         fix_example: "topology.kubernetes.io/region of the node pool; move one workload, with its data, and compare",

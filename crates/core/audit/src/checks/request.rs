@@ -66,7 +66,7 @@ fn sees_gpus_without_asking(view: &View<'_>, check: &'static Check, found: &mut 
             if let Some(by) = &container.sees_gpus_by {
                 let finding = Finding::new(check, &workload.owner)
                     .with("container", &container.name)
-                    .with("sees GPUs by", by);
+                    .with("sees GPUs through", by);
                 // What is mounted may be needed for something else.
                 let by_variable = by.starts_with("NVIDIA_VISIBLE_DEVICES");
                 let hide = Change::HideGpus { container: container.name.clone() };
@@ -193,8 +193,8 @@ fn helper_with_gpus(view: &View<'_>, check: &'static Check, found: &mut Vec<Find
                 if left > 0 && left < holds[resource] {
                     let mut finding = Finding::new(check, &workload.owner)
                         .with("container", &helper.name)
-                        .with("its GPUs", count)
-                        .with("GPUs of the pod without it", left);
+                        .with("GPUs of the container", count)
+                        .with("GPUs of the pod without the container", left);
                     // What two resources are on nobody can tell apart.
                     if holds.len() == 1 {
                         let added = usize::try_from(holds[resource] - left).unwrap_or(0);

@@ -177,7 +177,7 @@ fn training_on_parts(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
             if is_part && (count > 1 || workload.replicas > 1) {
                 let finding = Finding::new(check, &workload.owner)
                     .with("resource", resource)
-                    .with("of it in one pod", count)
+                    .with("amount that one pod requests", count)
                     .mended_in(workload, mend::other_gpus(view, workload, resource, WHOLE))
                     .affecting(pods_of(workload));
                 found.push(finding);

@@ -85,13 +85,16 @@ fn cheaper_elsewhere(view: &View<'_>, check: &'static Check, found: &mut Vec<Fin
         let gigabytes = (here - there) * 24 * days / per_gb;
         let assumed = usd(i64::try_from(per_gb).ok());
         let mut finding = Finding::new(check, &node.pool)
-            .with("GPU-hour here", format!("{} in {}", unit_usd(here_usd), cheapest.here))
             .with(
-                "GPU-hour where it is cheapest",
+                "price of a GPU-hour here",
+                format!("{} in {}", unit_usd(here_usd), cheapest.here),
+            )
+            .with(
+                "price of a GPU-hour where it is cheapest",
                 format!("{} in {}", unit_usd(there_usd), cheapest.there),
             )
             .with(
-                "pays back if no more data moves",
+                "pays back if at most this much data moves",
                 format!("{gigabytes} GB per GPU in {days} days, at an assumed {assumed} per GB"),
             );
         if let Some(day) = &cheapest.as_of {

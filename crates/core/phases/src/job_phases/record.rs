@@ -122,7 +122,8 @@ pub enum RecordError {
     },
     /// A time that ends before it begins.
     #[error(
-        "{member}: {what} ends before it starts, or is not within its holding, or overlaps another"
+        "{member}: {what} ends before it starts, lies outside the time in which the member had \
+         GPUs, or overlaps another"
     )]
     Times {
         /// Name of the member.

@@ -87,7 +87,7 @@ fn text(app: &App, file: &str, report: &ReplayReport) -> Result<String> {
     match &report.divergence {
         None => rows.push(("result", identical(report.cut_off_after_line))),
         Some(found) => {
-            rows.push(("result", format!("differs from line {} on", found.line)));
+            rows.push(("result", format!("differs from line {} onward", found.line)));
             rows.push(("virtual time", format!("{} ms", found.now_ms)));
             rows.push(("recorded", decision(found.recorded.as_ref())?));
             rows.push(("replayed", decision(found.replayed.as_ref())?));
@@ -107,7 +107,7 @@ fn what_if_text(app: &App, file: &str, report: &WhatIf) -> String {
         ("jobs placed", whole(report.decisions)),
         ("on the same nodes", whole(report.same_nodes)),
         ("on other nodes", whole(report.other_nodes)),
-        ("not at all", whole(report.not_placed)),
+        ("not placed", whole(report.not_placed)),
     ]);
     if report.differences.is_empty() {
         return format!("{title}\n\n{figures}");

@@ -82,7 +82,8 @@ pub(crate) fn run(app: &App, flags: &ImportFlags) -> Result<()> {
         if finer > 0 {
             let (file, jobs) = (flags.file.display(), counted(finer, "job"));
             app.note(&format!(
-                "{file}: times of {jobs} are finer than a millisecond, to which they are rounded"
+                "{file}: times of {jobs} have fractions of a millisecond; dovetail rounds them to \
+                 milliseconds"
             ));
         }
         let (jobs, skipped_rows) = (Some(trace.jobs.len()), trace.skipped.len());

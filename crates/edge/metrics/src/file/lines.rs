@@ -77,7 +77,7 @@ pub(crate) fn fields<'a>(line: &'a str, found: &mut Vec<&'a str>) -> Result<(), 
         let inner = field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         let field = inner.unwrap_or(field);
         if field.contains('"') {
-            return Err("has a stray quote: put quotes around a whole field or nowhere");
+            return Err("has a stray quote: put quotes around the whole field, or remove them");
         }
         found.push(field);
     }

@@ -53,15 +53,15 @@ impl MissingQueue {
 impl fmt::Display for MissingQueue {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (they_count, end) = match self.pods {
-            1 => ("it counts", "it ends"),
-            _ => ("they count", "they end"),
+            1 => ("it counts", "it finishes"),
+            _ => ("they count", "they finish"),
         };
         let how = match (&self.parent, self.is_known) {
             (Some(parent), _) => {
-                format!("{they_count} for it and for queue {parent} above it until {end}")
+                format!("{they_count} toward its usage and that of its parent {parent} until {end}")
             }
-            (None, true) => format!("{they_count} for it until {end}"),
-            (None, false) => format!("{they_count} under its name, and for no queue above it"),
+            (None, true) => format!("{they_count} toward its usage until {end}"),
+            (None, false) => format!("{they_count} under its name, but toward no parent queue"),
         };
         formatter.write_str(&self.text(&how))
     }

@@ -32,8 +32,8 @@ impl Default for Terms {
 pub enum TermsError {
     /// A write could outlive the lease.
     #[error(
-        "leader election: a write may begin {renew_deadline_ms} ms after a renewal and take \
-         {write_timeout_ms} ms, which with 2% for clocks that run apart is more than the lease of \
+        "leader election: a write may start {renew_deadline_ms} ms after a renewal and take \
+         {write_timeout_ms} ms, which, with 2% for clock drift, is more than the lease of \
          {lease_ms} ms: lengthen the lease or shorten the other two"
     )]
     WriteOutlivesLease {
@@ -46,8 +46,8 @@ pub enum TermsError {
     },
     /// One lost renewal would end the leadership.
     #[error(
-        "leader election: renewals every {retry_ms} ms leave no second try before the deadline of \
-         {renew_deadline_ms} ms: retry at least twice as often"
+        "leader election: renewals every {retry_ms} ms leave no time for a second attempt before \
+         the deadline of {renew_deadline_ms} ms: retry at least twice as often"
     )]
     NoSecondTry {
         /// See [`Terms::retry_ms`].

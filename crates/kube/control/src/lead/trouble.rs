@@ -54,12 +54,12 @@ impl Trouble {
                 "name another lease with --lease".to_owned(),
             ),
             Self::Refused { code, message } => (
-                format!("the API server {server} answers {code}: {message}"),
+                format!("the API server {server} returned {code}: {message}"),
                 "dovetail retries".to_owned(),
             ),
             Self::NoNamespace => (
                 format!("namespace {namespace} does not exist"),
-                "create it, or name a lease elsewhere with --lease".to_owned(),
+                "create it, or choose a lease in another namespace with --lease".to_owned(),
             ),
             Self::NoAnswer(error) => (
                 format!("the API server {server} does not answer: {error}"),

@@ -45,8 +45,8 @@ impl Questions<'_> {
             told.into_iter().flatten().map(|one| one.says.clone()).collect();
         says.extend(self.exemptions.job_until_ms(job).map(|until_ms| {
             format!(
-                "The API server refused several evictions for this pod in a row: dovetail tries \
-                 other pods from {} on.",
+                "The API server refused several evictions for this pod in a row: dovetail waits \
+                 until {} before it tries to evict other pods.",
                 time(until_ms)
             )
         }));

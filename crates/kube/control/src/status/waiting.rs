@@ -85,8 +85,8 @@ impl Waiting {
     /// has lost.
     pub fn for_reservation(gang: &str) -> Self {
         let message = format!(
-            "{RESERVED_FOR_LOST} {gang} has lost: it starts when they have started elsewhere, or have not been \
-             recreated in time"
+            "{RESERVED_FOR_LOST} {gang} has lost: it starts when those pods have started \
+             elsewhere, or have not been recreated in time"
         );
         Self::pending(PendingReason::WaitingForReservation, message)
     }

@@ -17,7 +17,7 @@ pub(super) fn beside_group(
     terms: Terms,
 ) -> Result<Terms, NotYet> {
     let own = match terms.min {
-        0 => format!("{setting} requests none, so that each of its pods starts by itself"),
+        0 => format!("{setting} sets no minimum, so each of its pods starts by itself"),
         min => format!("{setting} is {min}"),
     };
     check_fewest(gang, &own, Some(object), members, terms.min.max(1))?;
@@ -129,7 +129,7 @@ mod tests {
              pod p1: make them equal or keep only one"
         );
         let told = refused(group(json!({}), json!({"basic": {}})), of("2"));
-        assert!(told.contains("minCount requests none, so that each of its pods"), "{told}");
+        assert!(told.contains("minCount sets no minimum, so each of its pods"), "{told}");
         assert_eq!(
             refused(group(json!({}), two()), json!({"dovetail.dev/max-members": "1"})),
             "podgroup blue/train: annotation dovetail.dev/max-members is 1, and \

@@ -86,7 +86,7 @@ fn plain(group: &Group, standing: &Standing) -> Vec<Bound> {
     let mut all = vec![
         Bound::at_least(name, "least over fgd", "points", 0.0, points.least)
             .in_regime(&points.least_regime),
-        Bound::at_least(name, "refuses from, least over fgd", "points", -0.5, refusing.least)
+        Bound::at_least(name, "first rejection, least over fgd", "points", -0.5, refusing.least)
             .in_regime(&refusing.least_regime),
     ];
     if group.regimes == OPENB_LISTS.len() {
@@ -316,7 +316,7 @@ mod tests {
         };
         let is = |what: &str, met: bool| (what.to_owned(), met);
         let [least, refuses, mean] =
-            ["least over fgd", "refuses from, least over fgd", "mean over fgd"];
+            ["least over fgd", "first rejection, least over fgd", "mean over fgd"];
         let all = [is(least, true), is(refuses, true), is(mean, true)];
         assert_eq!(met("plain", 14, plain(0.6, 0.0, -0.5)), all);
         let none = [is(least, false), is(refuses, false), is(mean, false)];

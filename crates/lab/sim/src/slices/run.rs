@@ -58,7 +58,7 @@ pub enum SlicesError {
     #[error("pod {pod} was moved and found no other place")]
     Lost { pod: u64 },
     /// Two slices lie on one another: a fault of dovetail.
-    #[error("pod {pod}: a slice that starts at {start} of GPU {gpu} cannot lie there")]
+    #[error("pod {pod}: a slice cannot start at position {start} of GPU {gpu}")]
     Overlap { pod: u64, gpu: usize, start: u8 },
 }
 

@@ -142,7 +142,7 @@ impl Columns {
         let nodes = cell.whole(MAX_PODS.into())? as u32;
         if nodes == 0 || !gpus.is_multiple_of(nodes) {
             let expected = format!("a number from 1 that divides num_gpu, which is {gpus}");
-            return Err(cell.bad("cannot share out the GPUs evenly", expected));
+            return Err(cell.bad("does not divide the GPUs evenly", expected));
         }
         Ok((nodes, gpus / nodes))
     }
@@ -155,7 +155,7 @@ impl Columns {
         let milli = cell.whole(1000)? as i64;
         if milli != whole && !(gpu_count == 1 && milli > 0) {
             let expected = format!("{whole}, or 1 to 1000 for one GPU");
-            return Err(cell.bad("does not go with num_gpu", expected));
+            return Err(cell.bad("does not match num_gpu", expected));
         }
         Ok(milli)
     }

@@ -154,7 +154,7 @@ impl PodTimes {
         let pending = phase.text == "Pending";
         if pending != job.start_ms.is_none() {
             let expected = "a time, or an empty cell where pod_phase is Pending";
-            return Err(scheduled.bad("does not go with the phase", expected));
+            return Err(scheduled.bad("does not match the phase", expected));
         }
         if job.start_ms.is_some_and(|start| start < job.submit_ms) {
             let expected = format!("at least creation_time, which is {}", creation.text);

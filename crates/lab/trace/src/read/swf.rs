@@ -136,7 +136,9 @@ impl Fields {
         let memory_kib = known(memory, |cell| cell.whole(MAX_MEMORY_BYTES as u64 / KIB))?;
         let memory_bytes = memory_kib.unwrap_or(0) * KIB * u64::from(processors);
         if memory_bytes > MAX_MEMORY_BYTES as u64 {
-            return Err(memory.bad("is too large for so many processors", "KiB per processor"));
+            return Err(
+                memory.bad("is too large for this number of processors", "KiB per processor")
+            );
         }
         let job = TraceJob {
             id: self.cell(row, "job_number").whole(u64::MAX)?.to_string(),

@@ -188,8 +188,7 @@ impl Table {
         if !self.csv {
             self.fields.split_blanks(text);
         } else if let Err(problem) = self.fields.split_csv(text) {
-            let expected =
-                "fields with commas between them, quotes around a whole field or nowhere";
+            let expected = "comma-separated fields, each quoted completely or not at all";
             return Next::Bad(RowProblem::whole_row(text, problem, expected));
         }
         if self.fields.count() != self.columns.len() {

@@ -60,7 +60,7 @@ fn checked_text<'t>(
 ) -> Result<&'t str, TraceError> {
     let problem = match text.as_deref() {
         None => return Ok(""),
-        Some("") => "cannot be told from an absent value",
+        Some("") => "cannot be distinguished from a missing value",
         Some(text) if text.chars().any(char::is_control) => "has a control character",
         Some(text) => return Ok(text),
     };

@@ -180,7 +180,7 @@ fn what_is_no_text_file_of_lines_has_its_own_message() {
     assert!(error.is_bad_input());
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let error = read_trace(folder, &ReadOptions::default()).expect_err("a folder");
-    assert!(error.to_string().ends_with("is a directory; name a file"), "{error}");
+    assert!(error.to_string().ends_with("is a directory; pass a file"), "{error}");
     assert!(!error.is_bad_input());
 }
 

@@ -79,10 +79,11 @@ fn evidence_says_what_a_finding_rests_on() {
         evidence.map(|of| format!("{}: {}", of.what, of.value)).collect::<Vec<String>>()
     };
     let wanted = [
-        "GPU-hour here: $7.00 in eu-1",
-        "GPU-hour where it is cheapest: $5.00 in us-1",
+        "price of a GPU-hour here: $7.00 in eu-1",
+        "price of a GPU-hour where it is cheapest: $5.00 in us-1",
         // Two dollars for 720 hours.
-        "pays back if no more data moves: 14400 GB per GPU in 30 days, at an assumed $0.10 per GB",
+        "pays back if at most this much data moves: 14400 GB per GPU in 30 days, at an assumed \
+         $0.10 per GB",
         "list prices of: 2026-08-03",
     ];
     assert_eq!(told(|f| cheaper(f, 5_000_000)), wanted);

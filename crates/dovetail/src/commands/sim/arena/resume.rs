@@ -42,7 +42,7 @@ impl Ledger {
     pub(crate) fn open(app: &App, path: &Path, plan: &Plan, data: &str) -> Result<Self> {
         let name = path.display().to_string();
         if path.is_dir() {
-            anyhow::bail!("{name}: is a directory; name a file");
+            anyhow::bail!("{name}: is a directory; pass a file");
         }
         let settings = Settings::of(plan, &build()?, data);
         let mut file = OpenOptions::new()
