@@ -16,7 +16,7 @@ pub(crate) fn audit(world: &World) -> Vec<Violation> {
         let again = NodeBooks::new(books.node.clone(), books.held.clone());
         differ(
             &mut found,
-            || format!("what is free on node {name}"),
+            || format!("free resources on node {name}"),
             &tidy(&books.free),
             &tidy(&again.free),
         );
@@ -62,7 +62,7 @@ fn audit_holders(world: &World, found: &mut Vec<Violation>) {
             booked.insert((pod, node.clone()));
         }
     }
-    differ(found, || "pods that hold something".to_owned(), &booked, &held);
+    differ(found, || "pods with allocations".to_owned(), &booked, &held);
     let running: BTreeMap<_, _> =
         world.counts.iter().filter(|(_, nodes)| !nodes.is_empty()).collect();
     let again: BTreeMap<_, _> = counts.iter().collect();
@@ -78,7 +78,7 @@ pub(crate) fn compare(world: &World, snapshot: &Snapshot) -> Vec<Violation> {
     for (name, books) in &world.nodes {
         let Some(theirs) = other.nodes.get(name) else { continue };
         differ(&mut found, || format!("node {name}"), &books.node, &theirs.node);
-        let what = || format!("what node {name} holds");
+        let what = || format!("allocations on node {name}");
         differ(&mut found, what, &comparable(books), &comparable(theirs));
     }
     let jobs = |world: &World| {
@@ -89,7 +89,7 @@ pub(crate) fn compare(world: &World, snapshot: &Snapshot) -> Vec<Violation> {
             .collect::<Vec<(_, _, Vec<u32>)>>()
     };
     differ(&mut found, || "jobs as (id, runs, present)".to_owned(), &jobs(world), &jobs(&other));
-    differ(&mut found, || "where foreign pods are".to_owned(), &world.foreign, &other.foreign);
+    differ(&mut found, || "nodes of foreign pods".to_owned(), &world.foreign, &other.foreign);
     differ(&mut found, || "the queues".to_owned(), &world.queues, &other.queues);
     found
 }

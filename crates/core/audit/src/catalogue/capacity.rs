@@ -36,8 +36,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "CAP-05",
         severity: Severity::Error,
         title: "device plugin reports fewer GPUs than the node has",
-        explanation: "The label of GPU discovery shows more GPUs than the device plugin reports: the plugin did not \
-                      detect them or marked them unhealthy. You pay for them, but no pod can request them.",
+        explanation: "The label that GPU Feature Discovery sets shows more GPUs than the device \
+                      plugin reports: the plugin did not detect them or marked them unhealthy. You \
+                      pay for them, but no pod can request them.",
         evidence: "GPUs in the label that no plugin reports",
         fix: FixKind::NodePool,
         fix_example: "kubectl delete pod -l app=nvidia-device-plugin-daemonset  # on that node; if \

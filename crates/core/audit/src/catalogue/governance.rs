@@ -21,8 +21,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "GOV-02",
         severity: Severity::Warning,
         title: "GPU workload has no team label",
-        explanation: "Its cost has no owner: neither its pods nor their namespace have a label that names the team. AWS \
-                      exports only the first fifty labels of a pod, in alphabetical order; later labels are lost.",
+        explanation: "Its cost has no owner: neither its pods nor their namespace has a label that \
+                      names the team. AWS exports only the first fifty labels of a pod, in \
+                      alphabetical order; later labels are lost.",
         evidence: "labels searched for; position of the label among the pod's labels",
         fix: FixKind::OwnerTemplate,
         fix_example: "labels: {team: search, cost-center: \"4711\"}",

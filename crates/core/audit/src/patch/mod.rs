@@ -87,9 +87,9 @@ fn commands(facts: &Facts, finding: &Finding) -> Vec<Patch> {
 fn created(object: ObjectRef, api_version: &str, fields: Json, finding: &Finding) -> Patch {
     let manifest = object::manifest(&object, api_version, fields);
     let effect = match object.kind.as_str() {
-        "ResourceQuota" => "nothing; running pods stay, and new pods beyond the quota are rejected",
-        "PriorityClass" => "nothing; running pods keep their priority",
-        _ => "nothing; the policy warns but rejects no pod",
+        "ResourceQuota" => "none; running pods stay, and new pods beyond the quota are rejected",
+        "PriorityClass" => "none; running pods keep their priority",
+        _ => "none; the policy warns but rejects no pod",
     };
     let warnings = risk::of_created(&object);
     Patch {
@@ -196,10 +196,10 @@ fn effect(
                 "a {kind} cannot change its template: delete it and create it with the change; its pods ({pods}) restart"
             )
         }
-        "CronJob" => "nothing; the next run uses the change".to_owned(),
-        "Deployment" if of_template => format!("its pods ({pods}), in a rolling update"),
+        "CronJob" => "none; the next run uses the change".to_owned(),
+        "Deployment" if of_template => format!("its pods ({pods}) restart in a rolling update"),
         "StatefulSet" | "DaemonSet" if of_template => {
-            format!("its pods ({pods}), one by one, unless its update strategy is OnDelete")
+            format!("its pods ({pods}) restart one by one, unless its update strategy is OnDelete")
         }
         "NodePool" if nodes.is_some() => {
             let names = nodes.map(|change| names_of(&change.nodes)).unwrap_or_default();
@@ -210,11 +210,14 @@ fn effect(
         }
         "NodePool" => "Karpenter replaces nodes of the pool (drift)".to_owned(),
         _ if of_template => {
-            format!("its pods ({pods}) or only the next run, depending on the controller of {kind}")
+            format!(
+                "its pods ({pods}) restart, or only the next run uses the change, depending on \
+                 the controller of {kind}"
+            )
         }
-        "Job" => "nothing, unless the job has already failed that often: then its pods are deleted"
+        "Job" => "none, unless the job has already failed that often: then its pods are deleted"
             .to_owned(),
-        _ => "nothing".to_owned(),
+        _ => "none".to_owned(),
     }
 }
 

@@ -116,7 +116,7 @@ pub(super) fn command(
     let named_nodes = || named.iter().map(|name| (*name).to_owned()).collect();
     match change {
         Change::Uncordon => {
-            told(kubectl(&["uncordon"], &[])?, "nothing; the nodes accept new pods again")
+            told(kubectl(&["uncordon"], &[])?, "none; the nodes accept new pods again")
         }
         Change::Drain => {
             let mut told = told(
@@ -131,12 +131,12 @@ pub(super) fn command(
             let key = format!("{annotation}-");
             told(
                 kubectl(&["annotate", "nodes"], &[&key])?,
-                "nothing at once; the autoscaler may remove the nodes when no pod needs them",
+                "none at first; the autoscaler may remove the nodes when no pod needs them",
             )
         }
         Change::TaintNodes { taint } if pool.kind == "Node" => {
             let words = kubectl(&["taint", "nodes"], &[&taint_text(taint)])?;
-            let mut told = told(words, "nothing; running pods stay")?;
+            let mut told = told(words, "none; running pods stay")?;
             told.warnings.push(
                 "a node that registers again has only the taints of its kubelet (registerWithTaints): set the taint \
                  there too"
@@ -147,15 +147,13 @@ pub(super) fn command(
         }
         Change::TaintNodes { taint } => {
             let words = managed_taints(facts, pool, taint)?;
-            let mut told = told(
-                words,
-                "nothing at once on EKS and GKE; AKS may replace the nodes of the pool",
-            )?;
+            let mut told =
+                told(words, "none at first on EKS and GKE; AKS may replace the nodes of the pool")?;
             told.nodes = Some(tainted(nodes_of(facts, pool), &with_value(taint)));
             Some(told)
         }
         Change::RemoveEmptyNodes => managed_minimum(pool).and_then(|words| {
-            told(words, "nothing at once; the autoscaler may remove nodes down to none")
+            told(words, "none at first; the autoscaler may remove nodes down to none")
         }),
         _ => None,
     }

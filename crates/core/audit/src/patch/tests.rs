@@ -83,7 +83,7 @@ fn items_are_patched_by_name_where_the_server_knows_names_and_by_place_where_not
             r#"kubectl patch Deployment.v1.apps serve -n prod --type=strategic -p '{"spec":{"template":{"spec":{"containers":[{"name":"main","resources":{"limits":{"nvidia.com/gpu":"2"}}}]}}}}'"#
         )
     );
-    assert_eq!(of_deployment.effect, "its pods (1), in a rolling update");
+    assert_eq!(of_deployment.effect, "its pods (1) restart in a rolling update");
     // A custom kind, in which the template stands in a list; one of other pods stays as it is.
     let mut other = container("main");
     other = match other {

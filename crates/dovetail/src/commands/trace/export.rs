@@ -55,12 +55,12 @@ pub(crate) fn run(app: &App, flags: &ExportFlags) -> Result<()> {
         Output::Json => app.print_json(&report),
         _ => {
             let left_out = match report.left_out_columns.is_empty() {
-                true => "nothing".to_owned(),
+                true => "none".to_owned(),
                 false => report.left_out_columns.join(", "),
             };
             app.print(&facts(vec![
                 ("jobs", whole(report.jobs as u64)),
-                ("a job table cannot hold", left_out),
+                ("columns left out", left_out),
                 ("written", report.written),
             ]))
         }
